@@ -68,7 +68,7 @@ type hostileReport struct {
 	Failed   map[string]string `json:"failed"` // cause of each node that is not done
 	HostKeys []string          `json:"host_keys"`
 	Seen     []string          `json:"seen"` // what the boot services saw of strangers, of node 101 and of the stolen one
-	Told     int               `json:"told"` // records in all
+	Records  int               `json:"told"` // records in all
 	CPU      float64           `json:"cpu"`  // seconds, from the first power-on
 	MiB      int               `json:"mib"`  // most memory at once
 	Files    int               `json:"files"`

@@ -20,14 +20,14 @@ import (
 
 // heard is a writer that says when a text was written to it.
 type heard struct {
-	text string
-	said chan struct{} // closed once text was written
+	text    string
+	written chan struct{} // closed once text was written
 
 	mu  sync.Mutex // guards all
 	all bytes.Buffer
 }
 
-func newHeard(text string) *heard { return &heard{text: text, said: make(chan struct{})} }
+func newHeard(text string) *heard { return &heard{text: text, written: make(chan struct{})} }
 
 func (h *heard) Write(b []byte) (int, error) {
 	h.mu.Lock()
@@ -35,7 +35,7 @@ func (h *heard) Write(b []byte) (int, error) {
 	before := strings.Contains(h.all.String(), h.text)
 	n, err := h.all.Write(b)
 	if !before && strings.Contains(h.all.String(), h.text) {
-		close(h.said)
+		close(h.written)
 	}
 	return n, err
 }
@@ -119,7 +119,7 @@ func TestPowerDuringARun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out, talk := newHeard("n2             unknown"), &bytes.Buffer{}
-			s := slow{newBackend(), out.said, make(chan []string, 1)}
+			s := slow{newBackend(), out.written, make(chan []string, 1)}
 			if c.ends {
 				s.printed = nil
 			}
@@ -204,7 +204,7 @@ func TestKnownBeforeTheBMCAnswers(t *testing.T) {
 			t.Parallel()
 			out, talk := newHeard(c.known), &bytes.Buffer{}
 			asked := make(chan struct{}, 1)
-			dir := owns(t, gated{newBackend(), out.said, asked})
+			dir := owns(t, gated{newBackend(), out.written, asked})
 			if code := newApp(out, talk).run(t.Context(), append([]string{"-C", dir}, c.args...)); code != c.code {
 				t.Fatalf("exit code %d, want %d: %s", code, c.code, talk)
 			}
@@ -298,7 +298,7 @@ func TestBMCsAreAskedTogether(t *testing.T) {
 	if err != nil || derr != nil {
 		t.Fatalf("%v, %v: exit code %d: %s", err, derr, <-code, talk)
 	}
-	<-out.said
+	<-out.written
 	for _, ln := range []net.Listener{one, other} { // who tries again is refused
 		ln.Close()
 	}

@@ -22,14 +22,14 @@ import (
 // rehearsalView carries what happens on virtual time to the screen, which lives
 // in the real one.
 type rehearsalView struct {
-	app     *app
-	verbose bool
-	bus     *event.Bus
-	plan    chan planned           // at most one
-	end     chan rehearsal.Summary // at most one, of a virtual rack that lingers
-	all     []virtual.Door
-	told    bool      // the summary stands on the screen
-	gaps    gaps.List // what the files ask for and do not get
+	app          *app
+	verbose      bool
+	bus          *event.Bus
+	plan         chan planned           // at most one
+	end          chan rehearsal.Summary // at most one, of a virtual rack that lingers
+	all          []virtual.Door
+	summaryShown bool      // the summary stands on the screen
+	gaps         gaps.List // what the files ask for and do not get
 }
 
 // planned is what is about to be rehearsed.
@@ -99,7 +99,7 @@ func (r *rehearsalView) follow() {
 	newView(r.app, p.plan).rehearsal(r.verbose).follow(r.bus.Subscribe(0))
 	if sum, ok := <-r.end; ok {
 		r.app.showSummary(sum, r.gaps)
-		r.told = true
+		r.summaryShown = true
 		r.app.sayf("")
 		r.app.sayf("The virtual rack stays up until Ctrl-C. To look at it:")
 		for _, l := range toolCommands(r.all) {

@@ -144,7 +144,7 @@ func (a *app) rehearsed(sum rehearsal.Summary, err error, show *rehearsalView, f
 		}
 		return err
 	}
-	if sum.Result.Run != "" && !show.told {
+	if sum.Result.Run != "" && !show.summaryShown {
 		a.showSummary(sum, show.gaps)
 	}
 	switch {

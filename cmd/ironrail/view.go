@@ -33,14 +33,14 @@ type view struct {
 	above  []string
 	drawn  time.Time
 
-	phases phases            // of a rehearsal: what plain lines sum up; nil: they tell all
-	phase  map[string]string // last phase printed of each step
-	cause  string            // last cause printed above the rows
-	said   map[string]bool   // causes that plain lines have told, alone and with their step or row
+	phases      phases            // of a rehearsal: what plain lines sum up; nil: they tell all
+	phase       map[string]string // last phase printed of each step
+	cause       string            // last cause printed above the rows
+	shownCauses map[string]bool   // causes that plain lines have told, alone and with their step or row
 }
 
 func newView(a *app, p *plan.Plan) *view {
-	v := &view{app: a, plan: p, stops: "Ctrl-C drains", board: newBoard(p, a.now()), begun: a.now(), phase: map[string]string{}, said: map[string]bool{}}
+	v := &view{app: a, plan: p, stops: "Ctrl-C drains", board: newBoard(p, a.now()), begun: a.now(), phase: map[string]string{}, shownCauses: map[string]bool{}}
 	if name, _ := a.environ("TERM"); !a.json && isTerminal(a.err) && name != "dumb" {
 		v.screen = &screen{w: a.err, size: func() (int, int) { return terminalSize(a.err) }}
 	}
@@ -194,16 +194,16 @@ func (v *view) plain(e event.Event) {
 	case event.EffectDone, event.FactLearned, event.Evidence, event.StepReady:
 		return
 	case event.StepFailed, event.FindingMade:
-		if e.Type == event.StepFailed && v.said[e.Step+"\x00"+text] {
+		if e.Type == event.StepFailed && v.shownCauses[e.Step+"\x00"+text] {
 			text = "for the cause above"
 		}
-		v.said[e.Text], v.said[e.Step+"\x00"+e.Text] = true, true
+		v.shownCauses[e.Text], v.shownCauses[e.Step+"\x00"+e.Text] = true, true
 	case event.StepSkipped:
-		if v.said[name+"\x00"+text] {
+		if v.shownCauses[name+"\x00"+text] {
 			return
 		}
-		v.said[name+"\x00"+text] = true
-		if v.said[text] {
+		v.shownCauses[name+"\x00"+text] = true
+		if v.shownCauses[text] {
 			text = "and what follows, for a cause above"
 		}
 	}

@@ -96,7 +96,7 @@ type sim struct {
 	name    string
 	dir     string
 	console io.Writer
-	said    *bufio.Reader
+	output  *bufio.Reader
 	mu      sync.Mutex // guards the console
 }
 
@@ -126,7 +126,7 @@ func simulate(t *testing.T, w *wiring) *sim {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }) // it ends no other way
-	s.console, s.said = in, bufio.NewReader(out)
+	s.console, s.output = in, bufio.NewReader(out)
 	s.prompt()
 	return s
 }
@@ -135,7 +135,7 @@ func simulate(t *testing.T, w *wiring) *sim {
 func (s *sim) prompt() string {
 	var b strings.Builder
 	for !strings.HasSuffix(b.String(), "sim> ") {
-		c, err := s.said.ReadByte()
+		c, err := s.output.ReadByte()
 		if err != nil {
 			s.t.Fatalf("ibsim ended: %v after %q", err, b.String())
 		}
@@ -179,14 +179,14 @@ type simHost struct {
 	sim    *sim
 	dir    string
 	opensm *exec.Cmd
-	said   strings.Builder
+	output strings.Builder
 }
 
 func (h *simHost) restart(context.Context) error {
 	h.stop()
 	h.opensm = exec.CommandContext(h.sim.t.Context(), "opensm", "-F", filepath.Join(h.dir, confFile), "--log_file", filepath.Join(h.dir, "opensm.log"))
 	h.opensm.Env, h.opensm.Dir = append(os.Environ(), h.Environ...), h.dir
-	h.opensm.Stdout, h.opensm.WaitDelay = &h.said, time.Second
+	h.opensm.Stdout, h.opensm.WaitDelay = &h.output, time.Second
 	if err := h.opensm.Start(); err != nil {
 		return err
 	}

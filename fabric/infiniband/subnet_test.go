@@ -173,7 +173,7 @@ func TestPeerSubnet(t *testing.T) {
 	if len(w.members) != 64 {
 		t.Errorf("%d ports", len(w.members))
 	}
-	if said := h.said.String(); strings.Contains(said, "Unrecognized") || strings.Contains(said, "Invalid") {
+	if said := h.output.String(); strings.Contains(said, "Unrecognized") || strings.Contains(said, "Invalid") {
 		t.Errorf("opensm does not know an option: %s", said)
 	}
 	engine, err := sub.routed(t.Context())

@@ -35,8 +35,8 @@ type change struct {
 	st  plan.Step
 	sw  *sonic.Switch
 
-	said  []string // evidence
-	stuck bool     // it could not be taken back
+	evidence []string // evidence
+	stuck    bool     // it could not be taken back
 }
 
 // make brings the switch to what the site says. Of a few ports that do not take
@@ -188,7 +188,7 @@ func (c *change) forget(ctx context.Context, name string) {
 }
 
 func (c *change) note(format string, args ...any) {
-	c.said = append(c.said, fmt.Sprintf(format, args...))
+	c.evidence = append(c.evidence, fmt.Sprintf(format, args...))
 }
 
 // refusedPorts are the ports that what still differs is about, when these are fewer
@@ -232,7 +232,7 @@ func (c *change) blame(ctx context.Context, ports []string, left []sonic.Differe
 	for _, d := range left[:min(len(left), shownDifferences)] {
 		f.Evidence = append(f.Evidence, "read back: "+d.String())
 	}
-	f.Evidence = append(f.Evidence, c.said...)
+	f.Evidence = append(f.Evidence, c.evidence...)
 	if err := c.run.Blame(ctx, f); err != nil {
 		return err
 	}

@@ -85,8 +85,8 @@ func (p *place) sw(name string) *sonic.Switch {
 	return list[slices.IndexFunc(list, func(s *sonic.Switch) bool { return s.Switch.Name == name })]
 }
 
-// said is what a node says whose NICs are as the site wants them.
-func said() (list []wire.RoCEPortState) {
+// portStates is what a node says whose NICs are as the site wants them.
+func portStates() (list []wire.RoCEPortState) {
 	for rail := range 2 {
 		list = append(list, wire.RoCEPortState{Rail: rail, Netdev: "ens1", MTU: 9000, Sorting: &wire.RoCESorting{Trust: "dscp", Priorities: map[int]int{26: 3, 48: 6}, Paused: []int{3}, TrafficClass: 106}})
 	}
@@ -113,7 +113,7 @@ func TestEnds(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
 			p.read(t, p.sw("net/leaf-2"), c.change)
-			found, err := p.kind.ends(p, p.f, p.n, said())
+			found, err := p.kind.ends(p, p.f, p.n, portStates())
 			if err != nil || len(p.notes) > 0 {
 				t.Fatal(err, p.notes)
 			}
@@ -139,7 +139,7 @@ func TestEndsUnknown(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	delete(p.facts, StandingFact.Of(Of(p.sw("net/leaf-1").Switch)))
-	found, err := p.kind.ends(p, p.f, p.n, said())
+	found, err := p.kind.ends(p, p.f, p.n, portStates())
 	if err != nil || len(found) != 0 || len(p.notes) != 1 || !strings.Contains(p.notes[0], "rail 0 of n1 is not compared with net/leaf-1") {
 		t.Errorf("%v %v %q", found, err, p.notes)
 	}

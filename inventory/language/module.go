@@ -193,7 +193,7 @@ func (p *program) openModule(m *module, b *Body) *moduleSource {
 // child is the program of a module: names of its own, everything else shared.
 func (p *program) child(m *module) *program {
 	c := newProgram(p.top, p.opt, p.result, p.budget, m)
-	c.joins, c.memo, c.torn, c.said, c.sources, c.standard = p.joins, p.memo, p.torn, p.said, p.sources, p.standard
+	c.joins, c.memo, c.torn, c.reported, c.sources, c.standard = p.joins, p.memo, p.torn, p.reported, p.sources, p.standard
 	c.base = c.standard.NewChild()
 	c.base.Functions = c.fileFunctions()
 	return c

@@ -18,8 +18,8 @@ type given struct {
 	name  hcl.Range // name and value
 }
 
-// said is a variable that a use block misses, or has too much.
-type said struct {
+// reportKey is a variable that a use block misses, or has too much.
+type reportKey struct {
 	at   hcl.Range
 	name string
 }
@@ -27,8 +27,8 @@ type said struct {
 // again reports whether the same was said of this use block before: one that is
 // repeated gets it wrong once, not for each key.
 func (p *program) again(at hcl.Range, name string) bool {
-	before := p.said[said{at, name}]
-	p.said[said{at, name}] = true
+	before := p.reported[reportKey{at, name}]
+	p.reported[reportKey{at, name}] = true
 	return before
 }
 

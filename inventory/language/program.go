@@ -53,9 +53,9 @@ type program struct {
 	scopeName  string   // the block type whose attributes are seen below: rack
 	scopeAttrs []string // of it
 	path       []hop
-	partial    bool            // a file could not be parsed
-	torn       map[string]bool // the files that could not
-	said       map[said]bool   // what a use block that is repeated got wrong once
+	partial    bool               // a file could not be parsed
+	torn       map[string]bool    // the files that could not
+	reported   map[reportKey]bool // what a use block that is repeated got wrong once
 	joins      joins
 	defaults   map[*vertex]variableType
 	memo       map[string]cty.Value
@@ -99,7 +99,7 @@ func newProgram(top []BlockSpec, opt Options, result *Result, budget *budget, m 
 	p := &program{
 		top: top, opt: opt, module: m, result: result, diags: &result.Diags, budget: budget,
 		byRoot: map[string][]*vertex{}, byName: map[string]map[string]*vertex{}, repeated: map[string][]*vertex{},
-		roots: map[string]bool{localRoot: true, varRoot: true, useRoot: true}, joins: joins{}, defaults: map[*vertex]variableType{}, torn: map[string]bool{}, said: map[said]bool{}, memo: map[string]cty.Value{},
+		roots: map[string]bool{localRoot: true, varRoot: true, useRoot: true}, joins: joins{}, defaults: map[*vertex]variableType{}, torn: map[string]bool{}, reported: map[reportKey]bool{}, memo: map[string]cty.Value{},
 		sources: map[string]*moduleSource{},
 	}
 	for i := range top {

@@ -40,7 +40,7 @@ func scheduler(t *testing.T) (program, log string) {
 	return program, log
 }
 
-func told(t *testing.T, log string) []string {
+func readNotices(t *testing.T, log string) []string {
 	t.Helper()
 	b, err := os.ReadFile(log)
 	if err != nil && !os.IsNotExist(err) {
@@ -73,7 +73,7 @@ func TestExecTellsEachNodeOnce(t *testing.T) {
 				st.in[id] = false
 			}
 		}
-		if got := told(t, log); len(got) != want {
+		if got := readNotices(t, log); len(got) != want {
 			t.Fatalf("told %d times, want %d: %q", len(got), want, got)
 		}
 	}
@@ -93,7 +93,7 @@ func TestExecTellsEachNodeOnce(t *testing.T) {
 		`2 resume {"verb":"resume","handover":"lab","name":"n1","address":"10.77.0.11","rack":"r01","serial":"LAB0001"} no home`,
 		`2 drain {"verb":"drain","handover":"lab","name":"n1","address":"10.77.0.11","rack":"r01","serial":"LAB0001","reason":"is being changed"} no home`,
 	}
-	if got := told(t, log); strings.Join(got, "\n") != strings.Join(want, "\n") {
+	if got := readNotices(t, log); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got:\n%s", strings.Join(got, "\n"))
 	}
 }
@@ -111,7 +111,7 @@ func TestExecGoesOnAfterAFailure(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "1 nodes could not be told of (n3)") || errkind.Of(err) != errkind.Refused || errkind.Action(err) == "" {
 		t.Errorf("got %v", err)
 	}
-	if got := told(t, log); len(got) != 2 || !strings.Contains(got[1], `"name":"n4"`) {
+	if got := readNotices(t, log); len(got) != 2 || !strings.Contains(got[1], `"name":"n4"`) {
 		t.Errorf("told %q", got)
 	}
 	if string(run.Evidence["evidence/0-join-n3.txt"]) != "n3 is unknown\n" {

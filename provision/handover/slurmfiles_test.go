@@ -137,13 +137,13 @@ func TestSlurmRefusesAVersion(t *testing.T) {
 		}
 		return a
 	}
-	for _, c := range []struct{ name, asked, said, want string }{
+	for _, c := range []struct{ name, asked, answer, want string }{
 		{"old", "22.05.8", "", "slurmctld at 10.77.0.3 is version 22.05, and topology \"block\" is there since 23.11"},
 		{"old, whatever the site says", "22.05.8", "24.05", "is version 22.05"},
 		{"nobody knows", "", "", "which version of Slurm runs at 10.77.0.3 is not known"},
 		{"said", "", "24.05", ""},
 	} {
-		files, err := written(t, c.asked, attributes(c.said), "gpu01", "gpu05")
+		files, err := written(t, c.asked, attributes(c.answer), "gpu01", "gpu05")
 		if c.want == "" && (err != nil || !strings.Contains(files["topology.conf"], "BlockSizes=4\n")) {
 			t.Errorf("%s: %v: %q", c.name, err, files)
 		}

@@ -35,8 +35,8 @@ type progress struct {
 	away   bool // nobody answered on its address: it has left the ramdisk
 	answer bool // somebody does since
 
-	told   string
-	toldAt time.Time
+	lastReported string
+	toldAt       time.Time
 }
 
 // watchProgress begins to look at a node, whose limit on silence follows from the step.
@@ -104,9 +104,9 @@ func (p *progress) silent(now time.Time) bool { return now.Sub(p.at) > p.limit }
 // tell shows what was seen last and until when the node may be silent: at once where a
 // boot service saw it, else now and then.
 func (p *progress) tell(run stage.Run, now time.Time, soon bool) {
-	if p.what == p.told || !soon && now.Sub(p.toldAt) < tellEvery {
+	if p.what == p.lastReported || !soon && now.Sub(p.toldAt) < tellEvery {
 		return
 	}
-	p.told, p.toldAt = p.what, now
+	p.lastReported, p.toldAt = p.what, now
 	run.Emit(event.Event{Type: event.StepProgress, Text: p.what, Until: p.at.Add(p.limit)})
 }

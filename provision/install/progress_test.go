@@ -82,10 +82,10 @@ func TestProgressMovesTheLimit(t *testing.T) {
 	t.Parallel()
 	const limit, minute = 3 * time.Minute, time.Minute
 	for _, c := range []struct {
-		name string
-		do   func(*heardOf)
-		last time.Duration // when the last progress is made
-		told string
+		name     string
+		do       func(*heardOf)
+		last     time.Duration // when the last progress is made
+		reported string
 	}{
 		{"nothing", func(*heardOf) {}, 0, "first DHCP request"},
 		{"console", func(h *heardOf) {
@@ -126,8 +126,8 @@ func TestProgressMovesTheLimit(t *testing.T) {
 				if want := c.last + limit; took < want-2*time.Second || took > want+3*time.Second {
 					t.Errorf("gave up after %v, want %v", took, want)
 				}
-				if got := strings.Join(told, "\n"); !strings.Contains(got, c.told) {
-					t.Errorf("told %q, want %q", got, c.told)
+				if got := strings.Join(told, "\n"); !strings.Contains(got, c.reported) {
+					t.Errorf("told %q, want %q", got, c.reported)
 				}
 				time.Sleep(24 * time.Hour) // what do still does
 			})

@@ -27,9 +27,9 @@ import (
 // teller is the stage.Run of a step that only tells.
 type teller struct {
 	stage.Run
-	mu   sync.Mutex
-	said []event.Event
-	more chan struct{} // one token at each event
+	mu     sync.Mutex
+	events []event.Event
+	more   chan struct{} // one token at each event
 }
 
 func newTeller() *teller { return &teller{more: make(chan struct{}, 1000)} }
@@ -38,7 +38,7 @@ func (r *teller) Clock() clock.Clock { return clock.Wall{} }
 func (r *teller) Emit(e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.said = append(r.said, e)
+	r.events = append(r.events, e)
 	r.more <- struct{}{}
 }
 
@@ -46,7 +46,7 @@ func (r *teller) Emit(e event.Event) {
 func (r *teller) all() (texts []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.said {
+	for _, e := range r.events {
 		texts = append(texts, e.Text)
 	}
 	return texts

@@ -11,12 +11,12 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// told are facts of n1.
-type told map[fact.Key]fact.Fact
+// knownFacts are facts of n1.
+type knownFacts map[fact.Key]fact.Fact
 
-func (f told) Fact(k fact.Key) (fact.Fact, bool) { v, ok := f[k]; return v, ok }
+func (f knownFacts) Fact(k fact.Key) (fact.Fact, bool) { v, ok := f[k]; return v, ok }
 
-func tell[T any](t *testing.T, f told, name fact.Name[T], v T, part string) {
+func tell[T any](t *testing.T, f knownFacts, name fact.Name[T], v T, part string) {
 	t.Helper()
 	x, err := name.New(subject.OfNode("n1"), v, part)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestRebuildOfAdopted(t *testing.T) {
 			t.Parallel()
 			n := nodeOn(tt.block)
 			n.Serial = "SN1"
-			facts := told{}
+			facts := knownFacts{}
 			if !tt.first {
 				tell(t, facts, HostKeyFact, "ssh-ed25519 AAAA", "SN1")
 			}
@@ -123,7 +123,7 @@ func TestSystemOfAnotherChassis(t *testing.T) {
 	system, _, _ := twoDisks(true)
 	n := nodeOn(anyNVMe)
 	n.Serial = "SN2"
-	facts := told{}
+	facts := knownFacts{}
 	tell(t, facts, SystemFact, System{Root: &system}, "SN1")
 	tell(t, facts, HostKeyFact, "ssh-ed25519 AAAA", "SN1")
 	if k, err := installOf(facts, n); err != nil || k.adopted || k.last != nil {

@@ -52,7 +52,7 @@ func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, r
 			last, news = seen[len(seen)-1], true
 			p.seen(last.Time, last.String())
 		}
-		p.tell(run, now, news || p.told == "")
+		p.tell(run, now, news || p.lastReported == "")
 		switch {
 		case p.silent(now):
 			giveUp(errSilent)

@@ -130,13 +130,13 @@ func (c *catcher) came(node string, f Fit, at time.Time) error {
 	if i := len(h.Seen) - 1; i >= 0 && h.Seen[i].Node == node && h.Seen[i].Slot == f.Slot && h.Seen[i].To.IsZero() {
 		return nil
 	}
-	h.stay(Seen{Node: node, Slot: f.Slot, From: at})
+	h.addPeriod(Seen{Node: node, Slot: f.Slot, From: at})
 	c.changed[f.Key()] = h
 	return nil
 }
 
-// stay begins a stay; the one before it has ended then.
-func (h *History) stay(s Seen) {
+// addPeriod begins a period in a node; the one before it has ended then.
+func (h *History) addPeriod(s Seen) {
 	if i := len(h.Seen) - 1; i >= 0 && h.Seen[i].To.IsZero() {
 		h.Seen[i].To = s.From
 	}

@@ -115,7 +115,7 @@ func halfWay(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
 	if _, err := l.Apply(ctx, p); err != nil {
 		return err
 	}
-	if said, want := l.World.Scheduler().Said(), []string{node + " DRAIN", other + " DRAIN", other + " UNDRAIN"}; !slices.Equal(said, want) {
+	if said, want := l.World.Scheduler().Changes(), []string{node + " DRAIN", other + " DRAIN", other + " UNDRAIN"}; !slices.Equal(said, want) {
 		t.Errorf("slurmctld was told %q, want %q", said, want)
 	}
 	if p, err = l.Plan(ctx, provision.PlanOptions{}); err != nil {

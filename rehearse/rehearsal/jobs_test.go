@@ -46,13 +46,13 @@ func TestRebuildUnderJobs(t *testing.T) {
 		if err := refuse("a job runs", "4711 of kim (running, 1:12:00 left)", handover.DrainOptions{}); err != nil {
 			return err
 		}
-		if said := ctl.Said(); len(said) > 0 {
+		if said := ctl.Changes(); len(said) > 0 {
 			t.Errorf("slurmctld was told %q", said)
 		}
 		if err := refuse("it runs for longer", "1 jobs run on r01-u09 after 2m0s", handover.DrainOptions{Wait: 2 * time.Minute}); err != nil {
 			return err
 		}
-		if said := ctl.Said(); !slices.Equal(said, []string{node + " DRAIN", node + " UNDRAIN"}) {
+		if said := ctl.Changes(); !slices.Equal(said, []string{node + " DRAIN", node + " UNDRAIN"}) {
 			t.Errorf("slurmctld was told %q", said)
 		}
 		ctl.Silence(true)
@@ -68,7 +68,7 @@ func TestRebuildUnderJobs(t *testing.T) {
 		if n, out := accepted(ctx, l); n != 8 || res.Outcome != state.RunDone {
 			t.Errorf("%s: %d accepted, %s", res.Outcome, n, out)
 		}
-		if said := ctl.Said()[2:]; !slices.Equal(said, []string{node + " DRAIN", node + " UNDRAIN"}) {
+		if said := ctl.Changes()[2:]; !slices.Equal(said, []string{node + " DRAIN", node + " UNDRAIN"}) {
 			t.Errorf("slurmctld was told %q", said)
 		}
 		return nil

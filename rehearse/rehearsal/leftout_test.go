@@ -38,7 +38,7 @@ type wholeRun struct {
 	before  inventory.Node // gpu-1 as it was
 	sum     rehearsal.Summary
 	err     error
-	told    []gaps.LeftOut
+	leftOut []gaps.LeftOut
 	steps   []string
 	pods    []string // nodes that the cluster puts pods on
 	cluster []string // what the cluster was asked
@@ -53,7 +53,7 @@ var ofWhole = sync.OnceValue(func() *wholeRun {
 		return r
 	}
 	r.before = *inv.Nodes[2]
-	r.sum, r.err = rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, OnLeftOut: func(l []gaps.LeftOut) { r.told = l },
+	r.sum, r.err = rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, OnLeftOut: func(l []gaps.LeftOut) { r.leftOut = l },
 		OnPlan: func(p *plan.Plan, _ predict.Prediction) {
 			for _, s := range p.Steps {
 				r.steps = append(r.steps, string(s.ID))
@@ -61,7 +61,7 @@ var ofWhole = sync.OnceValue(func() *wholeRun {
 		},
 		OnEnd: func(w *virtual.World, _ state.Reader) {
 			if c, ok := w.Cluster("10.21.0.3:6443"); ok {
-				r.pods, r.cluster, r.tokens = c.Schedulable(), c.Said(), c.Tokens()
+				r.pods, r.cluster, r.tokens = c.Schedulable(), c.Changes(), c.Tokens()
 			}
 		}})
 	return r
@@ -76,7 +76,7 @@ func TestRehearsesAsFarAsItCan(t *testing.T) {
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	inv, before, sum, told, steps := r.inv, r.before, r.sum, r.told, r.steps
+	inv, before, sum, told, steps := r.inv, r.before, r.sum, r.leftOut, r.steps
 	if len(sum.Accepted) != 4 || !sum.AsExpected() {
 		t.Errorf("accepted %v, quarantined %+v, findings %+v", sum.Accepted, sum.Quarantined, sum.Findings)
 	}

@@ -75,10 +75,10 @@ type witnessed struct {
 	// boot first.
 	coarse bool
 
-	mu    sync.Mutex // guards what follows
-	seen  []event.Event
-	said  []string
-	began time.Time // of the first run
+	mu      sync.Mutex // guards what follows
+	seen    []event.Event
+	answers []string
+	began   time.Time // of the first run
 }
 
 // asked adds to o what collects the answers of why.
@@ -210,14 +210,14 @@ func (w *witnessed) evidence(node string) (out []event.Event) {
 func (w *witnessed) say(when, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.said = append(w.said, "=== "+when+"\n\n"+text)
+	w.answers = append(w.answers, "=== "+when+"\n\n"+text)
 }
 
 // golden compares what was said with the file of that name.
 func (w *witnessed) golden(name string) {
 	w.t.Helper()
 	path := filepath.Join("testdata", "why", name+".txt")
-	got := written(strings.Join(w.said, "\n"))
+	got := written(strings.Join(w.answers, "\n"))
 	if w.coarse {
 		for _, m := range coarseMasks {
 			got = m.of.ReplaceAllString(got, m.by)

@@ -32,7 +32,7 @@ func TestWhyShowsTheConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, said := range w.said {
+	for i, said := range w.answers {
 		if !strings.Contains(said, "Linux version 6.1.0") || !strings.Contains(said, "iPXE") {
 			t.Errorf("answer %d shows no console:\n%s", i, said)
 		}

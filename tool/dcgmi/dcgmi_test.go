@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/tool"
 )
 
-func told(problems tool.Problems) string {
+func problemTexts(problems tool.Problems) string {
 	var lines []string
 	for _, p := range problems {
 		lines = append(lines, fmt.Sprintf("%s %d: %s", p.Kind, p.Line, p.Text))
@@ -56,13 +56,13 @@ func TestTable(t *testing.T) {
 		if string(b) != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", c.name, b, c.want)
 		}
-		if s := told(problems); c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
+		if s := problemTexts(problems); c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
 			t.Errorf("%s: got %s, want %s", c.name, s, c.problems)
 		}
 	}
 	_, problems, err := Parse([]byte("Error: unable to establish a connection to the specified host: localhost\nError: Unable to run diagnostic. The nv-hostengine is not running.\n"))
-	if err != nil || !strings.Contains(told(problems), "failed 2: Error: Unable to run diagnostic") {
-		t.Errorf("%v %s", err, told(problems))
+	if err != nil || !strings.Contains(problemTexts(problems), "failed 2: Error: Unable to run diagnostic") {
+		t.Errorf("%v %s", err, problemTexts(problems))
 	}
 }
 
@@ -71,16 +71,16 @@ func TestJSON(t *testing.T) {
 	whole := `Warning: something
 {"DCGM GPU Diagnostic":{"version":"3.1","test_categories":[{"category":"Hardware","tests":[{"name":"GPU Memory","results":[{"gpu_ids":"0","status":"PASS"},{"gpu_ids":"1","status":"FAIL","warnings":"bad","info":["a","b"]}]}]}]}}`
 	got, problems, err := Parse([]byte(whole))
-	if err != nil || got.Version != "3.1" || len(got.Tests) != 1 || len(got.Tests[0].Results[1].Info) != 2 || told(problems) != "failed 0: GPU Memory failed on GPU 1: bad" {
-		t.Errorf("%v %+v\n%s", err, got, told(problems))
+	if err != nil || got.Version != "3.1" || len(got.Tests) != 1 || len(got.Tests[0].Results[1].Info) != 2 || problemTexts(problems) != "failed 0: GPU Memory failed on GPU 1: bad" {
+		t.Errorf("%v %+v\n%s", err, got, problemTexts(problems))
 	}
 	got, problems, err = Parse([]byte(whole[:len(whole)-30]))
-	if err != nil || len(got.Tests) != 1 || !strings.Contains(told(problems), "truncated 0") {
-		t.Errorf("%v %+v\n%s", err, got, told(problems))
+	if err != nil || len(got.Tests) != 1 || !strings.Contains(problemTexts(problems), "truncated 0") {
+		t.Errorf("%v %+v\n%s", err, got, problemTexts(problems))
 	}
 	_, problems, err = Parse([]byte(`{"DCGM Diagnostic":{"runtime_error":"The system is busy"}}`))
-	if err != nil || !strings.Contains(told(problems), "failed 0: The system is busy") || !strings.Contains(told(problems), "missing 0") {
-		t.Errorf("%v %s", err, told(problems))
+	if err != nil || !strings.Contains(problemTexts(problems), "failed 0: The system is busy") || !strings.Contains(problemTexts(problems), "missing 0") {
+		t.Errorf("%v %s", err, problemTexts(problems))
 	}
 }
 
@@ -97,8 +97,8 @@ func TestSummaryOfJSON(t *testing.T) {
 		"{\n\"iterations\": [\n" + one + ",\n" + same + "],\n\"result\": \"Fail\",\n\"warning\": \"it ended early\"}\n": "failed 0: it ended early\nfailed 0: software failed: nothing works\nfailed 0: memory failed on GPU 1: bad",
 	} {
 		got, problems, err := Parse([]byte(in))
-		if err != nil || told(problems) != want || in != same && (got.Version != "4.2.3" || got.Driver != "575.57.08") {
-			t.Errorf("%v %+v\n%s", err, got, told(problems))
+		if err != nil || problemTexts(problems) != want || in != same && (got.Version != "4.2.3" || got.Driver != "575.57.08") {
+			t.Errorf("%v %+v\n%s", err, got, problemTexts(problems))
 		}
 	}
 }
@@ -110,14 +110,14 @@ func TestErrorCounts(t *testing.T) {
 		"| -> CRC FLIT Error           | 2                |\n+-----------------------------+------------------+\n"
 	got, problems, err := Parse([]byte(in))
 	if err != nil || len(problems) > 0 || matchFormat([]byte(in)) == 0 || len(got.GPUs) != 1 || got.GPUs[0].ID != 3 || got.GPUs[0].Errors["Link 0"]["CRC FLIT Error"] != 4 || got.GPUs[0].Errors["Link 1"]["CRC FLIT Error"] != 2 {
-		t.Errorf("%v %+v\n%s", err, got, told(problems))
+		t.Errorf("%v %+v\n%s", err, got, problemTexts(problems))
 	}
 	if s := got.Summary(); s[0] != "GPU 3: 6 NVLink errors" {
 		t.Errorf("%q", s)
 	}
 	for cut, want := range map[string]string{in[:strings.LastIndex(in, "\n+---")]: "truncated 0: the table ends before its end", strings.Replace(in, "| 4 ", "| x ", 1): `inconsistent 6: CRC FLIT Error: "x" is no count`} {
-		if _, problems, err := Parse([]byte(cut)); err != nil || told(problems) != want {
-			t.Errorf("%v %s", err, told(problems))
+		if _, problems, err := Parse([]byte(cut)); err != nil || problemTexts(problems) != want {
+			t.Errorf("%v %s", err, problemTexts(problems))
 		}
 	}
 }
@@ -129,8 +129,8 @@ func TestDiscovery(t *testing.T) {
 		"|        | PCI Bus ID: 00000000:43:00.0 (last known) |\n+--------+---------------------------+\n"
 	got, problems, err := Parse([]byte(in))
 	want := "truncated 0: 3 GPUs are announced and 2 are listed\nfailed 0: GPU 1 is not active: Lost"
-	if err != nil || matchFormat([]byte(in)) == 0 || told(problems) != want || got.GPUs[1].Name != "NVIDIA H100" || got.GPUs[1].BusID != "00000000:43:00.0" {
-		t.Errorf("%v %+v\n%s", err, got, told(problems))
+	if err != nil || matchFormat([]byte(in)) == 0 || problemTexts(problems) != want || got.GPUs[1].Name != "NVIDIA H100" || got.GPUs[1].BusID != "00000000:43:00.0" {
+		t.Errorf("%v %+v\n%s", err, got, problemTexts(problems))
 	}
 }
 
@@ -155,12 +155,12 @@ func TestLinks(t *testing.T) {
 	in := "+--+\n|  NvLink Link Status  |\n+--+\nGPUs:\n    gpuId 0:\n        U U D X _\n    gpuId 1:\nNvSwitches:\n    physicalId 11:\n        U D\n\nKey: Up=U, Down=D, Disabled=X, Not Supported=_\n"
 	got, problems, err := Parse([]byte(in))
 	want := "truncated 0: GPU 1 has no states of links\nfailed 0: 1 NVLinks of GPU 0 are down\nfailed 0: 1 NVLinks of NVSwitch 11 are down"
-	if err != nil || len(got.GPUs) != 2 || len(got.GPUs[0].Links) != 5 || told(problems) != want {
-		t.Errorf("%v %+v\n%s", err, got, told(problems))
+	if err != nil || len(got.GPUs) != 2 || len(got.GPUs[0].Links) != 5 || problemTexts(problems) != want {
+		t.Errorf("%v %+v\n%s", err, got, problemTexts(problems))
 	}
 	_, problems, _ = Parse([]byte("8 GPUs found.\n| GPU ID | Device Information |\n| 0      | Name: NVIDIA H100 |\n"))
-	if told(problems) != "truncated 0: 8 GPUs are announced and 1 are listed" {
-		t.Error(told(problems))
+	if problemTexts(problems) != "truncated 0: 8 GPUs are announced and 1 are listed" {
+		t.Error(problemTexts(problems))
 	}
 }
 

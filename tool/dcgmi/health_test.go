@@ -30,8 +30,8 @@ func TestHealth(t *testing.T) {
 		`{"category":"GPU","name":"PCIe system","results":[{"entities":"1","status":"warn","warnings":["9 PCIe replays in the last minute."]}]}]}`
 	for _, in := range []string{unwell, unwellJSON} {
 		got, problems, err := Parse([]byte(in))
-		if err != nil || matchFormat([]byte(in)) < 90 || len(problems) != 2 || !strings.HasSuffix(told(problems), ": PCIe system warns on GPU 1: 9 PCIe replays in the last minute.") || !strings.HasSuffix(told(problems[:1]), ": Memory system failed on GPU 1: A DBE ECC error has been detected in this GPU's memory: drain it and reset it.") {
-			t.Errorf("%v %s", err, told(problems))
+		if err != nil || matchFormat([]byte(in)) < 90 || len(problems) != 2 || !strings.HasSuffix(problemTexts(problems), ": PCIe system warns on GPU 1: 9 PCIe replays in the last minute.") || !strings.HasSuffix(problemTexts(problems[:1]), ": Memory system failed on GPU 1: A DBE ECC error has been detected in this GPU's memory: drain it and reset it.") {
+			t.Errorf("%v %s", err, problemTexts(problems))
 		}
 		if b, _ := json.Marshal(got); string(b) != want {
 			t.Errorf("got\n%s\nwant\n%s", b, want)
@@ -47,8 +47,8 @@ func TestHealth(t *testing.T) {
 		unwell[:strings.Index(unwell, "| GPU")]:             "truncated 0: the table ends before its end\nfailed 0: the overall health is failure",
 		unwellJSON[:strings.Index(unwellJSON, `,"header"`)]: "truncated 0",
 	} {
-		if _, problems, err := Parse([]byte(in)); err != nil || want == "" && len(problems) > 0 || !strings.HasPrefix(told(problems), want) {
-			t.Errorf("%q: %v %s", in, err, told(problems))
+		if _, problems, err := Parse([]byte(in)); err != nil || want == "" && len(problems) > 0 || !strings.HasPrefix(problemTexts(problems), want) {
+			t.Errorf("%q: %v %s", in, err, problemTexts(problems))
 		}
 	}
 }

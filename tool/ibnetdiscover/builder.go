@@ -21,9 +21,9 @@ type key struct {
 
 // seen is what lines said about one cable, by the index of the link.
 type seen struct {
-	both bool // each end named the other
-	told bool // that the ends contradict each other is a problem already
-	peer struct {
+	both     bool // each end named the other
+	reported bool // that the ends contradict each other is a problem already
+	peer     struct {
 		lid  int
 		guid addr.GUID // of the peer's port, where the line has it
 	}
@@ -116,7 +116,7 @@ func (b *builder) connect(l Link, peerLID int, peerGUID addr.GUID) {
 	}
 	var s seen
 	if i, taken := b.ends[to]; taken {
-		s.told, b.links[i].told = true, true
+		s.reported, b.links[i].reported = true, true
 		b.few.Add(&b.problems, "ports that two others claim", tool.Inconsistent, b.line, "Port %d of %s names port %d of %s as its peer, and line %d has another cable there.", from.port, from.id, to.port, to.id, b.t.Links[i].Line)
 	} else {
 		b.ends[to] = len(b.t.Links)
@@ -130,7 +130,7 @@ func (b *builder) connect(l Link, peerLID int, peerGUID addr.GUID) {
 func (b *builder) confirm(i int, l Link, from, to key, peerGUID addr.GUID) {
 	first := b.t.Links[i]
 	if (key{first.From.ID, first.From.Port} != to) || (key{first.To.ID, first.To.Port} != from) || b.links[i].both {
-		b.links[i].told = true
+		b.links[i].reported = true
 		b.few.Add(&b.problems, "ports that are told twice", tool.Inconsistent, b.line, "Port %d of %s is connected with port %d of %s here, and with another on line %d.", from.port, from.id, to.port, to.id, first.Line)
 		return
 	}
@@ -199,7 +199,7 @@ func (b *builder) finishLink(i int, absent map[string]bool) {
 		absent[l.To.ID] = true
 		return
 	}
-	if !s.both && !s.told {
+	if !s.both && !s.reported {
 		b.few.Add(&b.problems, "cables that one end names", tool.Inconsistent, l.Line, "Port %d of %s names port %d of %s as its peer, whose record does not name it.", l.From.Port, l.From.ID, l.To.Port, l.To.ID)
 	}
 	lid := s.peer.lid

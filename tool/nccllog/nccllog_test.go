@@ -32,7 +32,7 @@ n1:11:40 [0] NCCL INFO AllReduce: 8589934592 Bytes -> Algo 1 proto 2 time 41000.
 n1:11:40 [0] NCCL INFO AllReduce: 4096 Bytes -> Algo NVLS_TREE proto LL128 channel{Lo..Hi}={0..1}
 `
 
-func said(problems tool.Problems) string {
+func problemTexts(problems tool.Problems) string {
 	var lines []string
 	for _, p := range problems {
 		lines = append(lines, fmt.Sprintf("%s %d: %s", p.Kind, p.Line, p.Text))
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	c, problems, err := Parse([]byte(log))
 	if err != nil || len(problems) != 0 {
-		t.Fatalf("%v\n%s", err, said(problems))
+		t.Fatalf("%v\n%s", err, problemTexts(problems))
 	}
 	got, err := json.Marshal(c)
 	if err != nil {
@@ -74,7 +74,7 @@ func TestProblems(t *testing.T) {
 		{"a time before it", "[2026-03-03 12:11:38] n1:11:41 [0] misc/socket.cc:50 NCCL WARN socketStartConnect: Connect to 10.0.0.2<56821> failed : Connection refused\n", "failed 1: socketStartConnect: Connect to 10.0.0.2<56821> failed : Connection refused: nobody listens there"},
 	} {
 		_, problems, err := Parse([]byte(c.in))
-		if got := said(problems); err != nil || !strings.Contains(got, c.want) {
+		if got := problemTexts(problems); err != nil || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %v, got\n%s\nwant %s", c.name, err, got, c.want)
 		}
 	}

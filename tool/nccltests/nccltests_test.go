@@ -21,8 +21,8 @@ const (
 	footer  = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 107.37 \n#\n"
 )
 
-// said is what problems say, one a line.
-func said(problems tool.Problems) string {
+// problemTexts is what problems say, one a line.
+func problemTexts(problems tool.Problems) string {
 	var lines []string
 	for _, p := range problems {
 		lines = append(lines, fmt.Sprintf("%s %d: %s", p.Kind, p.Line, p.Text))
@@ -79,9 +79,9 @@ func TestLayouts(t *testing.T) {
 			t.Parallel()
 			got, problems, err := Parse([]byte(c.in))
 			if err != nil || len(got.Rows) != c.rows || len(got.More) != 0 {
-				t.Fatalf("%v, %d rows, %d more\n%s", err, len(got.Rows), len(got.More), said(problems))
+				t.Fatalf("%v, %d rows, %d more\n%s", err, len(got.Rows), len(got.More), problemTexts(problems))
 			}
-			if s := said(problems); c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
+			if s := problemTexts(problems); c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
 				t.Errorf("got problems\n%s\nwant %q", s, c.problems)
 			}
 			if c.rows == 0 {
@@ -106,7 +106,7 @@ func TestSeveralTests(t *testing.T) {
 	in := "$ ./build/all_reduce_perf -b 1G\n" + asked1G + two + header + row1G + footer + "$ ./build/sendrecv_perf -b 1G\n" + asked1G + two + header + row1G + footer
 	got, problems, err := Parse([]byte(in))
 	if err != nil || len(problems) != 0 || len(got.Tests()) != 2 {
-		t.Fatalf("%v, %d tests, %s", err, len(got.Tests()), said(problems))
+		t.Fatalf("%v, %d tests, %s", err, len(got.Tests()), problemTexts(problems))
 	}
 	if a, b := got.Tests()[0], got.Tests()[1]; a.Collective != "all_reduce" || b.Collective != "sendrecv" || len(b.Ranks) != 2 || len(b.Rows) != 1 {
 		t.Errorf("got %+v and %+v", a, b)
@@ -119,7 +119,7 @@ func TestSplitCommunicators(t *testing.T) {
 	list += strings.NewReplacer("Rank  0", "Rank  2", "Rank  1", "Rank  3").Replace(strings.TrimPrefix(list, "# Using devices\n"))
 	got, problems, err := Parse([]byte("$ all_reduce_perf\n" + asked1G + list + header + row1G + footer))
 	if err != nil || len(problems) != 0 || got.RankCount() != 2 || len(got.Ranks) != 4 {
-		t.Errorf("%v, %d ranks of %d, %s", err, got.RankCount(), len(got.Ranks), said(problems))
+		t.Errorf("%v, %d ranks of %d, %s", err, got.RankCount(), len(got.Ranks), problemTexts(problems))
 	}
 }
 
@@ -132,7 +132,7 @@ func TestReport(t *testing.T) {
 "out_of_bounds":{"count":0,"okay":"true"},"average_bus_bandwidth":{"bandwidth":107.374182,"okay":"unchecked"},"errors":[""]}`
 	got, problems, err := Parse([]byte(whole))
 	if err != nil || len(problems) != 0 {
-		t.Fatalf("%v %s", err, said(problems))
+		t.Fatalf("%v %s", err, problemTexts(problems))
 	}
 	row := got.Rows[0]
 	if got.Library != "2.28.9" || got.Collective != "all_reduce" || len(got.Ranks) != 2 || text(row.Root) != "-1" || text(row.OutOfPlace.Wrong) != "0" || row.InPlace.Wrong != nil || row.InPlace.BusBW != nil {
@@ -149,8 +149,8 @@ func TestReport(t *testing.T) {
 		strings.Replace(whole, `"count":0,"okay":"true"`, `"count":2,"okay":"false"`, 1): "failed 0: 2 values were out of bounds",
 	} {
 		got, problems, err := Parse([]byte(in))
-		if err != nil || !strings.Contains(said(problems), want) || len(got.Rows) != 1 {
-			t.Errorf("%v, %d rows: got\n%s\nwant %s", err, len(got.Rows), said(problems), want)
+		if err != nil || !strings.Contains(problemTexts(problems), want) || len(got.Rows) != 1 {
+			t.Errorf("%v, %d rows: got\n%s\nwant %s", err, len(got.Rows), problemTexts(problems), want)
 		}
 		if b, err := json.Marshal(got); err != nil || strings.Contains(string(b), "hunter2") {
 			t.Errorf("%v: %s", err, b)
@@ -166,7 +166,7 @@ func TestRecords(t *testing.T) {
 ]`
 	got, problems, err := Parse([]byte(in))
 	if err != nil || len(problems) != 0 || len(got.Rows) != 1 || got.Collective != "all_reduce" || got.RankCount() != 2 || got.Rows[0].InPlace == nil || got.Rows[0].InPlace.Wrong != nil {
-		t.Errorf("%v %s %+v", err, said(problems), got)
+		t.Errorf("%v %s %+v", err, problemTexts(problems), got)
 	}
 	if matchFormat([]byte(in), true) == 0 || matchFormat([]byte(in), false) != 0 {
 		t.Error("records are not those of rccl-tests")
@@ -227,8 +227,8 @@ func TestOnlyTheLastRankShown(t *testing.T) {
 	t.Parallel()
 	in := "#  Rank 71 Group  0 Pid     22 on         n2 device  3 [0x01] NVIDIA GB200\n" + header + strings.ReplaceAll(row1G, "107.37  107.37", "107.37  211.76") + strings.Replace(footer, "107.37", "211.76", 1)
 	got, problems, err := Parse([]byte(in))
-	if err != nil || got.RankCount() != 0 || got.Collective != "all_reduce" || said(problems) != "missing 0: ranks are missing from the list of devices: 1 are there, up to rank 71" {
-		t.Errorf("%v, %d ranks of %q: %s", err, got.RankCount(), got.Collective, said(problems))
+	if err != nil || got.RankCount() != 0 || got.Collective != "all_reduce" || problemTexts(problems) != "missing 0: ranks are missing from the list of devices: 1 are there, up to rank 71" {
+		t.Errorf("%v, %d ranks of %q: %s", err, got.RankCount(), got.Collective, problemTexts(problems))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/ironrail/ironrail/tool"
 )
 
-func told(problems tool.Problems) string {
+func problemTexts(problems tool.Problems) string {
 	var lines []string
 	for _, p := range problems {
 		lines = append(lines, fmt.Sprintf("%s %d: %s", p.Kind, p.Line, p.Text))
@@ -48,7 +48,7 @@ func TestText(t *testing.T) {
 		{"wrong data", whole + "Running host_to_device_memcpy_ce.\n Invalid value when checking the pattern at 0x7f0000000000\n Current offset : 4096 \nASSERT in expression h_errorFlag == 0 in void f() : memcpy.cpp:165\n", "failed 15: host_to_device_memcpy_ce: Invalid value when checking the pattern at 0x7f0000000000; ASSERT in expression h_errorFlag == 0"},
 	} {
 		got, problems, err := Parse([]byte(c.in))
-		if s := told(problems); err != nil || c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
+		if s := problemTexts(problems); err != nil || c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
 			t.Errorf("%s: %v, got %s, want %s", c.name, err, s, c.problems)
 		}
 		if len(got.Devices) != 2 || got.Devices[1].Host != "n2" || got.Devices[1].BusID != "00000008:01:00" || got.Tests[0].Unit != "GB/s" {
@@ -68,15 +68,15 @@ func TestJSON(t *testing.T) {
 	in := `{"nvbandwidth":{"version":"v0.8","Driver Version":"580.82.07","CUDA Runtime Version":12080,"GPU Device list":["0: NVIDIA H100 (00000000:1b:00): (n1)","odd"],
 "testcases":[{"name":"a","status":"Passed","bandwidth_description":"x (GB/s)","bandwidth_matrix":[["N/A","2.5"],["1.5","N/A"]],"sum":4.0},{"name":"b","status":"Waived"},{"name":"c","status":"Error","error":"no memory"}]}}`
 	got, problems, err := Parse([]byte(in))
-	if err != nil || told(problems) != "failed 0: c: no memory" || got.CUDARuntime != "12080" || got.Devices[0].BusID != "00000000:1b:00" || got.Devices[0].Host != "n1" || got.Devices[1].Name != "odd" || got.Tests[1].Status != Waived {
-		t.Errorf("%v %+v\n%s", err, got, told(problems))
+	if err != nil || problemTexts(problems) != "failed 0: c: no memory" || got.CUDARuntime != "12080" || got.Devices[0].BusID != "00000000:1b:00" || got.Devices[0].Host != "n1" || got.Devices[1].Name != "odd" || got.Tests[1].Status != Waived {
+		t.Errorf("%v %+v\n%s", err, got, problemTexts(problems))
 	}
 	_, problems, err = Parse([]byte(in[:strings.Index(in, `,"sum"`)]))
-	if s := told(problems); err != nil || !strings.Contains(s, "truncated 0: the file ends") || !strings.Contains(s, "a ends before its sum") {
+	if s := problemTexts(problems); err != nil || !strings.Contains(s, "truncated 0: the file ends") || !strings.Contains(s, "a ends before its sum") {
 		t.Errorf("%v %s", err, s)
 	}
 	_, problems, err = Parse([]byte(`{"nvbandwidth":{"error":"No devices found","testcases":[]}}`))
-	if s := told(problems); err != nil || !strings.Contains(s, "failed 0: No devices found") {
+	if s := problemTexts(problems); err != nil || !strings.Contains(s, "failed 0: No devices found") {
 		t.Errorf("%v %s", err, s)
 	}
 }
@@ -90,7 +90,7 @@ func TestRealOutput(t *testing.T) {
 	}
 	got, problems, err := Parse(data)
 	if err != nil || len(problems) != 0 || len(got.Tests) < 10 || len(got.Devices) != 1 {
-		t.Errorf("%v %s %+v", err, told(problems), got)
+		t.Errorf("%v %s %+v", err, problemTexts(problems), got)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestBothDirections(t *testing.T) {
 	for kind, text := range map[string]string{"text": in, "JSON": json} {
 		c, problems, err := Parse([]byte(text))
 		if err != nil || len(problems) != 0 || len(c.Tests) != 3 {
-			t.Errorf("%s: %v, %s, %d tests", kind, err, told(problems), len(c.Tests))
+			t.Errorf("%s: %v, %s, %d tests", kind, err, problemTexts(problems), len(c.Tests))
 			continue
 		}
 		for i, want := range []struct {
@@ -180,7 +180,7 @@ memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
 `
 	c, problems, err := Parse([]byte(in))
 	if err != nil || len(problems) != 0 || len(c.Tests) != 2 || len(c.Devices) != 2 {
-		t.Fatalf("%v, %s, %+v", err, told(problems), c)
+		t.Fatalf("%v, %s, %+v", err, problemTexts(problems), c)
 	}
 	if c.Devices[0].Host != "n1" || c.Devices[1].Index != 3 || len(c.Tests[0].Matrix) != 4 || *c.Tests[0].Matrix[3][0] != 740 || c.Tests[0].Unit != "GB/s" || *c.Tests[1].Sum != 55.25 {
 		t.Errorf("got %+v", c)

@@ -33,7 +33,7 @@ const (
 	latency  = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]\n"
 )
 
-func said(problems tool.Problems) string {
+func problemTexts(problems tool.Problems) string {
 	var lines []string
 	for _, p := range problems {
 		lines = append(lines, fmt.Sprintf("%s %d: %s", p.Kind, p.Line, p.Text))
@@ -59,8 +59,8 @@ func TestBandwidth(t *testing.T) {
 		{"utilisation", head + " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]    CPU_Util[%]\n 8388608    5000             392.51             392.50             0.005849	      12.50\n", 392.50, ""},
 	} {
 		got, problems, err := Parse([]byte(c.in))
-		if err != nil || c.problems == "" && len(problems) > 0 || !strings.Contains(said(problems), c.problems) {
-			t.Errorf("%s: %v, got\n%s\nwant %s", c.name, err, said(problems), c.problems)
+		if err != nil || c.problems == "" && len(problems) > 0 || !strings.Contains(problemTexts(problems), c.problems) {
+			t.Errorf("%s: %v, got\n%s\nwant %s", c.name, err, problemTexts(problems), c.problems)
 		}
 		if row, _ := got.Largest(); math.Abs(row.Gbps-c.gbps) > 0.01 {
 			t.Errorf("%s: got %v Gb/s, want %v", c.name, row.Gbps, c.gbps)
@@ -84,7 +84,7 @@ func TestLatency(t *testing.T) {
 	t.Parallel()
 	got, problems, err := Parse([]byte(strings.Replace(head, "Write BW", "Write Latency", 1) + latency + " 2       1000          1.05           3.20         1.08     	       1.09        	0.04   		1.15    		3.20   \n"))
 	if err != nil || len(problems) != 0 || len(got.Latencies) != 1 {
-		t.Fatalf("%v %s %+v", err, said(problems), got)
+		t.Fatalf("%v %s %+v", err, problemTexts(problems), got)
 	}
 	if l := got.Latencies[0]; l.Size != 2 || *l.Min != 1.05 || *l.Average != 1.09 || *l.P99 != 1.15 || *l.P999 != 3.20 || l.PerSecond != nil {
 		t.Errorf("got %+v", l)
@@ -110,7 +110,7 @@ func TestRealOutputs(t *testing.T) {
 		got, problems, err := Parse(data)
 		row, ok := got.Largest()
 		if err != nil || !ok || len(problems) != 0 || row.Gbps < 80 || row.Gbps > 420 || row.MsgRate == nil {
-			t.Errorf("%s: %v %+v %s", filepath.Base(name), err, row, said(problems))
+			t.Errorf("%s: %v %+v %s", filepath.Base(name), err, row, problemTexts(problems))
 		}
 	}
 }
@@ -153,7 +153,7 @@ func TestJSON(t *testing.T) {
 		if err != nil || matchFormat([]byte(c.in)) < 90 || got.Summary()[0] != c.summary {
 			t.Errorf("%s: %v %q", c.name, err, got.Summary())
 		}
-		if s := said(problems); c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
+		if s := problemTexts(problems); c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
 			t.Errorf("%s: got problems %q", c.name, s)
 		}
 	}
@@ -168,7 +168,7 @@ func TestLatencyOfOldVersions(t *testing.T) {
 	t.Parallel()
 	got, problems, err := Parse([]byte(" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]\n 2       1000          1.45           28.40        2.05   \n"))
 	if err != nil || len(problems) != 0 || len(got.Latencies) != 1 || *got.Latencies[0].Typical != 2.05 || got.Latencies[0].Average != nil || !strings.Contains(got.Summary()[0], "2.05 us") {
-		t.Errorf("%v %+v %s", err, got, said(problems))
+		t.Errorf("%v %+v %s", err, got, problemTexts(problems))
 	}
 }
 
@@ -211,7 +211,7 @@ func TestLevels(t *testing.T) {
 		" 1024       0           5000           48.50              48.40                  5.908203\n 1024       3           5000           24.10              24.00                  2.929688\n"
 	c, problems, err := Parse([]byte(in))
 	if err != nil || len(problems) != 0 || matchFormat([]byte(in)) < 90 || len(c.Rows) != 2 {
-		t.Fatalf("%v, %s, %+v", err, said(problems), c)
+		t.Fatalf("%v, %s, %+v", err, problemTexts(problems), c)
 	}
 	if a, b := c.Rows[0], c.Rows[1]; *a.SL != 0 || *b.SL != 3 || b.Iterations != 5000 || b.Peak != 24.10 || b.Gbps != 24 || *b.MsgRate != 2.929688 {
 		t.Errorf("got %+v, %+v", a, b)
@@ -231,7 +231,7 @@ func TestComplaints(t *testing.T) {
 		{"another way is taken", " new post send flow is not supported, falling back to ibv_post_send\n" + head + row, ""},
 	} {
 		_, problems, err := Parse([]byte(c.in))
-		if s := said(problems); err != nil || matchFormat([]byte(c.in)) == 0 || c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
+		if s := problemTexts(problems); err != nil || matchFormat([]byte(c.in)) == 0 || c.problems == "" && s != "" || !strings.Contains(s, c.problems) {
 			t.Errorf("%s: %v, sure %d, got %q, want %q", c.name, err, matchFormat([]byte(c.in)), s, c.problems)
 		}
 	}
@@ -246,8 +246,8 @@ func TestComplaints(t *testing.T) {
 	}
 	// With --output=bandwidth the file has a comma too many, and no unit.
 	only := outJSON[:strings.Index(outJSON, `"MsgSize"`)] + "\"bw_avg\": 392.500000,\n\n}\n}\n"
-	if _, problems, err := Parse([]byte(only)); err != nil || !strings.Contains(said(problems), "missing 0") || strings.Contains(said(problems), "truncated") {
-		t.Errorf("%v, %s", err, said(problems))
+	if _, problems, err := Parse([]byte(only)); err != nil || !strings.Contains(problemTexts(problems), "missing 0") || strings.Contains(problemTexts(problems), "truncated") {
+		t.Errorf("%v, %s", err, problemTexts(problems))
 	}
 }
 
@@ -261,7 +261,7 @@ func TestTitles(t *testing.T) {
 		in := head + row + strings.NewReplacer("RDMA_Write BW", title, "mlx5_0", "mlx5_7").Replace(head) + row
 		c, problems, err := Parse([]byte(in))
 		if err != nil || len(problems) != 0 || len(c.More) != 1 || c.More[0].Test != title || c.More[0].Device != "mlx5_7" || c.More[0].Bidirectional != strings.Contains(title, "Bidirectional") {
-			t.Errorf("%s: %v, %s, %+v", title, err, said(problems), c)
+			t.Errorf("%s: %v, %s, %+v", title, err, problemTexts(problems), c)
 		}
 	}
 }
@@ -272,12 +272,12 @@ func TestCommands(t *testing.T) {
 	row := gigabits + " 8388608    5000             392.51             392.50             0.005849\n"
 	in := head + row + "[root@n1 ~]# ib_write_bw -R -d mlx5_0 n2\nReceived 10 times ADDR_ERROR\n Unable to perform rdma_client function\n"
 	c, problems, err := Parse([]byte(in))
-	if err != nil || len(c.More) != 1 || len(c.Notes) != 0 || len(c.More[0].Notes) != 2 || !strings.Contains(said(problems), "failed 17: Received 10 times ADDR_ERROR") || !strings.Contains(said(problems), "missing 0") {
-		t.Errorf("%v, %s, %+v", err, said(problems), c)
+	if err != nil || len(c.More) != 1 || len(c.Notes) != 0 || len(c.More[0].Notes) != 2 || !strings.Contains(problemTexts(problems), "failed 17: Received 10 times ADDR_ERROR") || !strings.Contains(problemTexts(problems), "missing 0") {
+		t.Errorf("%v, %s, %+v", err, problemTexts(problems), c)
 	}
 	in = head + row + "[root@n1 ~]# ib_write_bw -D 5 n2\n WARNING: BW peak won't be measured in this run.\n" + head + row
 	if c, problems, err = Parse([]byte(in)); err != nil || len(problems) != 0 || len(c.More) != 1 || len(c.Notes) != 0 || len(c.More[0].Notes) != 1 || len(c.More[0].Rows) != 1 {
-		t.Errorf("%v, %s, %+v", err, said(problems), c)
+		t.Errorf("%v, %s, %+v", err, problemTexts(problems), c)
 	}
 }
 

@@ -228,7 +228,7 @@ func (c Content) Summary() []string {
 	for _, p := range c.Peers {
 		add("peers, "+p.Action, p.Rate)
 	}
-	compute, verdicts := c.told()
+	compute, verdicts := c.describeVerdicts()
 	lines := []string{fmt.Sprintf("ROCm Validation Suite, %d GPUs", max(len(c.GPUs), c.measured()))}
 	for what, v := range ranges {
 		lines = append(lines, fmt.Sprintf("%s: %.2f to %.2f GB/s", what, slices.Min(v), slices.Max(v)))

@@ -111,9 +111,9 @@ func (r *reading) gpu(g GPU) {
 	}
 }
 
-// told are the lines of a summary of what was computed, by action, and of what
+// describeVerdicts are the lines of a summary of what was computed, by action, and of what
 // passed.
-func (c Content) told() (computed, verdicts []string) {
+func (c Content) describeVerdicts() (computed, verdicts []string) {
 	var names []string
 	for _, x := range c.Compute {
 		if !slices.Contains(names, x.Action) {

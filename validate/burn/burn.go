@@ -173,7 +173,7 @@ func runBurn(ctx context.Context, j *target.Job) error {
 	degraded := rail.DegradedPorts(ends, counted, rail.ReadCounters(ctx, j.Nodes, ends), took)
 	b.rep.Rails, b.rep.Memories = len(counted), len(before.Memory)
 	for _, p := range degraded {
-		b.rep.Worn = append(b.rep.Worn, p.Said())
+		b.rep.Worn = append(b.rep.Worn, p.Describe())
 	}
 	for _, f := range rail.DegradedFindings(degraded) {
 		if err := run.Blame(ctx, f); err != nil {

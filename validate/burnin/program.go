@@ -19,8 +19,8 @@ func (j *judging) program() {
 	j.dcgmi()
 }
 
-// said is the end of what a program printed, for evidence.
-func (j *judging) said() string {
+// programText is the end of what a program printed, for evidence.
+func (j *judging) programText() string {
 	text := strings.TrimSpace(j.Result.Output + "\n" + j.Result.Errors)
 	lines := strings.Split(text, "\n")
 	last := lines[max(0, len(lines)-3):]
@@ -31,7 +31,7 @@ func (j *judging) said() string {
 func (j *judging) dcgmi() {
 	c, problems, err := dcgmi.Parse([]byte(j.Result.Output))
 	if err != nil {
-		j.fail("burn-in program", doRun, j.said(), "dcgmi says nothing of a test")
+		j.fail("burn-in program", doRun, j.programText(), "dcgmi says nothing of a test")
 		return
 	}
 	judged := false
@@ -57,7 +57,7 @@ func (j *judging) dcgmi() {
 	case len(failed) > 0:
 		j.fail("burn-in program", doRun, "dcgmi: "+strings.Join(failed, "; "), "dcgmi could not load the GPUs")
 	default:
-		j.fail("burn-in program", doRun, j.said(), "dcgmi loaded no GPU")
+		j.fail("burn-in program", doRun, j.programText(), "dcgmi loaded no GPU")
 	}
 }
 
@@ -80,7 +80,7 @@ func (j *judging) entity(text string) string {
 func (j *judging) rvs() {
 	c, err := rvs.ParseStress([]byte(j.Result.Output))
 	if err != nil {
-		j.fail("burn-in program", doRun, j.said(), "rvs says nothing of a GPU")
+		j.fail("burn-in program", doRun, j.programText(), "rvs says nothing of a GPU")
 		return
 	}
 	for _, g := range c.GPUs {
@@ -92,7 +92,7 @@ func (j *judging) rvs() {
 		case g.Wrong > 0:
 			j.fail(part, doWrong, fmt.Sprintf("rvs gst: self check: %d results differ from the one before", g.Wrong), "it computed other results from the same numbers under load")
 		case !g.Done:
-			j.fail(part, doRun, j.said(), "rvs did not end its work on it")
+			j.fail(part, doRun, j.programText(), "rvs did not end its work on it")
 		case !g.Met:
 			j.fail(part, doWrong, fmt.Sprintf("rvs gst: %g GFLOPS", g.GFLOPS), "it computed nothing under load")
 		}

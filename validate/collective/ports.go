@@ -46,7 +46,7 @@ func (c *collective) suspectPorts(ports []rail.DegradedPort) {
 		}
 		for i := range c.findings {
 			if slices.ContainsFunc(c.findings[i].Suspects, func(s stage.Suspect) bool { return s.Subject == subject.OfNode(p.Node.Name) }) {
-				c.findings[i].Evidence = append(c.findings[i].Evidence, p.Said())
+				c.findings[i].Evidence = append(c.findings[i].Evidence, p.Describe())
 			}
 		}
 	}

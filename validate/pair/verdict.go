@@ -270,7 +270,7 @@ func (v verdict) evidence(parts []isolate.Part) []string {
 	}
 	for _, p := range v.degradedPorts() { // other rails of a node, or all nodes of a rail
 		if isAmong(p, parts) && !told[p.Key()] {
-			out = append(out, p.Said())
+			out = append(out, p.Describe())
 		}
 	}
 	return out

@@ -52,8 +52,8 @@ func DegradedPorts(ends []End, before, after map[string]PortCounters, took time.
 	return list
 }
 
-// Said is what the port counted, in words.
-func (p DegradedPort) Said() string {
+// Describe is what the port counted, in words.
+func (p DegradedPort) Describe() string {
 	return fmt.Sprintf("%s of %s (%s) counted %s in %s of load", p.Rail(), p.Node.Name, p.Port.Device, strings.Join(p.rose, ", "), p.took.Round(time.Second))
 }
 
@@ -74,7 +74,7 @@ func DegradedFindings(ports []DegradedPort) (list []stage.Finding) {
 		}
 		f.Cause += fmt.Sprintf("the link of %s of %s makes errors: %s", p.Rail(), p.Node.Name, strings.Join(p.rose, ", "))
 		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.OfNode(p.Node.Name), Part: p.Rail()})
-		f.Evidence = append(f.Evidence, p.Said())
+		f.Evidence = append(f.Evidence, p.Describe())
 	}
 	return list
 }

@@ -175,7 +175,7 @@ func (b broken) matches(kernel, version, module string) bool {
 
 // checkPairs reports other stacks that this one does not stand beside.
 func (c *check) checkPairs() {
-	reported := usage.Said{}
+	reported := usage.Reported{}
 	for _, u := range c.usages {
 		for _, d := range u.Kind(Name) {
 			if d.Name > c.block.Name && reported.First(d.Name, u) { // once for each pair

@@ -160,7 +160,7 @@ func (c *check) checkSystem(u *usage.Usage) {
 // checkOrder asks that DOCA comes before NVIDIA's driver: nvidia-peermem is built
 // with the symbols of the ib_core that is there, and loads beside no other.
 func (c *check) checkOrder() {
-	reported := usage.Said{}
+	reported := usage.Reported{}
 	for _, u := range c.usages {
 		for _, d := range u.Before(c.block, "cuda") {
 			if !reported.First(d.Name, u) {
@@ -174,7 +174,7 @@ func (c *check) checkOrder() {
 
 // checkPairs reports other RDMA stacks on the same nodes.
 func (c *check) checkPairs() {
-	reported := usage.Said{}
+	reported := usage.Reported{}
 	for _, u := range c.usages {
 		for _, d := range u.Drivers {
 			same := d.Kind == Name && d.Name > c.block.Name

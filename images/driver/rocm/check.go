@@ -129,7 +129,7 @@ func (c *check) checkDistribution(u *usage.Usage) {
 // checkPairs reports other stacks that this one does not stand beside. The clash
 // over ucx is that of ROCm 6.4's mivisionx, whose libucx0 replaces DOCA's ucx.
 func (c *check) checkPairs() {
-	reported := usage.Said{}
+	reported := usage.Reported{}
 	for _, u := range c.usages {
 		for _, d := range u.Kind(Name) {
 			if d.Name > c.block.Name && reported.First(d.Name, u) { // once for each pair

@@ -165,18 +165,18 @@ func GroupBy[T comparable](list []*Usage, of func(*Usage) T) []*Usage {
 	return out
 }
 
-// Said remembers what was found already, by a name and the override under which
+// Reported remembers what was found already, by a name and the override under which
 // it was.
-type Said map[said]bool
+type Reported map[reported]bool
 
-type said struct {
+type reported struct {
 	name     string
 	override *inventory.Override
 }
 
 // First reports whether a finding of that name is the first for the nodes of u.
-func (s Said) First(name string, u *Usage) bool {
-	k := said{name, u.Override}
+func (s Reported) First(name string, u *Usage) bool {
+	k := reported{name, u.Override}
 	if s[k] {
 		return false
 	}

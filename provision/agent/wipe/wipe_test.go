@@ -143,7 +143,7 @@ func TestDoesNotKeep(t *testing.T) {
 	d := dirty(t)
 	w := wipe.Wiper{Find: found, Open: func(path string, use disk.Use) (disk.Device, error) {
 		dev, err := disk.Open(path, use)
-		return forgetful{dev}, err
+		return zeroIgnored{dev}, err
 	}}
 	_, err := w.Run(t.Context(), wire.WipeParams{Disks: []wire.Disk{d}})
 	var p *wire.PartError
@@ -152,6 +152,6 @@ func TestDoesNotKeep(t *testing.T) {
 	}
 }
 
-type forgetful struct{ disk.Device }
+type zeroIgnored struct{ disk.Device }
 
-func (forgetful) Zero(int64, int64) error { return nil }
+func (zeroIgnored) Zero(int64, int64) error { return nil }

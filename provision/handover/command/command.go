@@ -59,9 +59,9 @@ type Node struct {
 
 // Service is the fact of what the programs were told last of a node.
 type Service struct {
-	In   bool      `json:"in"`
-	Life time.Time `json:"life"` // the acceptance that it was told of
-	Told int       `json:"told"` // how often it was told something
+	In      bool      `json:"in"`
+	Life    time.Time `json:"life"` // the acceptance that it was told of
+	Notices int       `json:"told"` // how often it was told something
 }
 
 // InService returns the fact's name for a handover.
@@ -201,7 +201,7 @@ func (c Command) tell(ctx context.Context, run stage.Run, t handover.Target, m h
 	}
 	told, _ := serviceOf(run, t, m)
 	err := run.Effect(ctx, stage.Effect{
-		Key:  fmt.Sprintf("%s/handover.%s/%d-%s", n.Name, t.Name, told.Told+1, v),
+		Key:  fmt.Sprintf("%s/handover.%s/%d-%s", n.Name, t.Name, told.Notices+1, v),
 		Kind: plan.Config, Repeatable: true,
 		Does: fmt.Sprintf("%s %s with %s", v, n.Name, args[0]),
 		Do:   func(ctx context.Context) error { return runProgram(ctx, run, timeoutOf(t.Handover), args, n) },
@@ -209,7 +209,7 @@ func (c Command) tell(ctx context.Context, run stage.Run, t handover.Target, m h
 	if err != nil {
 		return err
 	}
-	f, err := InService(t.Name).New(subject.OfNode(n.Name), Service{In: v != drain, Life: m.AcceptedAt, Told: told.Told + 1}, "")
+	f, err := InService(t.Name).New(subject.OfNode(n.Name), Service{In: v != drain, Life: m.AcceptedAt, Notices: told.Notices + 1}, "")
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func (d Decision) refuse(what, format string, args ...any) Decision {
 	return d
 }
 
-func (d Decision) told(what, format string, args ...any) Decision {
+func (d Decision) withNote(what, format string, args ...any) Decision {
 	d.What, d.Detail = what, fmt.Sprintf(format, args...)
 	return d
 }
@@ -97,9 +97,9 @@ func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decisi
 		return p.request(d, in, now)
 	case dhcpv4.MessageTypeInform:
 		d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
-		return d.told(sawInform, "%s asks for options only", d.Class)
+		return d.withNote(sawInform, "%s asks for options only", d.Class)
 	case dhcpv4.MessageTypeRelease:
-		return d.told(sawRelease, "gives %s back; it stays reserved", c.Address.Addr())
+		return d.withNote(sawRelease, "gives %s back; it stays reserved", c.Address.Addr())
 	case dhcpv4.MessageTypeDecline:
 		return d.refuse(sawDecline, "declines %s: the client saw another owner of this address on the wire", c.Address.Addr())
 	}
@@ -111,19 +111,19 @@ func (p Policy) offer(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	if d.Refused {
 		return d
 	}
-	return d.told(SawOffer, "%s is offered %s%s", d.Class, d.Client.Address.Addr(), andFile(d.File))
+	return d.withNote(SawOffer, "%s is offered %s%s", d.Class, d.Client.Address.Addr(), andFile(d.File))
 }
 
 // request answers the four uses of DHCPREQUEST, RFC 2131 section 4.3.2.
 func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	if sid := in.ServerIdentifier(); sid != nil && !sid.Equal(serverID(p, in)) {
-		return d.told(SawElsewhere, "takes the offer of the DHCP server %s", sid)
+		return d.withNote(SawElsewhere, "takes the offer of the DHCP server %s", sid)
 	}
 	want := d.Client.Address.Addr()
 	got := requestedAddr(in)
 	if got != want {
 		d.Reply = p.nak(in)
-		return d.told(sawNak, "asks for %s and %s is reserved for it", got, want)
+		return d.withNote(sawNak, "asks for %s and %s is reserved for it", got, want)
 	}
 	d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
 	if d.Refused {
@@ -132,7 +132,7 @@ func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	if p.Chain != nil && d.Client.ForceUndionly {
 		p.Chain.Acked(d.MAC, in.TransactionID, now)
 	}
-	return d.told(SawAck, "%s gets %s%s", d.Class, want, andFile(d.File))
+	return d.withNote(SawAck, "%s gets %s%s", d.Class, want, andFile(d.File))
 }
 
 // answer fills the reply of the given type, or refuses.

@@ -279,7 +279,7 @@ func (s *Server) decide(in *dhcpv4.DHCPv4, now time.Time) (Decision, bool) {
 	}
 	if _, begun := s.cfg.Source.Attempt(dec.Client.Node); dec.Reply != nil && !begun && !w.mayAnswer() {
 		dec.Reply, dec.File = nil, ""
-		dec = dec.told(sawHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
+		dec = dec.withNote(sawHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
 	}
 	return dec, true
 }

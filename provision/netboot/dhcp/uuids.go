@@ -30,14 +30,14 @@ type TwoUUIDs struct {
 // programs with a name. The zero UUIDs is empty; it is safe for concurrent use.
 type UUIDs struct {
 	mu   sync.Mutex
-	seen map[addr.MAC]*said // guarded by mu
+	seen map[addr.MAC]*uuidRecord // guarded by mu
 }
 
-// said is what was said under one MAC within one attempt.
-type said struct {
-	attempt string
-	first   map[program]firstUUID
-	told    bool // the second UUID of the attempt
+// uuidRecord is what was said under one MAC within one attempt.
+type uuidRecord struct {
+	attempt  string
+	first    map[program]firstUUID
+	reported bool // the second UUID of the attempt
 }
 
 type program struct {
@@ -65,10 +65,10 @@ func (u *UUIDs) Saw(c boot.Client, m addr.MAC, attempt string, class Class, now 
 		s.first[p] = firstUUID{class.UUID, now}
 		return TwoUUIDs{}, false
 	}
-	if s.told || first.uuid == class.UUID || first.uuid == swapUUID(class.UUID) {
+	if s.reported || first.uuid == class.UUID || first.uuid == swapUUID(class.UUID) {
 		return TwoUUIDs{}, false
 	}
-	s.told = true
+	s.reported = true
 	two := TwoUUIDs{Client: c, Attempt: attempt, MAC: m, Program: class.String(), First: formatUUID(first.uuid), Second: formatUUID(class.UUID), FirstAt: first.at, At: now}
 	switch {
 	case c.UUID == "":
@@ -81,13 +81,13 @@ func (u *UUIDs) Saw(c boot.Client, m addr.MAC, attempt string, class Class, now 
 }
 
 // of is what a MAC said in an attempt. u.mu is held.
-func (u *UUIDs) of(m addr.MAC, attempt string) *said {
+func (u *UUIDs) of(m addr.MAC, attempt string) *uuidRecord {
 	s := u.seen[m]
 	if s == nil || s.attempt != attempt {
 		if u.seen == nil {
-			u.seen = map[addr.MAC]*said{}
+			u.seen = map[addr.MAC]*uuidRecord{}
 		}
-		s = &said{attempt: attempt, first: map[program]firstUUID{}}
+		s = &uuidRecord{attempt: attempt, first: map[program]firstUUID{}}
 		u.seen[m] = s
 	}
 	return s

@@ -57,11 +57,11 @@ type kind struct {
 
 // count is what was seen of a key in its window.
 type count struct {
-	began   time.Time
-	rest    bool // of many sources
-	told    int
-	omitted int
-	last    boot.Evidence
+	began    time.Time
+	rest     bool // of many sources
+	recorded int
+	omitted  int
+	last     boot.Evidence
 }
 
 // NewLimiter returns a limiter in front of next.
@@ -87,14 +87,14 @@ func (l *Limiter) take(e boot.Evidence) []boot.Evidence {
 	if over := e.Time.Sub(c.began) >= window; over {
 		before := c.omitted
 		refusals := l.sum(c)
-		*c = count{began: e.Time, told: 1, rest: c.rest}
+		*c = count{began: e.Time, recorded: 1, rest: c.rest}
 		if before > 0 && refusals == nil {
 			e.Detail = fmt.Sprintf("%s (and %d times before)", e.Detail, before)
 		}
 		return append(refusals, e)
 	}
-	if !c.rest && c.told < l.allowed(e) {
-		c.told++
+	if !c.rest && c.recorded < l.allowed(e) {
+		c.recorded++
 		return []boot.Evidence{e}
 	}
 	c.omitted++

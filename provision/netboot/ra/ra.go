@@ -43,8 +43,8 @@ type Server struct {
 	source  boot.Source
 	witness boot.Witness
 
-	sent time.Time              // last advertisement; owned by Serve
-	told map[addr.MAC]time.Time // owned by Serve
+	sent         time.Time              // last advertisement; owned by Serve
+	lastRecorded map[addr.MAC]time.Time // owned by Serve
 }
 
 // Open opens the raw socket on the interface. It needs CAP_NET_RAW and IPv6.
@@ -65,7 +65,7 @@ func Open(ctx context.Context, ifname string, src boot.Source, w boot.Witness) (
 		return nil, errkind.New(errkind.Unsupported, "router advertisement: raw ICMPv6 socket on %s: %w", ifname, err).
 			Do("Run as root with IPv6 on the boot interface, or leave router_advertisement out of the network's dhcp block.")
 	}
-	s := &Server{conn: ipv6.NewPacketConn(pc), ifi: ifi, source: src, witness: w, told: map[addr.MAC]time.Time{}}
+	s := &Server{conn: ipv6.NewPacketConn(pc), ifi: ifi, source: src, witness: w, lastRecorded: map[addr.MAC]time.Time{}}
 	if err := s.prepare(); err != nil {
 		pc.Close()
 		return nil, errkind.New(errkind.Unsupported, "router advertisement on %s: %w", ifname, err)
@@ -120,10 +120,10 @@ func (s *Server) answer(mac addr.MAC, now time.Time) {
 		s.sent = now
 	}
 	c, known := s.source.ByMAC(mac)
-	if !known || now.Sub(s.told[mac]) < tellEvery {
+	if !known || now.Sub(s.lastRecorded[mac]) < tellEvery {
 		return
 	}
-	s.told[mac] = now
+	s.lastRecorded[mac] = now
 	e := boot.Evidence{Time: now, Node: c.Node, MAC: mac, Proto: boot.RA, What: SawAnswer, Detail: "router lifetime 0, no prefix"}
 	if err != nil {
 		e.Detail, e.Refused = fmt.Sprintf("not sent: %v", err), true

@@ -257,12 +257,12 @@ func TestGiveUp(t *testing.T) {
 	})
 }
 
-// late is a cable on which a datagram takes 200 ms, so that a transfer can be cut
+// slowNetwork is a cable on which a datagram takes 200 ms, so that a transfer can be cut
 // in its midst.
-type late struct{ network.Network }
+type slowNetwork struct{ network.Network }
 
 // ListenPacket opens a socket that reads late.
-func (l late) ListenPacket(ctx context.Context, network, at string) (net.PacketConn, error) {
+func (l slowNetwork) ListenPacket(ctx context.Context, network, at string) (net.PacketConn, error) {
 	pc, err := l.Network.ListenPacket(ctx, network, at)
 	return latePackets{pc}, err
 }
@@ -291,7 +291,7 @@ func TestPowerCut(t *testing.T) {
 					return false
 				}
 				cfg, n := s.config(0, how)
-				cfg.Net = func(a netip.Addr) network.Network { return late{s.net.At(a)} }
+				cfg.Net = func(a netip.Addr) network.Network { return slowNetwork{s.net.At(a)} }
 				s.powerOn(cfg, n)
 				time.Sleep(after)
 				n.chassis.Mains(0, false)

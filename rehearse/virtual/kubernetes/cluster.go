@@ -41,7 +41,7 @@ type Cluster struct {
 	tokens  map[string]bootstrap // by id
 	version int
 	silent  bool
-	said    []string
+	changes []string
 }
 
 type node struct {
@@ -112,11 +112,11 @@ func (c *Cluster) Silence(silent bool) {
 	c.silent = silent
 }
 
-// Said lists what was changed, in order, such as "n1 join" and "n1 uncordon".
-func (c *Cluster) Said() []string {
+// Changes lists what was changed, in order, such as "n1 join" and "n1 uncordon".
+func (c *Cluster) Changes() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.said)
+	return slices.Clone(c.changes)
 }
 
 // Schedulable lists the nodes that a pod without tolerations may be put on.
@@ -167,7 +167,7 @@ func (c *Cluster) Join(token, name string, taints []Taint) error {
 func (c *Cluster) change(n *node, why string) {
 	c.version++
 	n.version = c.version
-	c.said = append(c.said, why)
+	c.changes = append(c.changes, why)
 }
 
 // ready is the Ready condition of a node.

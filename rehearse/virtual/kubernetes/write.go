@@ -44,7 +44,7 @@ func (c *Cluster) node(r *http.Request, name string, body []byte) (any, *fail) {
 	switch r.Method {
 	case http.MethodDelete:
 		delete(c.nodes, name)
-		c.said = append(c.said, name+" delete")
+		c.changes = append(c.changes, name+" delete")
 		return map[string]any{"kind": "Status", "status": "Success"}, nil
 	case http.MethodPatch:
 		if kind := r.Header.Get("Content-Type"); kind != "application/merge-patch+json" {
@@ -124,7 +124,7 @@ func (c *Cluster) evict(namespace, name string, body []byte) (any, *fail) {
 		return nil, &fail{http.StatusTooManyRequests, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget."}
 	}
 	c.remove(namespace, name)
-	c.said = append(c.said, p.Node+" evict "+name)
+	c.changes = append(c.changes, p.Node+" evict "+name)
 	return map[string]any{"kind": "Status", "status": "Success"}, nil
 }
 

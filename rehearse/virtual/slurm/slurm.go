@@ -23,11 +23,11 @@ type Job struct {
 
 // Controller is a slurmctld. It is safe for concurrent use and never blocks.
 type Controller struct {
-	mu     sync.Mutex // guards what follows
-	nodes  map[string]*node
-	jobs   []Job
-	silent bool
-	said   []string // what was changed, in order
+	mu      sync.Mutex // guards what follows
+	nodes   map[string]*node
+	jobs    []Job
+	silent  bool
+	changes []string // what was changed, in order
 }
 
 type node struct {
@@ -65,11 +65,11 @@ func (c *Controller) Silence(silent bool) {
 	c.silent = silent
 }
 
-// Said lists what was changed, in order: "n7 DRAIN", "n7 UNDRAIN".
-func (c *Controller) Said() []string {
+// Changes lists what was changed, in order: "n7 DRAIN", "n7 UNDRAIN".
+func (c *Controller) Changes() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.said)
+	return slices.Clone(c.changes)
 }
 
 // Run runs one of the programs and returns its standard output.
@@ -143,12 +143,12 @@ func (c *Controller) update(name string, words []string) error {
 		switch key, value, _ := strings.Cut(w, "="); {
 		case key == "State" && value == "DRAIN":
 			n.drain = true
-			c.said = append(c.said, name+" DRAIN")
+			c.changes = append(c.changes, name+" DRAIN")
 		case key == "State" && (value == "RESUME" || value == "UNDRAIN") && !n.drain:
 			return fmt.Errorf("slurm_update error: Invalid node state specified")
 		case key == "State" && (value == "RESUME" || value == "UNDRAIN"):
 			n.drain, n.reason = false, ""
-			c.said = append(c.said, name+" "+value)
+			c.changes = append(c.changes, name+" "+value)
 		case key == "Reason":
 			n.reason = value
 		default:

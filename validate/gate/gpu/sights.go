@@ -18,10 +18,10 @@ func NVIDIA(j *judge.Node, what string) judge.Sight {
 func SawDriver(j *judge.Node) judge.Sight {
 	var said []string
 	for _, p := range []struct {
-		name string
-		told bool
+		name     string
+		answered bool
 	}{{"nvidia-smi", j.Seen.NVIDIA != nil}, {"amd-smi", j.Seen.AMD != nil}, {"the kernel log", j.Seen.Kernel != nil}} {
-		if p.told {
+		if p.answered {
 			said = append(said, p.name)
 		}
 	}

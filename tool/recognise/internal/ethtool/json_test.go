@@ -46,8 +46,8 @@ const moduleList = `[ {
 func TestSettingsJSON(t *testing.T) {
 	t.Parallel()
 	s, problems, err := ParseSettings([]byte(settingsList))
-	if err != nil || told(problems) != "" || SettingsFormat.Is([]byte("$ ethtool --json ens1f0np0\n"+settingsList)) != 90 || ModuleFormat.Is([]byte(settingsList)) != 0 {
-		t.Fatalf("%v %s", err, told(problems))
+	if err != nil || problemTexts(problems) != "" || SettingsFormat.Is([]byte("$ ethtool --json ens1f0np0\n"+settingsList)) != 90 || ModuleFormat.Is([]byte(settingsList)) != 0 {
+		t.Fatalf("%v %s", err, problemTexts(problems))
 	}
 	if s.Interface != "ens1f0np0" || *s.Speed != 400000 || !*s.Link || len(s.Supported) != 2 || s.FEC != "RS" || s.Port != "Direct Attach Copper" || s.AutoNeg != "on" || s.All["lanes"] != "4" {
 		t.Errorf("%+v", s)
@@ -57,8 +57,8 @@ func TestSettingsJSON(t *testing.T) {
 		strings.Replace(settingsList, "} ]", `}, { "ifname": "ens1f1np1", "port": "Other", "link-detected": false } ]`, 1): "inconsistent 0: What is said of a second interface is here, and was not read.",
 		strings.Replace(settingsList, "true\n", "false\n", 1):                                                              "",
 	} {
-		if _, problems, err := ParseSettings([]byte(in)); err != nil || told(problems) != want {
-			t.Errorf("%q: %v got %s, want %s", in, err, told(problems), want)
+		if _, problems, err := ParseSettings([]byte(in)); err != nil || problemTexts(problems) != want {
+			t.Errorf("%q: %v got %s, want %s", in, err, problemTexts(problems), want)
 		}
 	}
 }
@@ -67,8 +67,8 @@ func TestModuleJSON(t *testing.T) {
 	t.Parallel()
 	m, problems, err := ParseModule([]byte(moduleList))
 	want := "failed 0: The module says: laser_rx_power_low_alarm (Channel 2).\nfailed 0: The module says: Module temperature high alarm."
-	if err != nil || told(problems) != want || ModuleFormat.Is([]byte(moduleList)) != 90 || SettingsFormat.Is([]byte(moduleList)) != 0 {
-		t.Fatalf("%v %s", err, told(problems))
+	if err != nil || problemTexts(problems) != want || ModuleFormat.Is([]byte(moduleList)) != 90 || SettingsFormat.Is([]byte(moduleList)) != 0 {
+		t.Fatalf("%v %s", err, problemTexts(problems))
 	}
 	lanes, _ := json.Marshal(m.Lanes)
 	if want := `[{"lane":1,"rx_dbm":-1.87,"tx_dbm":-0.96,"tx_bias_ma":7.5},{"lane":2,"rx_dbm":-40,"tx_dbm":null,"tx_bias_ma":0}]`; string(lanes) != want {

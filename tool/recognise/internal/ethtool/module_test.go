@@ -41,7 +41,7 @@ const module = `	Identifier                                : 0x11 (QSFP28)
 	Module temperature high alarm threshold   : 75.00 degrees C / 167.00 degrees F
 `
 
-func told(p tool.Problems) string {
+func problemTexts(p tool.Problems) string {
 	var lines []string
 	for _, x := range p {
 		lines = append(lines, fmt.Sprintf("%s %d: %s", x.Kind, x.Line, x.Text))
@@ -52,8 +52,8 @@ func told(p tool.Problems) string {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s, problems, err := ParseSettings([]byte(settings))
-	if err != nil || told(problems) != "" || SettingsFormat.Is([]byte(settings)) < 90 {
-		t.Fatalf("%v %s", err, told(problems))
+	if err != nil || problemTexts(problems) != "" || SettingsFormat.Is([]byte(settings)) < 90 {
+		t.Fatalf("%v %s", err, problemTexts(problems))
 	}
 	if s.Interface != "ens1f0np0" || *s.Speed != 400000 || !*s.Link || len(s.Supported) != 2 || s.FEC != "RS" || s.Port != "Direct Attach Copper" || s.Summary()[0] != "ens1f0np0: link, 400000 Mb/s" {
 		t.Errorf("%+v %q", s, s.Summary())
@@ -65,8 +65,8 @@ func TestSettings(t *testing.T) {
 		strings.Replace(settings, "Link detected: yes", "Cannot get link status: Operation not permitted", 1): "missing 12: Whether there is a link is not known: ethtool ran without the rights of root.",
 		"Settings for eth9:\nCannot get device settings: No such device\nNo data available\n":                 "failed 2: ethtool failed: Cannot get device settings: No such device\ntruncated 0: The line \"Link detected\" is not there.",
 	} {
-		if _, problems, err := ParseSettings([]byte(in)); err != nil || told(problems) != want {
-			t.Errorf("%q: %v got %s, want %s", in, err, told(problems), want)
+		if _, problems, err := ParseSettings([]byte(in)); err != nil || problemTexts(problems) != want {
+			t.Errorf("%q: %v got %s, want %s", in, err, problemTexts(problems), want)
 		}
 	}
 	s, _, _ = ParseSettings([]byte(strings.NewReplacer("400000Mb/s", "Unknown!", "detected: yes", "detected: no (No cable)").Replace(settings)))
@@ -78,8 +78,8 @@ func TestSettings(t *testing.T) {
 func TestModule(t *testing.T) {
 	t.Parallel()
 	m, problems, err := ParseModule([]byte(module))
-	if err != nil || told(problems) != "failed 15: The module says: Rx power low alarm   (Channel 2)." || ModuleFormat.Is([]byte(module)) < 90 {
-		t.Fatalf("%v %s", err, told(problems))
+	if err != nil || problemTexts(problems) != "failed 15: The module says: Rx power low alarm   (Channel 2)." || ModuleFormat.Is([]byte(module)) < 90 {
+		t.Fatalf("%v %s", err, problemTexts(problems))
 	}
 	lanes, _ := json.Marshal(m.Lanes)
 	if want := `[{"lane":1,"rx_dbm":-1.87,"tx_dbm":-0.96,"tx_bias_ma":7.12},{"lane":2,"rx_dbm":-40,"tx_dbm":-1.02,"tx_bias_ma":7}]`; string(lanes) != want {
@@ -89,12 +89,12 @@ func TestModule(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	_, problems, err = ParseModule([]byte(module[:strings.Index(module, "temperature     ")]))
-	if err != nil || !strings.Contains(told(problems), "truncated 12") {
-		t.Errorf("%v %s", err, told(problems))
+	if err != nil || !strings.Contains(problemTexts(problems), "truncated 12") {
+		t.Errorf("%v %s", err, problemTexts(problems))
 	}
 	one, problems, err := ParseModule([]byte("Identifier : 0x03 (SFP)\nVendor name : X\nLaser bias current : 13.1 mA\nLaser output power : 3.6 mW / 5.58 dBm\nReceiver signal average optical power : 0.0044 mW / -23.57 dBm\n"))
 	if err != nil || len(problems) != 0 || len(one.Lanes) != 1 || *one.Lanes[0].Receive != -23.57 || *one.Lanes[0].Send != 5.58 {
-		t.Errorf("%v %s %+v", err, told(problems), one)
+		t.Errorf("%v %s %+v", err, problemTexts(problems), one)
 	}
 }
 
@@ -103,8 +103,8 @@ func TestNoModule(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"Cannot get module EEPROM information: Operation not supported\n", "Cannot get Module EEPROM data: Input/output error\n"} {
 		m, problems, err := ParseModule([]byte(text))
-		if err != nil || ModuleFormat.Is([]byte(text)) == 0 || !strings.HasPrefix(told(problems), "failed 1: ethtool failed: Cannot get ") || len(m.Summary()) != 1 {
-			t.Errorf("%q: %v, %s", text, err, told(problems))
+		if err != nil || ModuleFormat.Is([]byte(text)) == 0 || !strings.HasPrefix(problemTexts(problems), "failed 1: ethtool failed: Cannot get ") || len(m.Summary()) != 1 {
+			t.Errorf("%q: %v, %s", text, err, problemTexts(problems))
 		}
 	}
 }

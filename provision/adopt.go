@@ -24,6 +24,7 @@ import (
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/reach"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // How nodes are adopted: so long for one that does not answer, and so many
@@ -332,7 +333,7 @@ func (s *Site) hostKeyOf(ctx context.Context, at netip.AddrPort) (ssh.PublicKey,
 // answer to tell when it comes, one at a time. The state holds the certificates that
 // they must show.
 func (s *Site) PowerStatus(ctx context.Context, r state.Reader, names []string, tell func(control.Power)) ([]control.Power, error) {
-	want, err := s.named(names)
+	want, err := selection.CheckNames(s.Inv, names)
 	if err != nil {
 		return nil, err
 	}

@@ -2,15 +2,17 @@ package provision
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
-	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/selection"
+	"github.com/ironrail/ironrail/provision/status"
 )
 
 // Backend answers the control socket of a run. It implements control.Backend.
@@ -31,7 +33,7 @@ func (b *Backend) Status(ctx context.Context) (control.Status, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Notes, err = notesAll(ctx, b.run.site.Inv, b.run.store, s.Nodes)
+	s.Notes, err = status.ReadNotes(ctx, b.run.site.Inv, b.run.store, s.Nodes)
 	return s, err
 }
 
@@ -42,23 +44,8 @@ func (b *Backend) status(ctx context.Context) (control.Status, error) {
 	for i, x := range run.Active {
 		ids[i] = x.ID
 	}
-	nodes, err := NodeStates(ctx, b.run.site.Inv, b.run.store)
+	nodes, err := status.ListNodes(ctx, b.run.site.Inv, b.run.store)
 	return control.Status{Owner: b.owner, Run: &run, Nodes: nodes, Waits: b.run.Executor.Waits(), Paces: b.run.Executor.Budgets(ids...)}, err
-}
-
-// NodeStates lists every node of the inventory as the state knows it.
-func NodeStates(ctx context.Context, inv *inventory.Inventory, r state.Reader) ([]state.Node, error) {
-	known, err := state.ReadNodes(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]state.Node, 0, len(inv.Nodes))
-	for _, n := range inv.Nodes {
-		x := known[n.Name]
-		x.Name = n.Name
-		out = append(out, x)
-	}
-	return out, nil
 }
 
 // Why implements control.Backend: the state's story, what is under way, what the
@@ -67,7 +54,7 @@ func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
 	if _, ok := b.run.site.Inv.Node(node); !ok {
 		return control.Why{}, unknownNode(b.run.site, node)
 	}
-	w, err := Known(ctx, b.run.site.Inv, b.run.store, node)
+	w, err := status.ReadNode(ctx, b.run.site.Inv, b.run.store, node)
 	if err != nil {
 		return w, err
 	}
@@ -78,23 +65,23 @@ func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
 	for _, s := range b.run.saw.strangers() {
 		w.Evidence = append(w.Evidence, sightingEvent(s))
 	}
-	status, err := b.status(ctx)
+	current, err := b.status(ctx)
 	if err == nil {
 		now := time.Now()
-		w.Alike = why.FindSimilarNodes(node, why.SummariseNodes(why.NewSite(status, now)), TraitsOf(b.run.site.Inv), now)
+		w.Alike = why.FindSimilarNodes(node, why.SummariseNodes(why.NewSite(current, now)), status.ListTraits(b.run.site.Inv), now)
 	}
 	return w, err
 }
 
 // unknownNode says that a name is not in the inventory, and which may be meant.
 func unknownNode(s *Site, node string) error {
-	_, err := s.named([]string{node})
+	_, err := selection.CheckNames(s.Inv, []string{node})
 	return err
 }
 
 // Hold implements control.Backend.
 func (b *Backend) Hold(_ context.Context, node string, h control.HoldRequest) error {
-	if _, err := b.run.site.named([]string{node}); err != nil {
+	if _, err := selection.CheckNames(b.run.site.Inv, []string{node}); err != nil {
 		return err
 	}
 	return b.run.Executor.Hold(node, h.By, h.Reason)
@@ -102,7 +89,7 @@ func (b *Backend) Hold(_ context.Context, node string, h control.HoldRequest) er
 
 // Release implements control.Backend.
 func (b *Backend) Release(_ context.Context, node string, h control.HoldRequest) error {
-	if _, err := b.run.site.named([]string{node}); err != nil {
+	if _, err := selection.CheckNames(b.run.site.Inv, []string{node}); err != nil {
 		return err
 	}
 	return b.run.Executor.Release(node, h.By)
@@ -110,7 +97,7 @@ func (b *Backend) Release(_ context.Context, node string, h control.HoldRequest)
 
 // Power implements control.Backend.
 func (b *Backend) Power(ctx context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
-	want, err := b.run.site.named(nodes)
+	want, err := selection.CheckNames(b.run.site.Inv, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -133,4 +120,80 @@ func sightingEvent(s install.Sighting) event.Event {
 		e.Data["refused"] = "true"
 	}
 	return e
+}
+
+// live adds what the run does to what is known of a node.
+func (b *Backend) live(w *control.Why) {
+	e := b.run.Executor
+	run := e.Status()
+	w.Draining = run.Draining
+	w.Active, w.Paces = activeOn(run, w.Node.Name), nil
+	var ids []plan.StepID
+	for _, x := range w.Active {
+		ids = append(ids, x.ID)
+	}
+	if len(ids) > 0 {
+		w.Paces = e.Budgets(ids...)
+	}
+	if waits, ok := e.Waiting(w.Node.Name); ok {
+		w.Waiting = &waits
+	}
+	for _, x := range w.Active {
+		switch base := x.ID.Base(); {
+		case x.Since.IsZero():
+			continue
+		case base == install.StepOf(w.Node.Name, install.Boot):
+			w.Console = b.run.said.Of(w.Node.Name, x.ID)
+		case base == install.StepOf(w.Node.Name, install.Netboot):
+			w.Console = b.run.said.Of(w.Node.Name, x.ID)
+			w.Guess = b.guess(w.Node.Name, x.Since)
+		}
+	}
+}
+
+// activeOn are the active steps of a run that are about a node.
+func activeOn(run apply.Status, node string) (out []apply.StepStatus) {
+	for _, x := range run.Active {
+		if x.Node == node {
+			out = append(out, x)
+			continue
+		}
+		for _, m := range x.Members {
+			if m == node {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+// guess is what the install stage would blame if the node stayed silent now.
+func (b *Backend) guess(node string, since time.Time) *control.Guess {
+	n, ok := b.run.site.Inv.Node(node)
+	if !ok {
+		return nil
+	}
+	lines, _ := b.run.said.Printed(node)
+	d := install.Diagnose(n, b.run.saw.of(node, since), lines)
+	return &control.Guess{Cause: d.Cause, Action: d.Action}
+}
+
+// Switch implements control.SwitchReader: what the state knows, and what is under way.
+func (b *Backend) Switch(ctx context.Context, name string) (control.Switch, error) {
+	s, err := status.ReadSwitch(ctx, b.run.site.Inv, b.run.store, name)
+	if err != nil {
+		return s, err
+	}
+	run := b.run.Executor.Status()
+	s.Draining = run.Draining
+	var ids []plan.StepID
+	for _, x := range run.Active {
+		if slices.ContainsFunc(status.ListSwitchSteps(b.run.site.Inv, s.Name), func(id plan.StepID) bool { return x.ID.Base() == id }) {
+			s.Active, ids = append(s.Active, x), append(ids, x.ID)
+		}
+	}
+	if len(ids) > 0 {
+		s.Paces = b.run.Executor.Budgets(ids...)
+	}
+	return s, nil
 }

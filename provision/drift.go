@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // How many nodes and BMCs are looked at together. BMCs are slow computers on a
@@ -158,7 +159,7 @@ func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fen
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := s.Select(o.Words)
+	chosen, err := selection.ReadSet(s.Inv, o.Words)
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (s *Site) editWarnings(of []edited, p *plan.Plan) (out []string, err error)
 	}
 	for _, e := range order {
 		out = append(out, fmt.Sprintf("%s is not on %s: host settings are written at install, and an edit alone reinstalls nothing; `ironrail plan --replace %s` erases and reinstalls them",
-			first[e], subject.Some(namesOf(nodes[e], nodeName), 3), s.wordsFor(nodes[e])))
+			first[e], subject.Some(nodeNames(nodes[e]), 3), s.wordsFor(nodes[e])))
 	}
 	return out, nil
 }
@@ -124,7 +124,7 @@ func (s *Site) wordsFor(nodes []*inventory.Node) string {
 	const few = 3
 	role := nodes[0].Role
 	if len(nodes) <= few || role == nil {
-		return strings.Join(namesOf(nodes, nodeName), ",")
+		return strings.Join(nodeNames(nodes), ",")
 	}
 	of := 0
 	for _, n := range s.Inv.Nodes {
@@ -143,7 +143,14 @@ func (s *Site) wordsFor(nodes []*inventory.Node) string {
 	return "role." + role.Name
 }
 
-func nodeName(n *inventory.Node) string { return n.Name }
+// nodeNames are the names of nodes, in their order.
+func nodeNames(nodes []*inventory.Node) []string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	return names
+}
 
 // settingText shows the value of a setting.
 func settingText(v string) string {

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
@@ -34,14 +35,14 @@ const (
 // look asks the stages of steps whether all is as they left it. Steps of one node
 // are asked one after another, so that a BMC has one session and a node one login;
 // nodes that do not answer at all are not asked again for each step.
-func (s *Site) look(ctx context.Context, r state.Reader, steps []plan.Step, o PlanOptions) ([]Look, error) {
+func (s *Site) look(ctx context.Context, r state.Reader, steps []plan.Step, o PlanOptions) ([]looks.Look, error) {
 	l, err := s.newLooker(ctx, r, o)
 	if err != nil {
 		return nil, err
 	}
 	defer l.close()
 	parts := bySubject(steps)
-	looks := make([][]Look, len(parts))
+	shown := make([][]looks.Look, len(parts))
 	var done atomic.Int64
 	stop := sayEvery(o.Say, func() string {
 		return fmt.Sprintf("Looked at %d of %d nodes and other subjects.", done.Load(), len(parts))
@@ -53,11 +54,11 @@ func (s *Site) look(ctx context.Context, r state.Reader, steps []plan.Step, o Pl
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots; done.Add(1) }()
-			looks[i] = l.subject(ctx, part)
+			shown[i] = l.subject(ctx, part)
 		})
 	}
 	wg.Wait()
-	return slices.Concat(looks...), ctx.Err()
+	return slices.Concat(shown...), ctx.Err()
 }
 
 // bySubject parts steps by what they work on, in their order.
@@ -146,19 +147,19 @@ func sayEvery(say func(string), text func() string) (stop func()) {
 }
 
 // subject looks at the steps of one subject, one after another.
-func (l *looker) subject(ctx context.Context, steps []plan.Step) (looks []Look) {
+func (l *looker) subject(ctx context.Context, steps []plan.Step) (found []looks.Look) {
 	silent := l.silent(ctx, steps[0].Subject)
 	for _, st := range steps {
 		if silent != "" && st.Stage != oob.Name {
-			looks = append(looks, Look{Step: st.ID, At: l.now.UTC(), State: stage.Unknown, Evidence: silent})
+			found = append(found, looks.Look{Step: st.ID, At: l.now.UTC(), State: stage.Unknown, Evidence: silent})
 			continue
 		}
 		showed := &lookMemory{facts: reach.Facts(l.reader)}
 		if o := l.step(ctx, st, showed); o.State != stage.Unknown || o.Evidence != "" {
-			looks = append(looks, Look{Step: st.ID, At: l.now.UTC(), State: o.State, Evidence: event.Escape(o.Evidence), Operations: o.Operations, showed: showed.keys})
+			found = append(found, looks.Look{Step: st.ID, At: l.now.UTC(), State: o.State, Evidence: event.Escape(o.Evidence), Operations: o.Operations, HostKeys: showed.keys})
 		}
 	}
-	return looks
+	return found
 }
 
 // silent says why a node need not be asked; "" when it may.

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/remote"
 	"golang.org/x/crypto/ssh"
 )
@@ -26,17 +27,17 @@ func TestPeerLookOverSSH(t *testing.T) {
 	st := b.step()
 	st.Stage = fabric.StageName
 	store := state.NewMemory()
-	look := func() Look {
+	look := func() looks.Look {
 		t.Helper()
-		looks, err := site.look(t.Context(), store, []plan.Step{st}, PlanOptions{Refresh: true, Now: planned})
-		if err != nil || len(looks) != 1 {
-			t.Fatal(looks, err)
+		shown, err := site.look(t.Context(), store, []plan.Step{st}, PlanOptions{Refresh: true, Now: planned})
+		if err != nil || len(shown) != 1 {
+			t.Fatal(shown, err)
 		}
-		return looks[0]
+		return shown[0]
 	}
 	l := look()
-	if want := len(b.want.Compare(b.factory())); l.State != stage.Differs || len(l.Operations) != want || len(l.showed) != 1 {
-		t.Errorf("%s (%s): %d operations, want %d; keys %v", l.State, l.Evidence, len(l.Operations), want, l.showed)
+	if want := len(b.want.Compare(b.factory())); l.State != stage.Differs || len(l.Operations) != want || len(l.HostKeys) != 1 {
+		t.Errorf("%s (%s): %d operations, want %d; keys %v", l.State, l.Evidence, len(l.Operations), want, l.HostKeys)
 	}
 	before := string(b.get(t, "log"))
 	if before != "sonic-cfggen -d --print-data\n" {
@@ -52,12 +53,12 @@ func TestPeerLookOverSSH(t *testing.T) {
 	}
 	fence, err := store.Claim(t.Context(), "test")
 	if err == nil {
-		err = RecordLooks(t.Context(), store, fence, []Look{{Step: st.ID, At: planned, State: stage.Differs, showed: []fact.Fact{f}}})
+		err = looks.Record(t.Context(), store, fence, []looks.Look{{Step: st.ID, At: planned, State: stage.Differs, HostKeys: []fact.Fact{f}}})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l = look(); l.State != stage.Unknown || !strings.Contains(l.Evidence, "host key changed: the switch shows") || len(l.showed) > 0 || string(b.get(t, "log")) != before {
+	if l = look(); l.State != stage.Unknown || !strings.Contains(l.Evidence, "host key changed: the switch shows") || len(l.HostKeys) > 0 || string(b.get(t, "log")) != before {
 		t.Errorf("%+v\n%s", l, b.get(t, "log"))
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/provision/looks"
+	"github.com/ironrail/ironrail/provision/status"
 )
 
 // What a plan says of a switch that it knows too little of.
@@ -34,12 +36,12 @@ func configures(st *plan.Step) bool {
 
 // tellLooks puts what looks have shown of switches into the words of a plan, and says
 // of those that could not be read that it is so.
-func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, looks []Look, seen map[plan.StepID]plan.Observation) {
+func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, shown []looks.Look, seen map[plan.StepID]plan.Observation) {
 	of := make(map[plan.StepID]*plan.Step, len(due))
 	for i := range due {
 		of[due[i].ID] = &due[i]
 	}
-	for _, l := range looks {
+	for _, l := range shown {
 		st := of[l.Step]
 		if !configures(st) || !awaited(prior, st) {
 			continue
@@ -59,10 +61,10 @@ func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, looks []Look, seen m
 }
 
 // firstKey names the host key that a switch showed, where nobody knew one.
-func firstKey(s *Site, l Look) string {
-	for _, f := range l.showed {
+func firstKey(s *Site, l looks.Look) string {
+	for _, f := range l.HostKeys {
 		line, err := switchos.HostKeyFact.Get(f)
-		if sw := switchCalled(s.Inv, f.Key.Subject.Name); err != nil || sw == nil || sw.HostKey != "" {
+		if sw := status.FindSwitchByName(s.Inv, f.Key.Subject.Name); err != nil || sw == nil || sw.HostKey != "" {
 			continue
 		}
 		if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil {

@@ -28,12 +28,13 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/gaps"
+	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // StateFolder is the name of the folder, in the site's, where ironrail keeps
@@ -181,8 +182,8 @@ type PlanOptions struct {
 	// Gaps is given what the files ask for and do not get, also where the plan is refused
 	// for it; nil: nobody is.
 	Gaps func(gaps.List)
-	// Looked is given what was looked at, for RecordLooks; nil: nobody is.
-	Looked func([]Look)
+	// Looked is given what was looked at, for looks.Record; nil: nobody is.
+	Looked func([]looks.Look)
 }
 
 // Desired is the site with what the state overrides of its files, what a rebuild or a
@@ -262,10 +263,10 @@ func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostic
 func (s *Site) planOptions(o PlanOptions) (plan.Options, error) {
 	opt := plan.Options{Site: s.Inv.Site.Name, MaxErase: s.Inv.Site.MaxErase, Protected: map[string]bool{}}
 	var err error
-	if opt.Replace, err = s.Select(o.Replace); err != nil {
+	if opt.Replace, err = selection.ReadSet(s.Inv, o.Replace); err != nil {
 		return opt, err
 	}
-	if opt.Targets, err = s.Select(o.Targets); err != nil {
+	if opt.Targets, err = selection.ReadSet(s.Inv, o.Targets); err != nil {
 		return opt, err
 	}
 	if err := within(s.Inv, opt); err != nil {
@@ -299,27 +300,6 @@ func within(inv *inventory.Inventory, opt plan.Options) error {
 	}
 	return errkind.New(errkind.Refused, "--replace names %s%s, which --target leaves out", outside[0], and).
 		Do("Name the same nodes with both, or leave --target out: --replace alone says which nodes are reinstalled.")
-}
-
-// named checks node names that the operator typed.
-func (s *Site) named(names []string) (map[string]bool, error) {
-	set := map[string]bool{}
-	for _, name := range names {
-		if _, ok := s.Inv.Node(name); !ok {
-			return nil, errkind.New(errkind.Refused, "%q is not a node of this site.%s", name, diag.DidYouMean(name, s.nodeNames())).
-				Do("`ironrail status` lists the site's nodes.")
-		}
-		set[name] = true
-	}
-	return set, nil
-}
-
-func (s *Site) nodeNames() []string {
-	names := make([]string, len(s.Inv.Nodes))
-	for i, n := range s.Inv.Nodes {
-		names[i] = n.Name
-	}
-	return names
 }
 
 // planID names a plan; names sort by time.

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // The records of a rebuild in the journal.
@@ -66,7 +67,7 @@ func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *Rebuild) (
 // mayRebuild refuses a rebuild of nodes that are on hold or not named, and words about a
 // chassis that fit none.
 func (s *Site) mayRebuild(ctx context.Context, r state.Reader, o *Rebuild) error {
-	if _, err := s.named(o.Nodes); err != nil {
+	if _, err := selection.CheckNames(s.Inv, o.Nodes); err != nil {
 		return err
 	}
 	for _, name := range o.Nodes {
@@ -212,7 +213,7 @@ func (s *Site) PrepareRollback(ctx context.Context, r state.Reader, o *acceptanc
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.named(o.Nodes); err != nil {
+	if _, err := selection.CheckNames(s.Inv, o.Nodes); err != nil {
 		return nil, err
 	}
 	restorable := func(ctx context.Context, p overrides.Pin) error { return s.Artifacts.CheckRestorable(ctx, s.over, p) }

@@ -9,28 +9,12 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/status"
 	"github.com/ironrail/ironrail/validate"
 )
-
-// Look is what a look at one step that was done has shown. It is stored as
-// object seen/STEPID when a run follows the look: what conformed is trusted
-// again from then on. The format only grows.
-type Look struct {
-	Step     plan.StepID      `json:"step"`
-	At       time.Time        `json:"at"`
-	State    stage.Conformity `json:"state"`
-	Evidence string           `json:"evidence,omitempty"`
-	// Operations are what differs, of a switch; they are not stored.
-	Operations []plan.Operation `json:"-"`
-
-	showed []fact.Fact // host keys that the state does not know
-}
-
-// seenKind is the kind of the objects of looks.
-const seenKind = "seen"
 
 // observed looks at what was done and is not trusted to be so still, and at what
 // steps of switches would meet. What cannot be told is in the plan's warnings, and no
@@ -40,12 +24,12 @@ func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, s
 	if err != nil || len(due) == 0 {
 		return nil, nil, err
 	}
-	looks, err := s.look(ctx, r, due, o)
+	shown, err := s.look(ctx, r, due, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	seen, unknown := map[plan.StepID]plan.Observation{}, []Look{}
-	for _, l := range looks {
+	seen, unknown := map[plan.StepID]plan.Observation{}, []looks.Look{}
+	for _, l := range shown {
 		switch l.State {
 		case stage.Differs, stage.Conforms:
 			seen[l.Step] = plan.Observation{Differs: l.State == stage.Differs, Evidence: l.Evidence, Operations: l.Operations}
@@ -54,9 +38,9 @@ func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, s
 		}
 	}
 	if o.Looked != nil {
-		o.Looked(looks)
+		o.Looked(shown)
 	}
-	s.tellLooks(prior, due, looks, seen)
+	s.tellLooks(prior, due, shown, seen)
 	return seen, s.warnUnknown(prior, due, unknown), nil
 }
 
@@ -68,13 +52,13 @@ const (
 )
 
 // warnUnknown says what a look could not tell, and of whom: once for each reason.
-func (s *Site) warnUnknown(prior plan.Prior, due []plan.Step, looks []Look) []string {
+func (s *Site) warnUnknown(prior plan.Prior, due []plan.Step, shown []looks.Look) []string {
 	wanted := map[plan.StepID]bool{}
 	for i := range due {
 		wanted[due[i].ID] = awaited(prior, &due[i])
 	}
-	var done, open []Look
-	for _, l := range looks {
+	var done, open []looks.Look
+	for _, l := range shown {
 		if wanted[l.Step] {
 			open = append(open, l)
 		} else {
@@ -86,9 +70,9 @@ func (s *Site) warnUnknown(prior plan.Prior, due []plan.Step, looks []Look) []st
 }
 
 // reasonsOf are the reasons of looks that showed nothing, each with whom it is about.
-func (s *Site) reasonsOf(format, more string, looks []Look) (list []string) {
+func (s *Site) reasonsOf(format, more string, shown []looks.Look) (list []string) {
 	whom, why, text := map[string][]string{}, []string{}, map[string]string{}
-	for _, l := range looks {
+	for _, l := range shown {
 		of := string(l.Step)
 		if i := strings.LastIndexByte(of, '/'); i >= 0 && !strings.HasPrefix(of, "site/") {
 			of = of[:i]
@@ -115,7 +99,7 @@ func (s *Site) reasonsOf(format, more string, looks []Look) (list []string) {
 // unnamed is a reason without the switch that it is about: of many switches with one
 // wrong password it is said once.
 func (s *Site) unnamed(text, name string) string {
-	sw := switchCalled(s.Inv, name)
+	sw := status.FindSwitchByName(s.Inv, name)
 	if sw == nil {
 		return text
 	}
@@ -137,7 +121,7 @@ func (s *Site) due(ctx context.Context, r state.Reader, prior plan.Prior, steps 
 	if o.Refresh || len(due) == 0 {
 		return due, nil
 	}
-	fresh, err := seenSince(ctx, r, o.Now.Add(-o.Trust))
+	fresh, err := looks.ConformingSince(ctx, r, o.Now.Add(-o.Trust))
 	kept := due[:0]
 	for _, st := range due {
 		if !fresh[st.ID] {
@@ -184,63 +168,4 @@ func about(st plan.Step, prior plan.Prior, opt plan.Options) bool {
 	}
 	n := st.Subject.Name
 	return (len(opt.Targets) == 0 || opt.Targets[n]) && prior.Nodes[n].Held == "" && !opt.Replace[n]
-}
-
-// seenSince are the steps that a look has found as they should be since then.
-func seenSince(ctx context.Context, r state.Reader, since time.Time) (map[plan.StepID]bool, error) {
-	fresh := map[plan.StepID]bool{}
-	objects, err := r.Objects(ctx, seenKind)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range objects {
-		l, _, err := state.Get[Look](ctx, r, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		if l.State == stage.Conforms && !l.At.Before(since) {
-			fresh[l.Step] = true
-		}
-	}
-	return fresh, nil
-}
-
-// pin adds the host keys of a look to what is stored: who was believed once is known
-// from then on.
-func pin(b *state.Batch, l Look) error {
-	for _, f := range l.showed {
-		f.Observed = l.At
-		p, err := state.PutOf(state.FactKey(f.Key), f)
-		if err != nil {
-			return err
-		}
-		b.Puts = append(b.Puts, p)
-		b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: l.At, Subject: f.Key.Subject}.With(f))
-	}
-	return nil
-}
-
-// RecordLooks stores what looks have shown. A step that differed, or could not be
-// told, is looked at again by the next plan.
-func RecordLooks(ctx context.Context, store state.Store, fence state.Fence, looks []Look) error {
-	const together = 1024
-	for len(looks) > 0 {
-		n := min(together, len(looks))
-		b := state.Batch{}
-		for _, l := range looks[:n] {
-			p, err := state.PutOf(state.Key{Kind: seenKind, Name: string(l.Step)}, l)
-			if err != nil {
-				return err
-			}
-			b.Puts = append(b.Puts, p)
-			if err := pin(&b, l); err != nil {
-				return err
-			}
-		}
-		if _, err := store.Append(ctx, fence, b); err != nil {
-			return err
-		}
-		looks = looks[n:]
-	}
-	return nil
 }

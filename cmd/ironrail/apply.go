@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/gaps"
+	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
@@ -174,12 +175,12 @@ func (a *app) choosePlan(ctx context.Context, site *provision.Site, files invent
 			return p, true, err
 		}
 	}
-	options, looks := f.planOptions(a), []provision.Look(nil)
-	options.Looked = func(l []provision.Look) { looks = l }
+	options, shown := f.planOptions(a), []looks.Look(nil)
+	options.Looked = func(l []looks.Look) { shown = l }
 	if p, err = a.makePlan(ctx, site, files, o.store, options); err != nil {
 		return nil, false, err
 	}
-	return p, false, provision.RecordLooks(ctx, o.store, o.fence, looks)
+	return p, false, looks.Record(ctx, o.store, o.fence, shown)
 }
 
 // chooses reports whether the operator wants a plan of his own, and not to go on

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // decommissionFlags are the options of one decommission.
@@ -181,7 +182,7 @@ func (a *app) rollback(ctx context.Context, f rollbackFlags, words []string) err
 	if err != nil {
 		return err
 	}
-	nodes, err := provision.SelectNodes(site.Inv, words)
+	nodes, err := selection.ReadNodes(site.Inv, words)
 	if err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ func (a *app) unpin(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := provision.SelectNodes(site.Inv, words)
+	nodes, err := selection.ReadNodes(site.Inv, words)
 	if err != nil {
 		return err
 	}
@@ -250,7 +251,7 @@ func (a *app) listAccepted(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := provision.SelectNodes(site.Inv, words)
+	nodes, err := selection.ReadNodes(site.Inv, words)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // marking is how nodes are held or released: through the owner of the state, or
@@ -111,7 +111,7 @@ func (a *app) meantBy(ctx context.Context, m marking, words []string) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := provision.SelectNodes(inv, words)
+	chosen, err := selection.ReadNodes(inv, words)
 	if err != nil {
 		return nil, err
 	}

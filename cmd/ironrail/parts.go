@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/parts"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 func (a *app) showPartsCommand() *cobra.Command {
@@ -49,7 +49,7 @@ func (a *app) showParts(ctx context.Context, words []string, bad bool) error {
 	if err != nil {
 		return err
 	}
-	names, err := provision.SelectNodes(inv, words)
+	names, err := selection.ReadNodes(inv, words)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/why"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/status"
 )
 
 func (a *app) powerCommand() *cobra.Command {
@@ -114,7 +114,7 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 		return nil, err
 	}
 	defer closeState()
-	now, err := provision.SiteNow(ctx, site.Inv, reader, a.now())
+	now, err := status.ReadSite(ctx, site.Inv, reader, a.now())
 	if err != nil {
 		return nil, err
 	}

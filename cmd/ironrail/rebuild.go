@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // rebuildFlags are the options of one rebuild.
@@ -95,7 +96,7 @@ func (a *app) rebuild(ctx context.Context, f rebuildFlags, r provision.Rebuild) 
 	if err != nil {
 		return err
 	}
-	if r.Nodes, err = provision.SelectNodes(site.Inv, f.replace); err != nil {
+	if r.Nodes, err = selection.ReadNodes(site.Inv, f.replace); err != nil {
 		return err
 	}
 	o, err := a.own(ctx, "rebuild")

@@ -10,8 +10,9 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/parts"
+	"github.com/ironrail/ironrail/provision/selection"
+	"github.com/ironrail/ironrail/provision/status"
 )
 
 func (a *app) showNodeCommand() *cobra.Command {
@@ -50,7 +51,7 @@ func (a *app) showNodes(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	names, err := provision.SelectNodes(inv, words)
+	names, err := selection.ReadNodes(inv, words)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (a *app) showNodes(ctx context.Context, words []string) error {
 	defer closeState()
 	cards := make([]nodeCard, 0, len(names))
 	for _, name := range names {
-		y, err := provision.Known(ctx, inv, r, name)
+		y, err := status.ReadNode(ctx, inv, r, name)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // loadInventory loads the site's files with the variables of the command line.
@@ -95,7 +96,7 @@ func checkNamed(nodes []string) func(*inventory.Inventory) error {
 func checkChosen(lists [][]string) func(*inventory.Inventory) error {
 	return func(inv *inventory.Inventory) (errs error) {
 		for _, words := range lists {
-			_, err := provision.SelectNodes(inv, words)
+			_, err := selection.ReadNodes(inv, words)
 			errs = errors.Join(errs, err)
 		}
 		return errs
@@ -186,7 +187,7 @@ func (a *app) selected(words []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return provision.SelectNodes(inv, words)
+	return selection.ReadNodes(inv, words)
 }
 
 // nodeNames lists the nodes of an inventory.
@@ -212,7 +213,7 @@ func (a *app) completeWords(_ *cobra.Command, _ []string, _ string) ([]string, c
 	if diags.HasErrors() {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return provision.SelectWords(inv), cobra.ShellCompDirectiveNoFileComp
+	return selection.ListWords(inv), cobra.ShellCompDirectiveNoFileComp
 }
 
 // agentProgram is the ironrail-agent that lies beside this program.

@@ -12,6 +12,8 @@ import (
 	"github.com/ironrail/ironrail/internal/fold"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/selection"
+	"github.com/ironrail/ironrail/provision/status"
 )
 
 // whyFlags are the options of one `ironrail why`.
@@ -73,7 +75,7 @@ func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
 			return err
 		}
 	}
-	names, err := provision.SelectNodes(inv, words)
+	names, err := selection.ReadNodes(inv, words)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.writeGroups(why.SummariseNodes(site), names, provision.TraitsOf(inv), site.Findings)
+	return a.writeGroups(why.SummariseNodes(site), names, status.ListTraits(inv), site.Findings)
 }
 
 // siteNow is where all nodes stand: as the owner says, or as the state has it.
@@ -105,7 +107,7 @@ func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (s why.Site
 	if err := provision.CheckSite(ctx, r, inv.Site.Name); err != nil {
 		return s, nil, err
 	}
-	s, err = provision.SiteNow(ctx, inv, r, a.now())
+	s, err = status.ReadSite(ctx, inv, r, a.now())
 	return s, nil, err
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/selection"
+	"github.com/ironrail/ironrail/provision/status"
 )
 
 // whySwitch tells of a switch or of a port of one; false where the word names nodes. A
@@ -19,9 +20,9 @@ func (a *app) whySwitch(ctx context.Context, inv *inventory.Inventory, word stri
 	if _, node := inv.Node(word); node {
 		return false, nil
 	}
-	if sw, _ := provision.FindSwitch(inv, word); sw == nil {
-		if _, err := provision.SelectNodes(inv, []string{word}); err != nil && !strings.ContainsAny(word, "*?[!,.") {
-			return false, provision.UnknownName(inv, word)
+	if sw, _ := status.FindSwitch(inv, word); sw == nil {
+		if _, err := selection.ReadNodes(inv, []string{word}); err != nil && !strings.ContainsAny(word, "*?[!,.") {
+			return false, status.UnknownName(inv, word)
 		}
 		return false, nil
 	}
@@ -55,14 +56,14 @@ func (a *app) storedSwitch(ctx context.Context, inv *inventory.Inventory, word s
 		return control.Switch{}, err
 	}
 	defer closeState()
-	return provision.KnownSwitch(ctx, inv, r, word)
+	return status.ReadSwitch(ctx, inv, r, word)
 }
 
 // completeWordsAndSwitches completes what why takes: words for nodes, and switches.
 func (a *app) completeWordsAndSwitches(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 	words, directive := a.completeWords(c, args, begun)
 	if inv, diags, _ := a.loadInventory(); !diags.HasErrors() && len(args) == 0 {
-		words = append(words, provision.SwitchNames(inv)...)
+		words = append(words, status.ListSwitches(inv)...)
 	}
 	return words, directive
 }

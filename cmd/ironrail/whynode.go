@@ -8,6 +8,7 @@ import (
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/status"
 )
 
 // whyNode tells what is known of a node at once, and then what its BMC answers. As
@@ -69,14 +70,14 @@ func (a *app) storedWhy(ctx context.Context, inv *inventory.Inventory, node stri
 	if err := provision.CheckSite(ctx, r, inv.Site.Name); err != nil {
 		return y, err
 	}
-	if y, err = provision.Known(ctx, inv, r, node); err != nil {
+	if y, err = status.ReadNode(ctx, inv, r, node); err != nil {
 		return y, err
 	}
-	site, err := provision.SiteNow(ctx, inv, r, a.now())
+	site, err := status.ReadSite(ctx, inv, r, a.now())
 	if err != nil {
 		return y, err
 	}
-	y.Alike = why.FindSimilarNodes(node, why.SummariseNodes(site), provision.TraitsOf(inv), a.now())
+	y.Alike = why.FindSimilarNodes(node, why.SummariseNodes(site), status.ListTraits(inv), a.now())
 	y.Evidence, err = a.loggedEvidence(node)
 	return y, err
 }

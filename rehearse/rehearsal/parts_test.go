@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/parts"
+	"github.com/ironrail/ironrail/provision/status"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
@@ -70,7 +71,7 @@ func TestPartsThatFailed(t *testing.T) {
 // toldByStatus are the notes of nodes that status shows.
 func toldByStatus(ctx context.Context, t *testing.T, l *rehearsaltest.Later) map[string][]string {
 	t.Helper()
-	s, err := provision.SiteNow(ctx, l.Site.Inv, l.Store, time.Now())
+	s, err := status.ReadSite(ctx, l.Site.Inv, l.Store, time.Now())
 	if err != nil {
 		t.Error(err)
 	}

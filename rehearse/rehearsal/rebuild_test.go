@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/status"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
@@ -93,7 +94,7 @@ func TestRebuildNewChassis(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		story, err := provision.Known(ctx, l.Site.Inv, l.Store, node)
+		story, err := status.ReadNode(ctx, l.Site.Inv, l.Store, node)
 		if err != nil || len(story.Notes) != 1 || !strings.Contains(story.Notes[0], o.Serial) || !strings.Contains(story.Notes[0], old.Serial) || !strings.Contains(story.Notes[0], "the board is dead, by kim") {
 			t.Errorf("notes %q, %v", story.Notes, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
@@ -99,34 +100,34 @@ func repaired(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
 
 // trusted: what was recorded as seen is not looked at again until it is old.
 func trusted(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
-	var looks, again []provision.Look
-	o := provision.PlanOptions{Trust: time.Second, Targets: []string{"rack.r01"}, Looked: func(l []provision.Look) { looks = l }}
+	var shown, again []looks.Look
+	o := provision.PlanOptions{Trust: time.Second, Targets: []string{"rack.r01"}, Looked: func(l []looks.Look) { shown = l }}
 	if _, err := l.Plan(ctx, o); err != nil {
 		return err
 	}
-	for _, look := range looks {
+	for _, look := range shown {
 		if look.State != stage.Conforms {
 			t.Errorf("%s: %s (%s)", look.Step, look.State, look.Evidence)
 		}
 	}
-	if len(looks) < 8 {
-		t.Errorf("only %d looks", len(looks))
+	if len(shown) < 8 {
+		t.Errorf("only %d looks", len(shown))
 	}
 	fence, err := l.Store.Claim(ctx, "test")
 	if err == nil {
-		err = provision.RecordLooks(ctx, l.Store, fence, looks)
+		err = looks.Record(ctx, l.Store, fence, shown)
 	}
 	if err != nil {
 		return err
 	}
-	o.Looked = func(l []provision.Look) { again = l }
+	o.Looked = func(l []looks.Look) { again = l }
 	if _, err := l.Plan(ctx, o); err != nil {
 		return err
 	}
 	if len(again) > 0 {
 		t.Errorf("looked again: %v", again)
 	}
-	if _, ok, err := l.Store.Object(ctx, state.Key{Kind: "seen", Name: string(looks[0].Step)}); !ok {
+	if _, ok, err := l.Store.Object(ctx, state.Key{Kind: "seen", Name: string(shown[0].Step)}); !ok {
 		t.Errorf("nothing is stored: %v", err)
 	}
 	return nil

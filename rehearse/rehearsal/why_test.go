@@ -16,7 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/status"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
@@ -105,20 +105,20 @@ func (w *witnessed) asked(o rehearsal.Options, at []time.Duration) rehearsal.Opt
 	o.Then = func(ctx context.Context, r *rehearsal.Rehearsal) error {
 		l := rehearsaltest.Of(r)
 		for _, n := range w.nodes {
-			y, err := provision.Known(ctx, l.Site.Inv, l.Store, n)
+			y, err := status.ReadNode(ctx, l.Site.Inv, l.Store, n)
 			if err != nil {
 				return err
 			}
-			site, err := provision.SiteNow(ctx, l.Site.Inv, l.Store, time.Now())
+			site, err := status.ReadSite(ctx, l.Site.Inv, l.Store, time.Now())
 			if err != nil {
 				return err
 			}
 			y.Evidence = w.evidence(n)
-			y.Alike = why.FindSimilarNodes(n, why.SummariseNodes(site), provision.TraitsOf(l.Site.Inv), w.now())
+			y.Alike = why.FindSimilarNodes(n, why.SummariseNodes(site), status.ListTraits(l.Site.Inv), w.now())
 			w.say("after the run", why.ExplainNode(y, false, w.now()).FullText(w.now()))
 		}
 		for _, name := range w.switches {
-			y, err := provision.KnownSwitch(ctx, l.Site.Inv, l.Store, name)
+			y, err := status.ReadSwitch(ctx, l.Site.Inv, l.Store, name)
 			if err != nil {
 				return err
 			}

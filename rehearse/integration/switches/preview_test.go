@@ -29,6 +29,8 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/looks"
+	"github.com/ironrail/ironrail/provision/status"
 	virtual "github.com/ironrail/ironrail/rehearse/virtual/sonic"
 )
 
@@ -179,11 +181,11 @@ func TestFirstPlanOfSwitches(t *testing.T) {
 	r.board.Detach(r.called("net/spine-2").Address)
 	r.board.Detach(r.called("net/spine-3").Address)
 	r.called("net/leaf-8").HostKey = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-	var looks []provision.Look
-	p, text = r.plan(t, empty, provision.PlanOptions{Refresh: true, Looked: func(l []provision.Look) { looks = l }})
+	var shown []looks.Look
+	p, text = r.plan(t, empty, provision.PlanOptions{Refresh: true, Looked: func(l []looks.Look) { shown = l }})
 	golden(t, "plan-switches", text)
-	if len(p.Operations) != 2 || len(looks) != 5 {
-		t.Errorf("operations of %d switches, %d looks", len(p.Operations), len(looks))
+	if len(p.Operations) != 2 || len(shown) != 5 {
+		t.Errorf("operations of %d switches, %d looks", len(p.Operations), len(shown))
 	}
 	leaf := r.switches()[slices.IndexFunc(r.switches(), func(s *sonic.Switch) bool { return s.Switch.Name == "net/leaf-1" })]
 	ops := p.Operations[switchos.StepID(leaf.Switch, leaf.Fabric)]
@@ -253,18 +255,18 @@ func TestPlanOfKnownSwitch(t *testing.T) {
 	}
 
 	// The switches are as delivered: what was read last is not how they are.
-	var looks []provision.Look
-	_, text = r.plan(t, store, provision.PlanOptions{Refresh: true, Looked: func(l []provision.Look) { looks = l }})
+	var shown []looks.Look
+	_, text = r.plan(t, store, provision.PlanOptions{Refresh: true, Looked: func(l []looks.Look) { shown = l }})
 	if !strings.Contains(text, "\n  read now for the first time, host key ssh-ed25519 SHA256:") || !strings.Contains(text, "DEVICE_METADATA|localhost hostname sonic -> net-leaf-1") || strings.Contains(text, "as read last") {
 		t.Errorf("after a look:\n%s", text)
 	}
-	if err := provision.RecordLooks(t.Context(), store, fence, looks); err != nil {
+	if err := looks.Record(t.Context(), store, fence, shown); err != nil {
 		t.Fatal(err)
 	}
 	if _, text = r.plan(t, store, provision.PlanOptions{Refresh: true}); !strings.Contains(text, "\n  read now: ") || strings.Contains(text, "first time") {
 		t.Errorf("the key is not known:\n%s", text)
 	}
-	known, err := provision.KnownSwitch(t.Context(), r.site.Inv, store, "leaf-1")
+	known, err := status.ReadSwitch(t.Context(), r.site.Inv, store, "leaf-1")
 	if err != nil || known.Seen == nil || known.Seen.State != stage.Differs || !strings.Contains(known.Seen.Evidence, "sonic -> net-leaf-1") {
 		t.Errorf("%+v, %v", known.Seen, err)
 	}

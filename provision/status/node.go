@@ -1,4 +1,6 @@
-package provision
+// Package status says what state and inventory know of nodes and switches while nothing
+// is asked and no run is active.
+package status
 
 import (
 	"context"
@@ -6,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/control"
-	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/fabric/cabling"
@@ -21,38 +21,53 @@ import (
 	"github.com/ironrail/ironrail/provision/reach"
 )
 
-// Known is what state and inventory know of a node: all but what is under way. A
+// ReadNode is what state and inventory know of a node: all but what is under way. A
 // node that the state does not know has a story as well: nothing was done yet.
-func Known(ctx context.Context, inv *inventory.Inventory, r state.Reader, node string) (control.Why, error) {
-	w, err := control.ReadWhy(ctx, r, node, hangsOn(inv, node)...)
+func ReadNode(ctx context.Context, inv *inventory.Inventory, r state.Reader, node string) (control.Why, error) {
+	w, err := control.ReadWhy(ctx, r, node, listPDUs(inv, node)...)
 	if err != nil && errkind.Of(err) != errkind.NotFound {
 		return w, err
 	}
 	w.Node.Name = node
 	if n, ok := inv.Node(node); ok {
-		w.Place = placeOf(inv, n, reach.Facts(r))
+		w.Place = findPlace(inv, n, reach.Facts(r))
 	}
-	if w.Console, err = tailOf(r, w); err != nil {
+	if w.Console, err = readConsole(r, w); err != nil {
 		return w, err
 	}
-	w.Notes, err = notesOf(ctx, inv, r, node)
+	w.Notes, err = readNotesOf(ctx, inv, r, node)
 	return w, err
 }
 
-// hangsOn are the PDUs of a node: a node that goes on with half of its supplies has
+// listPDUs are the PDUs of a node: a node that goes on with half of its supplies has
 // no finding of its own.
-func hangsOn(inv *inventory.Inventory, node string) (out []subject.ID) {
+func listPDUs(inv *inventory.Inventory, node string) (out []subject.ID) {
 	if n, ok := inv.Node(node); ok {
-		for _, p := range pdusOf(n) {
+		for _, p := range listPDUNames(n) {
 			out = append(out, subject.ID{Kind: subject.PDU, Name: p})
 		}
 	}
 	return out
 }
 
-// SiteNow is where the nodes of the inventory stand while no run is active.
-func SiteNow(ctx context.Context, inv *inventory.Inventory, r state.Reader, now time.Time) (why.Site, error) {
-	nodes, err := NodeStates(ctx, inv, r)
+// ListNodes lists every node of the inventory as the state knows it.
+func ListNodes(ctx context.Context, inv *inventory.Inventory, r state.Reader) ([]state.Node, error) {
+	known, err := state.ReadNodes(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]state.Node, 0, len(inv.Nodes))
+	for _, n := range inv.Nodes {
+		x := known[n.Name]
+		x.Name = n.Name
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// ReadSite is where the nodes of the inventory stand while no run is active.
+func ReadSite(ctx context.Context, inv *inventory.Inventory, r state.Reader, now time.Time) (why.Site, error) {
+	nodes, err := ListNodes(ctx, inv, r)
 	if err != nil {
 		return why.Site{}, err
 	}
@@ -68,19 +83,19 @@ func SiteNow(ctx context.Context, inv *inventory.Inventory, r state.Reader, now 
 	if version != state.Absent {
 		s.Last = &last
 	}
-	s.Notes, err = notesAll(ctx, inv, r, nodes)
+	s.Notes, err = ReadNotes(ctx, inv, r, nodes)
 	return s, err
 }
 
-// TraitsOf is what each node hangs on, in words.
-func TraitsOf(inv *inventory.Inventory) why.Traits {
+// ListTraits is what each node hangs on, in words.
+func ListTraits(inv *inventory.Inventory) why.Traits {
 	t := make(why.Traits, len(inv.Nodes))
 	for _, n := range inv.Nodes {
 		all := []string{}
 		if n.Rack != nil {
 			all = append(all, "rack "+n.Rack.Name)
 		}
-		for _, p := range pdusOf(n) {
+		for _, p := range listPDUNames(n) {
 			all = append(all, "PDU "+p)
 		}
 		if n.Hardware != nil {
@@ -90,7 +105,7 @@ func TraitsOf(inv *inventory.Inventory) why.Traits {
 	}
 	seen := map[[2]string]bool{}
 	for _, c := range inv.Cables {
-		node, far := nodeEnd(c)
+		node, far := findNodeEnd(c)
 		if node == nil || far.Switch == nil || seen[[2]string{node.Node.Name, far.Switch.Name}] {
 			continue
 		}
@@ -100,9 +115,9 @@ func TraitsOf(inv *inventory.Inventory) why.Traits {
 	return t
 }
 
-// nodeEnd is the end of a cable that is a node's, and the other one; nil when none
+// findNodeEnd is the end of a cable that is a node's, and the other one; nil when none
 // is.
-func nodeEnd(c *inventory.Cable) (node, far *inventory.CableEnd) {
+func findNodeEnd(c *inventory.Cable) (node, far *inventory.CableEnd) {
 	switch {
 	case c.From.Node != nil:
 		return &c.From, &c.To
@@ -112,7 +127,7 @@ func nodeEnd(c *inventory.Cable) (node, far *inventory.CableEnd) {
 	return nil, nil
 }
 
-func pdusOf(n *inventory.Node) (out []string) {
+func listPDUNames(n *inventory.Node) (out []string) {
 	seen := map[string]bool{}
 	for _, f := range n.Feeds {
 		if f.PDU != nil && !seen[f.PDU.Name] {
@@ -123,9 +138,9 @@ func pdusOf(n *inventory.Node) (out []string) {
 	return out
 }
 
-// placeOf is where a node is, and what its cables lead to.
-func placeOf(inv *inventory.Inventory, n *inventory.Node, facts func(fact.Key) (fact.Fact, bool)) *control.Place {
-	p := &control.Place{Unit: n.Unit, Serial: n.Serial, PDUs: pdusOf(n), Protocol: n.BMC.Protocol}
+// findPlace is where a node is, and what its cables lead to.
+func findPlace(inv *inventory.Inventory, n *inventory.Node, facts func(fact.Key) (fact.Fact, bool)) *control.Place {
+	p := &control.Place{Unit: n.Unit, Serial: n.Serial, PDUs: listPDUNames(n), Protocol: n.BMC.Protocol}
 	if n.Rack != nil {
 		p.Rack = n.Rack.Name
 	}
@@ -140,11 +155,11 @@ func placeOf(inv *inventory.Inventory, n *inventory.Node, facts func(fact.Key) (
 	}
 	if n.Hardware != nil {
 		p.Hardware = n.Hardware.Name
-		p.BootNIC = bootNIC(n.Hardware)
+		p.BootNIC = findBootNIC(n.Hardware)
 	}
-	ends := heardBy(n.Name, facts)
+	ends := readNeighbours(n.Name, facts)
 	for _, c := range inv.Cables {
-		end, far := nodeEnd(c)
+		end, far := findNodeEnd(c)
 		if end == nil || end.Node != n || end.NIC == nil {
 			continue
 		}
@@ -158,9 +173,9 @@ func placeOf(inv *inventory.Inventory, n *inventory.Node, facts func(fact.Key) (
 	return p
 }
 
-// bootNIC is the port that a node boots from: "mgmt/0"; of a NIC with several ports, of
+// findBootNIC is the port that a node boots from: "mgmt/0"; of a NIC with several ports, of
 // which boot_mac says the one, "mgmt"; "" where none boots.
-func bootNIC(h *inventory.Hardware) string {
+func findBootNIC(h *inventory.Hardware) string {
 	nic, ok := h.BootNIC()
 	switch {
 	case !ok:
@@ -177,8 +192,8 @@ type heard struct {
 	at   time.Time
 }
 
-// heardBy is what a node heard by LLDP when it was inspected last, by PCI address.
-func heardBy(node string, facts func(fact.Key) (fact.Fact, bool)) map[string]heard {
+// readNeighbours is what a node heard by LLDP when it was inspected last, by PCI address.
+func readNeighbours(node string, facts func(fact.Key) (fact.Fact, bool)) map[string]heard {
 	out := map[string]heard{}
 	f, ok := facts(cabling.NeighboursFact.Of(subject.OfNode(node)))
 	if !ok {
@@ -189,12 +204,12 @@ func heardBy(node string, facts func(fact.Key) (fact.Fact, bool)) map[string]hea
 		return out
 	}
 	for _, h := range list {
-		out[strings.ToLower(h.PCI)] = heard{heardText(h), f.Observed.UTC()}
+		out[strings.ToLower(h.PCI)] = heard{formatNeighbour(h), f.Observed.UTC()}
 	}
 	return out
 }
 
-func heardText(h wire.Neighbour) string {
+func formatNeighbour(h wire.Neighbour) string {
 	name := h.SystemName
 	if name == "" {
 		name = h.ChassisID
@@ -202,65 +217,9 @@ func heardText(h wire.Neighbour) string {
 	return strings.TrimSpace(name + " " + h.PortID)
 }
 
-// live adds what the run does to what is known of a node.
-func (b *Backend) live(w *control.Why) {
-	e := b.run.Executor
-	run := e.Status()
-	w.Draining = run.Draining
-	w.Active, w.Paces = activeOn(run, w.Node.Name), nil
-	var ids []plan.StepID
-	for _, x := range w.Active {
-		ids = append(ids, x.ID)
-	}
-	if len(ids) > 0 {
-		w.Paces = e.Budgets(ids...)
-	}
-	if waits, ok := e.Waiting(w.Node.Name); ok {
-		w.Waiting = &waits
-	}
-	for _, x := range w.Active {
-		switch base := x.ID.Base(); {
-		case x.Since.IsZero():
-			continue
-		case base == install.StepOf(w.Node.Name, install.Boot):
-			w.Console = b.run.said.Of(w.Node.Name, x.ID)
-		case base == install.StepOf(w.Node.Name, install.Netboot):
-			w.Console = b.run.said.Of(w.Node.Name, x.ID)
-			w.Guess = b.guess(w.Node.Name, x.Since)
-		}
-	}
-}
-
-// activeOn are the active steps of a run that are about a node.
-func activeOn(run apply.Status, node string) (out []apply.StepStatus) {
-	for _, x := range run.Active {
-		if x.Node == node {
-			out = append(out, x)
-			continue
-		}
-		for _, m := range x.Members {
-			if m == node {
-				out = append(out, x)
-			}
-		}
-	}
-	return out
-}
-
-// guess is what the install stage would blame if the node stayed silent now.
-func (b *Backend) guess(node string, since time.Time) *control.Guess {
-	n, ok := b.run.site.Inv.Node(node)
-	if !ok {
-		return nil
-	}
-	lines, _ := b.run.said.Printed(node)
-	d := install.Diagnose(n, b.run.saw.of(node, since), lines)
-	return &control.Guess{Cause: d.Cause, Action: d.Action}
-}
-
-// tailOf is the console that was kept of a node's step that failed, unless the node
+// readConsole is the console that was kept of a node's step that failed, unless the node
 // has come further since.
-func tailOf(r state.Reader, w control.Why) (*control.Console, error) {
+func readConsole(r state.Reader, w control.Why) (*control.Console, error) {
 	f, ok := reach.Facts(r)(install.ConsoleFact.Of(subject.OfNode(w.Node.Name)))
 	if !ok || w.Node.Accepted {
 		return nil, nil

@@ -1,4 +1,4 @@
-package provision
+package status
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"github.com/ironrail/ironrail/provision/parts"
 )
 
-// notesOf is what the state knows of a node that the site's files do not say: that
+// readNotesOf is what the state knows of a node that the site's files do not say: that
 // another chassis stands in its place, that it is pinned to an earlier image, and
 // which of its parts were found bad on another node. A sentence each, in that order.
-func notesOf(ctx context.Context, inv *inventory.Inventory, r state.Reader, node string) (notes []string, err error) {
+func readNotesOf(ctx context.Context, inv *inventory.Inventory, r state.Reader, node string) (notes []string, err error) {
 	if notes, err = overrides.Notes(ctx, inv, r, node); err != nil {
 		return nil, err
 	}
@@ -32,10 +32,10 @@ func notesOf(ctx context.Context, inv *inventory.Inventory, r state.Reader, node
 	return notes, nil
 }
 
-// notesAll are the notes of all nodes that have some. What was found of the parts of a
+// ReadNotes are the notes of all nodes that have some. What was found of the parts of a
 // node elsewhere is told while the node is not up: of one that was accepted since, and
 // so tested with them, it is for why to tell.
-func notesAll(ctx context.Context, inv *inventory.Inventory, r state.Reader, nodes []state.Node) (map[string][]string, error) {
+func ReadNotes(ctx context.Context, inv *inventory.Inventory, r state.Reader, nodes []state.Node) (map[string][]string, error) {
 	overridden, err := overrides.Overridden(ctx, r)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func notesAll(ctx context.Context, inv *inventory.Inventory, r state.Reader, nod
 		if n.Accepted && n.Quarantine == nil && !overridden[n.Name] {
 			continue
 		}
-		notes, err := notesOf(ctx, inv, r, n.Name)
+		notes, err := readNotesOf(ctx, inv, r, n.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package provision
+package status
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ func TestBootNIC(t *testing.T) {
 		"mgmt/0": {{Name: "rail"}, {Name: "mgmt", Boot: true, Ports: make([]inventory.NICPort, 1)}},
 		"mgmt":   {{Name: "mgmt", Boot: true, Ports: make([]inventory.NICPort, 2)}},
 	} {
-		if got := bootNIC(&inventory.Hardware{NICs: nics}); got != want {
+		if got := findBootNIC(&inventory.Hardware{NICs: nics}); got != want {
 			t.Errorf("%+v: %q, want %q", nics, got, want)
 		}
 	}

@@ -1,4 +1,5 @@
-package provision
+// Package selection reads the words with which operators choose nodes of a site.
+package selection
 
 import (
 	"fmt"
@@ -13,7 +14,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// Select returns the nodes that words name; nil for no words. A word, or several
+// ReadSet returns the nodes that words name; nil for no words. A word, or several
 // with commas between them, is one of
 //
 //	r01-u09        a node
@@ -25,37 +26,8 @@ import (
 //
 // A word that names nothing is an error, and so is a choice of which nothing is
 // left: a word with a typing error must not mean all, nor nothing.
-func (s *Site) Select(words []string) (map[string]bool, error) { return choose(s.Inv, words) }
-
-// SelectNodes is Select for who has only the inventory. The names come in the
-// order of the inventory.
-func SelectNodes(inv *inventory.Inventory, words []string) ([]string, error) {
-	set, err := choose(inv, words)
-	var names []string
-	for _, n := range inv.Nodes {
-		if set[n.Name] {
-			names = append(names, n.Name)
-		}
-	}
-	return names, err
-}
-
-// SelectWords lists the words that Select knows, but for patterns: the nodes, and
-// what they are grouped by. Shells complete them.
-func SelectWords(inv *inventory.Inventory) []string {
-	words := siteNodes(inv)
-	for _, g := range groupings {
-		for _, name := range g.names(inv) {
-			words = append(words, g.word+name)
-		}
-	}
-	return words
-}
-
-// choose takes the nodes of all words, without those of words with an
-// exclamation mark.
-func choose(inv *inventory.Inventory, words []string) (map[string]bool, error) {
-	in, out, err := split(words)
+func ReadSet(inv *inventory.Inventory, words []string) (map[string]bool, error) {
+	in, out, err := splitWords(words)
 	if err != nil || len(in)+len(out) == 0 {
 		return nil, err
 	}
@@ -64,12 +36,12 @@ func choose(inv *inventory.Inventory, words []string) (map[string]bool, error) {
 		in = []string{"*"}
 	}
 	for _, w := range in {
-		if err := match(inv, w, func(n string) { set[n] = true }); err != nil {
+		if err := matchWord(inv, w, func(n string) { set[n] = true }); err != nil {
 			return nil, err
 		}
 	}
 	for _, w := range out {
-		if err := match(inv, w, func(n string) { delete(set, n) }); err != nil {
+		if err := matchWord(inv, w, func(n string) { delete(set, n) }); err != nil {
 			return nil, err
 		}
 	}
@@ -80,8 +52,32 @@ func choose(inv *inventory.Inventory, words []string) (map[string]bool, error) {
 	return set, nil
 }
 
-// split parts words at commas, and those that take out from the others.
-func split(words []string) (in, out []string, err error) {
+// ReadNodes is ReadSet as a list, in the order of the inventory.
+func ReadNodes(inv *inventory.Inventory, words []string) ([]string, error) {
+	set, err := ReadSet(inv, words)
+	var names []string
+	for _, n := range inv.Nodes {
+		if set[n.Name] {
+			names = append(names, n.Name)
+		}
+	}
+	return names, err
+}
+
+// ListWords lists the words that ReadSet knows, but for patterns: the nodes, and
+// what they are grouped by. Shells complete them.
+func ListWords(inv *inventory.Inventory) []string {
+	words := ListNodes(inv)
+	for _, g := range groupings {
+		for _, name := range g.names(inv) {
+			words = append(words, g.word+name)
+		}
+	}
+	return words
+}
+
+// splitWords parts words at commas, and those that take out from the others.
+func splitWords(words []string) (in, out []string, err error) {
 	for _, list := range words {
 		for w := range strings.SplitSeq(list, ",") {
 			w = strings.TrimSpace(w)
@@ -100,9 +96,9 @@ func split(words []string) (in, out []string, err error) {
 	return in, out, nil
 }
 
-// match calls f with each node that a word names. A node's own name comes first,
+// matchWord calls f with each node that a word names. A node's own name comes first,
 // so that one called rack.1 can be named. Linear in nodes for patterns and groups.
-func match(inv *inventory.Inventory, word string, f func(string)) error {
+func matchWord(inv *inventory.Inventory, word string, f func(string)) error {
 	if _, ok := inv.Node(word); ok {
 		f(word)
 		return nil
@@ -112,15 +108,15 @@ func match(inv *inventory.Inventory, word string, f func(string)) error {
 			return g.match(inv, word, pattern, f)
 		}
 	}
-	hit, err := eachMatch(word, siteNodes(inv), f)
+	hit, err := eachMatch(word, ListNodes(inv), f)
 	if err != nil || hit {
 		return err
 	}
-	if patterned(word) {
+	if isPattern(word) {
 		return errkind.New(errkind.Refused, "no node of this site is called like %q", word).
 			Do("`ironrail status` lists the site's nodes.")
 	}
-	return errkind.New(errkind.Refused, "%q is not a node of this site.%s", word, diag.DidYouMean(word, siteNodes(inv))).
+	return errkind.New(errkind.Refused, "%q is not a node of this site.%s", word, diag.DidYouMean(word, ListNodes(inv))).
 		Do("`ironrail status` lists the site's nodes.")
 }
 
@@ -180,8 +176,8 @@ func (g grouping) match(inv *inventory.Inventory, word, pattern string, f func(s
 	return nil
 }
 
-// patterned reports whether a word has a character of patterns.
-func patterned(word string) bool { return strings.ContainsAny(word, `*?[\`) }
+// isPattern reports whether a word has a character of patterns.
+func isPattern(word string) bool { return strings.ContainsAny(word, `*?[\`) }
 
 // eachMatch calls f with each name that a pattern fits.
 func eachMatch(pattern string, names []string, f func(string)) (hit bool, err error) {
@@ -207,6 +203,20 @@ func namesOf[T any](list []T, name func(T) string) []string {
 	return names
 }
 
-func siteNodes(inv *inventory.Inventory) []string {
+// ListNodes lists the names of all nodes, in the order of the inventory.
+func ListNodes(inv *inventory.Inventory) []string {
 	return namesOf(inv.Nodes, func(n *inventory.Node) string { return n.Name })
+}
+
+// CheckNames checks node names that the operator typed, and returns them as a set.
+func CheckNames(inv *inventory.Inventory, names []string) (map[string]bool, error) {
+	set := map[string]bool{}
+	for _, name := range names {
+		if _, ok := inv.Node(name); !ok {
+			return nil, errkind.New(errkind.Refused, "%q is not a node of this site.%s", name, diag.DidYouMean(name, ListNodes(inv))).
+				Do("`ironrail status` lists the site's nodes.")
+		}
+		set[name] = true
+	}
+	return set, nil
 }

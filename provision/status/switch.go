@@ -1,4 +1,4 @@
-package provision
+package status
 
 import (
 	"cmp"
@@ -19,18 +19,24 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/reach"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
-// SwitchNames are the names of all switches of a site.
-func SwitchNames(inv *inventory.Inventory) []string {
-	return namesOf(inv.Switches, func(s *inventory.Switch) string { return s.Name })
+// ListSwitches are the names of all switches of a site.
+func ListSwitches(inv *inventory.Inventory) []string {
+	out := make([]string, len(inv.Switches))
+	for i, s := range inv.Switches {
+		out[i] = s.Name
+	}
+	return out
 }
 
 // FindSwitch finds a switch by its name (net/leaf-1), by its label where that is one
 // switch's alone (leaf-1), or by a port (net/leaf-1/17); port is nil without one.
 func FindSwitch(inv *inventory.Inventory, word string) (sw *inventory.Switch, port *int) {
-	if sw = switchCalled(inv, word); sw != nil {
+	if sw = FindSwitchByName(inv, word); sw != nil {
 		return sw, nil
 	}
 	i := strings.LastIndexByte(word, '/')
@@ -38,12 +44,13 @@ func FindSwitch(inv *inventory.Inventory, word string) (sw *inventory.Switch, po
 		return nil, nil
 	}
 	if n, err := strconv.Atoi(word[i+1:]); err == nil {
-		return switchCalled(inv, word[:i]), &n
+		return FindSwitchByName(inv, word[:i]), &n
 	}
 	return nil, nil
 }
 
-func switchCalled(inv *inventory.Inventory, word string) (found *inventory.Switch) {
+// FindSwitchByName finds a switch by its name or by a label that is its alone; nil for none.
+func FindSwitchByName(inv *inventory.Inventory, word string) (found *inventory.Switch) {
 	for _, s := range inv.Switches {
 		if s.Name == word {
 			return s
@@ -61,46 +68,26 @@ func switchCalled(inv *inventory.Inventory, word string) (found *inventory.Switc
 
 // UnknownName says that a name is neither of a node nor of a switch.
 func UnknownName(inv *inventory.Inventory, word string) error {
-	return errkind.New(errkind.Refused, "%q is neither a node nor a switch of this site.%s", word, diag.DidYouMean(word, append(siteNodes(inv), SwitchNames(inv)...))).
+	return errkind.New(errkind.Refused, "%q is neither a node nor a switch of this site.%s", word, diag.DidYouMean(word, append(selection.ListNodes(inv), ListSwitches(inv)...))).
 		Do("`ironrail status` lists the site's nodes, `ironrail show addresses` its switches too.")
 }
 
-// Switch implements control.SwitchReader: what the state knows, and what is under way.
-func (b *Backend) Switch(ctx context.Context, name string) (control.Switch, error) {
-	s, err := KnownSwitch(ctx, b.run.site.Inv, b.run.store, name)
-	if err != nil {
-		return s, err
-	}
-	run := b.run.Executor.Status()
-	s.Draining = run.Draining
-	var ids []plan.StepID
-	for _, x := range run.Active {
-		if slices.ContainsFunc(stepsOf(b.run.site.Inv, s.Name), func(id plan.StepID) bool { return x.ID.Base() == id }) {
-			s.Active, ids = append(s.Active, x), append(ids, x.ID)
-		}
-	}
-	if len(ids) > 0 {
-		s.Paces = b.run.Executor.Budgets(ids...)
-	}
-	return s, nil
-}
-
-// stepsOf are the steps that configure a switch.
-func stepsOf(inv *inventory.Inventory, name string) (ids []plan.StepID) {
-	if sw := switchCalled(inv, name); sw != nil && sw.Fabric != nil {
+// ListSwitchSteps are the steps that configure a switch.
+func ListSwitchSteps(inv *inventory.Inventory, name string) (ids []plan.StepID) {
+	if sw := FindSwitchByName(inv, name); sw != nil && sw.Fabric != nil {
 		ids = append(ids, switchos.StepID(sw, sw.Fabric))
 	}
 	return ids
 }
 
-// KnownSwitch is what state and inventory know of a switch or of one of its ports: all
+// ReadSwitch is what state and inventory know of a switch or of one of its ports: all
 // but what is under way.
-func KnownSwitch(ctx context.Context, inv *inventory.Inventory, r state.Reader, word string) (control.Switch, error) {
+func ReadSwitch(ctx context.Context, inv *inventory.Inventory, r state.Reader, word string) (control.Switch, error) {
 	sw, port := FindSwitch(inv, word)
 	if sw == nil {
 		return control.Switch{}, UnknownName(inv, word)
 	}
-	k := knownSwitch{Switch: standsAt(sw), of: sw}
+	k := switchReader{Switch: describeSwitch(sw), of: sw}
 	if err := k.cables(inv, reach.Facts(r), port); err != nil {
 		return k.Switch, err
 	}
@@ -124,9 +111,9 @@ func KnownSwitch(ctx context.Context, inv *inventory.Inventory, r state.Reader, 
 }
 
 // looks reads what was seen of the switch after its step had ended.
-func (k *knownSwitch) looks(ctx context.Context, r state.Reader) error {
+func (k *switchReader) looks(ctx context.Context, r state.Reader) error {
 	for _, x := range k.Steps {
-		l, version, err := state.Get[Look](ctx, r, state.Key{Kind: seenKind, Name: string(x.ID)})
+		l, version, err := looks.Read(ctx, r, x.ID)
 		if err != nil {
 			return err
 		}
@@ -137,14 +124,14 @@ func (k *knownSwitch) looks(ctx context.Context, r state.Reader) error {
 	return nil
 }
 
-// knownSwitch is a switch's story as it is gathered.
-type knownSwitch struct {
+// switchReader is a switch's story as it is gathered.
+type switchReader struct {
 	control.Switch
 	of *inventory.Switch
 }
 
-// standsAt is what the site's files say of a switch.
-func standsAt(sw *inventory.Switch) control.Switch {
+// describeSwitch is what the site's files say of a switch.
+func describeSwitch(sw *inventory.Switch) control.Switch {
 	s := control.Switch{Name: sw.Name, Tier: string(sw.Tier), Model: sw.Model, OS: sw.OS, Unit: sw.Unit,
 		Steps: []state.Step{}, Skipped: []state.Record{}, Suspect: []stage.Finding{}, Near: []stage.Finding{}, Cables: []control.Port{}}
 	if sw.Fabric != nil {
@@ -163,7 +150,7 @@ func standsAt(sw *inventory.Switch) control.Switch {
 }
 
 // cables are those that end in the switch, by port: all of them, or that of one port.
-func (k *knownSwitch) cables(inv *inventory.Inventory, facts func(fact.Key) (fact.Fact, bool), port *int) error {
+func (k *switchReader) cables(inv *inventory.Inventory, facts func(fact.Key) (fact.Fact, bool), port *int) error {
 	if port != nil {
 		k.Port = fmt.Sprintf("%s/%d", k.Name, *port)
 	}
@@ -179,7 +166,7 @@ func (k *knownSwitch) cables(inv *inventory.Inventory, facts func(fact.Key) (fac
 			}
 			p := control.Port{Port: e[0].String(), To: e[1].String()}
 			if far := e[1]; far.Node != nil && far.NIC != nil && far.Port < len(far.NIC.Ports) {
-				h := heardBy(far.Node.Name, facts)[strings.ToLower(far.NIC.Ports[far.Port].PCI)]
+				h := readNeighbours(far.Node.Name, facts)[strings.ToLower(far.NIC.Ports[far.Port].PCI)]
 				p.Heard, p.HeardAt = h.text, h.at
 			}
 			rows = append(rows, row{e[0], p})
@@ -196,7 +183,7 @@ func (k *knownSwitch) cables(inv *inventory.Inventory, facts func(fact.Key) (fac
 }
 
 // journal reads the records about the switch.
-func (k *knownSwitch) journal(ctx context.Context, r state.Reader) error {
+func (k *switchReader) journal(ctx context.Context, r state.Reader) error {
 	me := switchos.Of(k.of)
 	err := r.Read(ctx, 1, func(rec state.Record) error {
 		switch {
@@ -216,12 +203,12 @@ func (k *knownSwitch) journal(ctx context.Context, r state.Reader) error {
 
 // steps sorts the last ends of all steps: its own, the sweep of its fabric, and the
 // findings of others that name it.
-func (k *knownSwitch) steps(ctx context.Context, inv *inventory.Inventory, r state.Reader) error {
+func (k *switchReader) steps(ctx context.Context, inv *inventory.Inventory, r state.Reader) error {
 	all, err := state.ReadSteps(ctx, r)
 	if err != nil {
 		return err
 	}
-	own, sweep := stepsOf(inv, k.Name), plan.StepID("")
+	own, sweep := ListSwitchSteps(inv, k.Name), plan.StepID("")
 	if k.Kind == "infiniband" {
 		sweep = fabric.PartID("site", k.Fabric, "cabling")
 	}
@@ -257,29 +244,31 @@ func (k *knownSwitch) steps(ctx context.Context, inv *inventory.Inventory, r sta
 
 // accused reports whether a suspect is the switch, or the port of it that is asked
 // about.
-func (k *knownSwitch) accused(s stage.Suspect) bool {
+func (k *switchReader) accused(s stage.Suspect) bool {
 	if s.Subject != switchos.Of(k.of) {
 		return false
 	}
-	return k.Port == "" || slices.ContainsFunc(k.Cables, func(c control.Port) bool { return names(s.Part, c.To) })
+	return k.Port == "" || slices.ContainsFunc(k.Cables, func(c control.Port) bool { return containsName(s.Part, c.To) })
 }
 
 // about reports whether a finding names the switch, or one of the cables that are
 // asked about.
-func (k *knownSwitch) about(f stage.Finding) bool {
+func (k *switchReader) about(f stage.Finding) bool {
 	text, err := json.Marshal(f)
 	if err != nil {
 		return false // cannot be: texts
 	}
 	if k.Port == "" {
-		return slices.ContainsFunc(f.Suspects, k.accused) || names(string(text), k.Name)
+		return slices.ContainsFunc(f.Suspects, k.accused) || containsName(string(text), k.Name)
 	}
-	return slices.ContainsFunc(k.Cables, func(c control.Port) bool { return names(string(text), c.Port) || names(string(text), c.To) })
+	return slices.ContainsFunc(k.Cables, func(c control.Port) bool {
+		return containsName(string(text), c.Port) || containsName(string(text), c.To)
+	})
 }
 
-// names reports whether a text has a name as a word: leaf-1 is not in leaf-12 or
+// containsName reports whether a text has a name as a word: leaf-1 is not in leaf-12 or
 // spine-leaf-1.
-func names(text, name string) bool {
+func containsName(text, name string) bool {
 	word := func(c byte) bool {
 		return c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	}

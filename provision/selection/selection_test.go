@@ -1,4 +1,4 @@
-package provision
+package selection
 
 import (
 	"slices"
@@ -9,13 +9,13 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-func TestSelect(t *testing.T) {
+func TestReadNodes(t *testing.T) {
 	t.Parallel()
-	inv, diags, _ := inventory.Load("../examples/demo", inventory.Options{Now: time.Now()})
+	inv, diags, _ := inventory.Load("../../examples/demo", inventory.Options{Now: time.Now()})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	all := siteNodes(inv)
+	all := ListNodes(inv)
 	r01, r02 := all[:4], all[4:]
 	for _, c := range []struct {
 		name  string
@@ -49,7 +49,7 @@ func TestSelect(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := SelectNodes(inv, c.words)
+			got, err := ReadNodes(inv, c.words)
 			switch {
 			case c.err != "":
 				if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -65,19 +65,19 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestSelectWords: every word that is offered names something, or says that it
+// TestListWords: every word that is offered names something, or says that it
 // has no nodes.
-func TestSelectWords(t *testing.T) {
+func TestListWords(t *testing.T) {
 	t.Parallel()
-	inv, _, _ := inventory.Load("../examples/demo", inventory.Options{Now: time.Now()})
-	words := SelectWords(inv)
+	inv, _, _ := inventory.Load("../../examples/demo", inventory.Options{Now: time.Now()})
+	words := ListWords(inv)
 	for _, want := range []string{"r01-u09", "rack.r02", "role.worker", "fabric.compute"} {
 		if !slices.Contains(words, want) {
 			t.Errorf("%s is not offered", want)
 		}
 	}
 	for _, w := range words {
-		if _, err := SelectNodes(inv, []string{w}); err != nil && !strings.Contains(err.Error(), "no node is of that") {
+		if _, err := ReadNodes(inv, []string{w}); err != nil && !strings.Contains(err.Error(), "no node is of that") {
 			t.Error(err)
 		}
 	}

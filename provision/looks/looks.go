@@ -1,0 +1,93 @@
+// Package looks holds what looks at steps that were done have shown, as it is stored.
+package looks
+
+import (
+	"context"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/fact"
+)
+
+// Look is what a look at one step that was done has shown. It is stored as
+// object seen/STEPID when a run follows the look: what conformed is trusted
+// again from then on. The format only grows.
+type Look struct {
+	Step     plan.StepID      `json:"step"`
+	At       time.Time        `json:"at"`
+	State    stage.Conformity `json:"state"`
+	Evidence string           `json:"evidence,omitempty"`
+	// Operations are what differs, of a switch; they are not stored.
+	Operations []plan.Operation `json:"-"`
+
+	HostKeys []fact.Fact `json:"-"` // of switches, that the state does not know
+}
+
+// seenKind is the kind of the objects of looks.
+const seenKind = "seen"
+
+// Read reads the last look at a step; the version is state.Absent where there was none.
+func Read(ctx context.Context, r state.Reader, step plan.StepID) (Look, uint64, error) {
+	return state.Get[Look](ctx, r, state.Key{Kind: seenKind, Name: string(step)})
+}
+
+// ConformingSince are the steps that a look has found as they should be since then.
+func ConformingSince(ctx context.Context, r state.Reader, since time.Time) (map[plan.StepID]bool, error) {
+	fresh := map[plan.StepID]bool{}
+	objects, err := r.Objects(ctx, seenKind)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		l, _, err := state.Get[Look](ctx, r, o.Key)
+		if err != nil {
+			return nil, err
+		}
+		if l.State == stage.Conforms && !l.At.Before(since) {
+			fresh[l.Step] = true
+		}
+	}
+	return fresh, nil
+}
+
+// addHostKeys adds the host keys of a look to what is stored: who was believed once is known
+// from then on.
+func addHostKeys(b *state.Batch, l Look) error {
+	for _, f := range l.HostKeys {
+		f.Observed = l.At
+		p, err := state.PutOf(state.FactKey(f.Key), f)
+		if err != nil {
+			return err
+		}
+		b.Puts = append(b.Puts, p)
+		b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: l.At, Subject: f.Key.Subject}.With(f))
+	}
+	return nil
+}
+
+// Record stores what looks have shown. A step that differed, or could not be
+// told, is looked at again by the next plan.
+func Record(ctx context.Context, store state.Store, fence state.Fence, looks []Look) error {
+	const together = 1024
+	for len(looks) > 0 {
+		n := min(together, len(looks))
+		b := state.Batch{}
+		for _, l := range looks[:n] {
+			p, err := state.PutOf(state.Key{Kind: seenKind, Name: string(l.Step)}, l)
+			if err != nil {
+				return err
+			}
+			b.Puts = append(b.Puts, p)
+			if err := addHostKeys(&b, l); err != nil {
+				return err
+			}
+		}
+		if _, err := store.Append(ctx, fence, b); err != nil {
+			return err
+		}
+		looks = looks[n:]
+	}
+	return nil
+}

@@ -35,6 +35,7 @@ import (
 	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/oob"
 )
@@ -194,20 +195,20 @@ func TestHostileController(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	keys, err := LoadKeys(filepath.Join(dir, "keys"))
+	loaded, err := keys.Load(filepath.Join(dir, "keys"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	inv := hostileSite()
-	kept, err := artifacts.New(inv, dir, nil).Open(keys.Manifest)
+	kept, err := artifacts.New(inv, dir, nil).Open(loaded.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	site := &Site{Inv: inv, Keys: keys, Artifacts: kept, state: dir, loaders: dir, network: network.OS{}}
+	site := &Site{Inv: inv, Keys: loaded, Artifacts: kept, state: dir, loaders: dir, network: network.OS{}}
 	cs, console := clients(site.Inv, nil)
 	cs = append(cs, netboot.Client{Node: hostileName(hostileKnown), MACs: []addr.MAC{hostileMAC(hostileKnown)}, Address: netip.PrefixFrom(hostileAddr(hostileKnown), 16)})
 	cs = append(cs, netboot.Client{Node: hostileName(hostileOther), MACs: []addr.MAC{hostileMAC(hostileOther)}, Address: netip.PrefixFrom(hostileAddr(hostileOther), 16)})
-	boots := install.NewBoots(keys.Boot, cs, console)
+	boots := install.NewBoots(loaded.Boot, cs, console)
 	own := hostileName(hostileKnown) + "-0000"
 	boots.Set(install.Attempt{ID: own, Node: hostileName(hostileKnown), Phase: install.Open, Opened: time.Now(), Expires: time.Now().Add(time.Hour)})
 	bus := event.NewBus(100_000)

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/keys"
 )
 
 // knownSite is a site on disk whose state knows its keys and an accepted node.
@@ -28,7 +29,7 @@ func knownSite(t *testing.T) (inv *inventory.Inventory, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.bindIdentity(t.Context(), store, fence); err != nil {
+	if err := s.Keys.BindIdentity(t.Context(), store, fence, s.Inv.Site.Name); err != nil {
 		t.Fatal(err)
 	}
 	put, err := state.PutOf(state.NodeKey("n1"), state.Node{Name: "n1", Accepted: true})
@@ -69,27 +70,27 @@ func planKnown(inv *inventory.Inventory, dir string) error {
 // did not record fingerprints.
 func TestKeysAreNotMadeAnew(t *testing.T) {
 	t.Parallel()
-	for _, gone := range append(KeyFiles(), "") { // "": all of them
+	for _, gone := range append(keys.ListFiles(), "") { // "": all of them
 		inv, dir := knownSite(t)
-		keys := filepath.Join(dir, StateFolder, "keys")
-		if err := os.RemoveAll(filepath.Join(keys, gone)); err != nil {
+		folder := filepath.Join(dir, StateFolder, "keys")
+		if err := os.RemoveAll(filepath.Join(folder, gone)); err != nil {
 			t.Fatal(err)
 		}
-		if gone == bootKeyFile { // as an earlier ironrail left it
+		if gone == keys.BootFile { // as an earlier ironrail left it
 			forgetIdentity(t, dir)
 		}
-		before, err := MissingKeys(keys)
+		before, err := keys.ListMissing(folder)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := gone + " is missing in " + keys
+		want := gone + " is missing in " + folder
 		if gone == "" {
-			want = "boot.key, manifest.pem, ssh_ed25519 and tls.key are missing in " + keys
+			want = "boot.key, manifest.pem, ssh_ed25519 and tls.key are missing in " + folder
 		}
 		refusedWith(t, "plan", planKnown(inv, dir), want)
 		_, err = Open(inv, Options{})
 		refusedWith(t, "apply", err, want)
-		if after, err := MissingKeys(keys); err != nil || len(after) != len(before) {
+		if after, err := keys.ListMissing(folder); err != nil || len(after) != len(before) {
 			t.Errorf("%v were missing, and now %v: %v", before, after, err)
 		}
 	}
@@ -106,22 +107,22 @@ func forgetIdentity(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Append(t.Context(), fence, state.Batch{Puts: []state.Put{{Key: IdentityKey, Want: state.Any}}}); err != nil {
+	if _, err := store.Append(t.Context(), fence, state.Batch{Puts: []state.Put{{Key: keys.IdentityKey, Want: state.Any}}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestOtherKeys: keys that the nodes of the state do not trust are refused; NewKeys takes
+// TestOtherKeys: keys that the nodes of the state do not trust are refused; Renew takes
 // them when it is asked to.
 func TestOtherKeys(t *testing.T) {
 	t.Parallel()
 	inv, dir := knownSite(t)
-	keys := filepath.Join(dir, StateFolder, "keys")
+	folder := filepath.Join(dir, StateFolder, "keys")
 	other := t.TempDir()
-	if _, err := LoadKeys(filepath.Join(other, "keys")); err != nil {
+	if _, err := keys.Load(filepath.Join(other, "keys")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join(other, "keys", tlsKeyFile), filepath.Join(keys, tlsKeyFile)); err != nil {
+	if err := os.Rename(filepath.Join(other, "keys", keys.TLSFile), filepath.Join(folder, keys.TLSFile)); err != nil {
 		t.Fatal(err)
 	}
 	refusedWith(t, "plan", planKnown(inv, dir), "tls.key is another one (SHA256:")
@@ -139,7 +140,7 @@ func TestOtherKeys(t *testing.T) {
 	}
 	_, err = s.Begin(t.Context(), RunOptions{Plan: planFor(t, openText(t, strings.Replace(pinned, "DIGEST", one, 1)), state.Empty{}, PlanOptions{Targets: []string{"n2"}}), Store: store, Fence: fence, EraseApproved: 2})
 	refusedWith(t, "apply", err, "tls.key is another one")
-	if _, err := NewKeys(t.Context(), store, fence, keys, "t"); err != nil {
+	if _, err := keys.Renew(t.Context(), store, fence, folder, "t"); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {
@@ -170,9 +171,9 @@ func TestStateOfAnotherSite(t *testing.T) {
 // TestModesOfKeys: what others can read or replace is no key.
 func TestModesOfKeys(t *testing.T) {
 	t.Parallel()
-	for name, mode := range map[string]os.FileMode{bootKeyFile: 0o644, manifestKeyFile: 0o640, tlsKeyFile: 0o604, sshKeyFile: 0o644, "": 0o777, "..": 0o775} {
+	for name, mode := range map[string]os.FileMode{keys.BootFile: 0o644, keys.ManifestFile: 0o640, keys.TLSFile: 0o604, keys.SSHFile: 0o644, "": 0o777, "..": 0o775} {
 		dir := filepath.Join(t.TempDir(), StateFolder, "keys")
-		k, err := LoadKeys(dir)
+		k, err := keys.Load(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,7 @@ func TestModesOfKeys(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		_, err = LoadKeys(dir)
+		_, err = keys.Load(dir)
 		refusedWith(t, name, err, path+" has mode ")
 		if !strings.Contains(errkind.Action(err), "chmod ") || !strings.Contains(errkind.Action(err), path) {
 			t.Errorf("%s: the action is %q", name, errkind.Action(err))
@@ -191,7 +192,7 @@ func TestModesOfKeys(t *testing.T) {
 		if name == "" || name == ".." {
 			continue
 		}
-		if again, err := LoadKeys(dir); err != nil || !maps.Equal(again.Fingerprints(), k.Fingerprints()) {
+		if again, err := keys.Load(dir); err != nil || !maps.Equal(again.Fingerprints(), k.Fingerprints()) {
 			t.Errorf("%s: put right: %v", name, err)
 		}
 	}

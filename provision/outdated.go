@@ -12,7 +12,7 @@ import (
 // files: a step of it is gone, one of its inputs has changed, or a node that it
 // erases is protected now. Empty: it still fits.
 func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (string, error) {
-	if err := s.CheckIdentity(ctx, r); err != nil {
+	if err := s.Keys.CheckIdentity(ctx, r, s.Inv.Site.Name); err != nil {
 		return "", err
 	}
 	s, err := s.For(ctx, r, p)

@@ -102,7 +102,7 @@ func (p *planning) checkIdentity(ctx context.Context) error {
 	if o := p.asked; o.Offline && o.Refresh {
 		return errkind.New(errkind.Refused, "an offline plan contacts nobody, and a refresh looks at everything that was done").Do("Leave out --offline or --refresh.")
 	}
-	return p.site.CheckIdentity(ctx, p.reader)
+	return p.site.Keys.CheckIdentity(ctx, p.reader, p.site.Inv.Site.Name)
 }
 
 func (p *planning) applyOverrides(ctx context.Context) (err error) {

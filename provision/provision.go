@@ -30,7 +30,9 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/artifacts"
+	"github.com/ironrail/ironrail/provision/fabricreview"
 	"github.com/ironrail/ironrail/provision/gaps"
+	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
@@ -46,11 +48,9 @@ const StateFolder = ".ironrail"
 // Desired.
 type Site struct {
 	Inv       *inventory.Inventory // with overrides; as it was loaded until Desired applies them
-	Keys      Keys
+	Keys      keys.Keys
 	Artifacts artifacts.Artifacts // of Inv
 	state     string              // absolute, the state folder
-	// keysGone is why Keys are not there, beside a state that knows nodes.
-	keysGone  error
 	secrets   reach.Secrets
 	agent     string // path of the ironrail-agent program
 	network   network.Network
@@ -104,7 +104,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 			return nil, fmt.Errorf("state folder: %w", err)
 		}
 	}
-	if err := s.openKeys(o.Look); err != nil {
+	if s.Keys, err = keys.Open(s.state, o.Look); err != nil {
 		return nil, err
 	}
 	if s.Keys.Manifest == nil { // it is only looked at
@@ -152,6 +152,11 @@ func (s *Site) access() reach.Access {
 // schedulers reaches the schedulers of the site.
 func (s *Site) schedulers() reach.Schedulers {
 	return reach.Schedulers{Access: s.access(), Local: s.local, ClusterCA: s.clusterCA}
+}
+
+// FabricReview looks at the fabrics of the site.
+func (s *Site) FabricReview() fabricreview.Review {
+	return fabricreview.Review{Inv: s.Inv, Subnets: s.subnets}
 }
 
 // path is a place in the state folder.
@@ -220,7 +225,7 @@ func (s *Site) Relock(o artifacts.LockOptions) (artifacts.LockUpdate, error) {
 
 // Report gathers what a state of this site says about it. version is that of this program.
 func (s *Site) Report(ctx context.Context, r state.Reader, version string, now time.Time) (report.Input, error) {
-	if err := CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
+	if err := keys.CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
 		return report.Input{}, err
 	}
 	digests, err := s.Artifacts.Digests()

@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/hook"
+	"github.com/ironrail/ironrail/provision/keys"
 )
 
 // pinned is a site of two nodes whose image is pinned, so that it can be planned
@@ -282,11 +283,11 @@ func TestLookingMakesNothing(t *testing.T) {
 func TestKeysAreMadeOnceAndKept(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "keys")
-	a, err := LoadKeys(dir)
+	a, err := keys.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := LoadKeys(dir)
+	b, err := keys.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +306,7 @@ func TestKeysAreMadeOnceAndKept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "tls.key"), []byte("torn"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LoadKeys(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := keys.Load(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged key: %v", err)
 	}
 }

@@ -65,7 +65,7 @@ func (r *Running) Site() *Site { return r.site }
 // Begin opens the services and checks the plan against state and safety rules.
 // Nothing is done to any node before Run.
 func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
-	if err := s.bindIdentity(ctx, o.Store, o.Fence); err != nil {
+	if err := s.Keys.BindIdentity(ctx, o.Store, o.Fence, s.Inv.Site.Name); err != nil {
 		return nil, err
 	}
 	s, err := s.For(ctx, o.Store, o.Plan)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/fabricreview"
 )
 
 func (a *app) fabricCommand() *cobra.Command {
@@ -85,7 +85,7 @@ func (a *app) verifyFabric(ctx context.Context, name string, args []string) erro
 		return err
 	}
 	defer closeState()
-	rep, err := site.VerifyFabric(ctx, r, name, output)
+	rep, err := site.FabricReview().VerifyCables(ctx, r, name, output)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (a *app) verifyFabric(ctx context.Context, name string, args []string) erro
 }
 
 // writeFabric shows findings, then the sums.
-func writeFabric(a *app, rep provision.FabricReport) {
+func writeFabric(a *app, rep fabricreview.CableReport) {
 	var p page
 	for _, f := range rep.Findings {
 		p.linef("%s", f.Cause)
@@ -136,7 +136,7 @@ func (a *app) renderFabrics(ctx context.Context, names []string, out string) err
 		return err
 	}
 	defer closeState()
-	files, err := site.FabricFiles(ctx, r, names...)
+	files, err := site.FabricReview().Files(ctx, r, names...)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/fabricreview"
 )
 
 // largestDump is the most that is read of a switch's configuration, bytes.
@@ -44,7 +44,7 @@ Exit codes: 0 all is as the site says, 2 something is not.`,
 }
 
 func (a *app) verifySwitches(files, ports []string, patches string) error {
-	var dumps []provision.Dump
+	var dumps []fabricreview.Dump
 	read := func(file, port string) error {
 		info, err := os.Stat(file)
 		if err != nil {
@@ -54,7 +54,7 @@ func (a *app) verifySwitches(files, ports []string, patches string) error {
 			return errkind.New(errkind.Refused, "%s has %d bytes; a CONFIG_DB has %d at most", file, info.Size(), largestDump)
 		}
 		content, err := os.ReadFile(file)
-		dumps = append(dumps, provision.Dump{File: file, Port: port, Content: content})
+		dumps = append(dumps, fabricreview.Dump{File: file, Port: port, Content: content})
 		return err
 	}
 	for _, f := range files {
@@ -75,7 +75,7 @@ func (a *app) verifySwitches(files, ports []string, patches string) error {
 	if err != nil {
 		return err
 	}
-	list, err := site.VerifySwitches(dumps)
+	list, err := site.FabricReview().VerifySwitches(dumps)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (a *app) verifySwitches(files, ports []string, patches string) error {
 }
 
 // writePatches writes one file for each switch that differs.
-func writePatches(list []provision.SwitchReport, folder string) error {
+func writePatches(list []fabricreview.SwitchReport, folder string) error {
 	if folder == "" {
 		return nil
 	}
@@ -105,7 +105,7 @@ func writePatches(list []provision.SwitchReport, folder string) error {
 	return nil
 }
 
-func (a *app) showSwitches(list []provision.SwitchReport) error {
+func (a *app) showSwitches(list []fabricreview.SwitchReport) error {
 	wrong := 0
 	for _, r := range list {
 		wrong += r.Findings()

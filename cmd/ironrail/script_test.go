@@ -24,6 +24,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/keys"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -152,7 +153,7 @@ func writeFixture(ctx context.Context, what string, args []string) error {
 	if err := os.MkdirAll(provision.StateFolder, 0o700); err != nil {
 		return err
 	}
-	if _, err := provision.LoadKeys(filepath.Join(provision.StateFolder, "keys")); err != nil {
+	if _, err := keys.Load(filepath.Join(provision.StateFolder, "keys")); err != nil {
 		return err
 	}
 	s, err := state.Open(provision.StatePath("."))

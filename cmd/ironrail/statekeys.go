@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/keys"
 )
 
 // keysSuffix ends the name of the file with the encrypted keys beside a copy of the
@@ -108,11 +109,11 @@ func (a *app) askSecret(prompt string) (string, error) {
 // name of the file.
 func (a *app) backupKeys(f keyFlags, copied string) (string, error) {
 	dir := filepath.Join(a.stateDir(), "keys")
-	if err := provision.CheckKeyModes(dir); err != nil {
+	if err := keys.CheckModes(dir); err != nil {
 		return "", err
 	}
 	kept := keptKeys{Format: 1, Keys: map[string][]byte{}}
-	for _, name := range provision.KeyFiles() {
+	for _, name := range keys.ListFiles() {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			return "", fmt.Errorf("the keys are not in the backup: %w", err)
@@ -187,7 +188,7 @@ func (a *app) readKeys(f keyFlags, path string) (kept keptKeys, err error) {
 	if err == nil {
 		err = json.NewDecoder(bytes.NewReader(b)).Decode(&kept)
 	}
-	for _, name := range provision.KeyFiles() {
+	for _, name := range keys.ListFiles() {
 		if err == nil && (kept.Format != 1 || len(kept.Keys[name]) == 0) {
 			err = errkind.New(errkind.NotFound, "%s does not hold %s", path, name)
 		}
@@ -208,7 +209,7 @@ func (a *app) restoreKeys(kept keptKeys, from string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for _, name := range provision.KeyFiles() {
+	for _, name := range keys.ListFiles() {
 		path := filepath.Join(dir, name)
 		old, err := os.ReadFile(path)
 		if err == nil && bytes.Equal(old, kept.Keys[name]) {
@@ -284,32 +285,32 @@ type listedKey struct {
 
 func (a *app) listKeys(ctx context.Context) error {
 	dir := filepath.Join(a.stateDir(), "keys")
-	missing, err := provision.MissingKeys(dir)
+	missing, err := keys.ListMissing(dir)
 	if err != nil {
 		return err
 	}
 	var have map[string]string
 	if len(missing) == 0 {
-		k, err := provision.LoadKeys(dir)
+		k, err := keys.Load(dir)
 		if err != nil {
 			return err
 		}
 		have = k.Fingerprints()
 	}
-	var id provision.Identity
+	var id keys.Identity
 	if _, err := os.Stat(provision.StatePath(a.dir)); err == nil {
 		s, done, err := a.readFile(ctx)
 		if err != nil {
 			return err
 		}
 		defer done()
-		if id, _, err = state.Get[provision.Identity](ctx, s, provision.IdentityKey); err != nil {
+		if id, _, err = state.Get[keys.Identity](ctx, s, keys.IdentityKey); err != nil {
 			return err
 		}
 	}
 	list := []listedKey{}
 	var out page
-	for _, name := range provision.KeyFiles() {
+	for _, name := range keys.ListFiles() {
 		k := listedKey{Name: name, Fingerprint: have[name], Recorded: id.Keys[name], Standing: "as recorded"}
 		switch {
 		case slices.Contains(missing, name):
@@ -335,7 +336,7 @@ func (a *app) newKeys(ctx context.Context, approve bool) error {
 		return err
 	}
 	dir := filepath.Join(a.stateDir(), "keys")
-	missing, err := provision.MissingKeys(dir)
+	missing, err := keys.ListMissing(dir)
 	if err != nil {
 		return err
 	}
@@ -344,7 +345,7 @@ func (a *app) newKeys(ctx context.Context, approve bool) error {
 		return err
 	}
 	defer o.giveBack()
-	if err := provision.CheckSite(ctx, o.store, inv.Site.Name); err != nil {
+	if err := keys.CheckSite(ctx, o.store, inv.Site.Name); err != nil {
 		return err
 	}
 	a.sayf("Made anew: %s. What that breaks is said by `ironrail state keys --help`.", textOr(strings.Join(missing, ", "), "none; those that are there are taken"))
@@ -353,7 +354,7 @@ func (a *app) newKeys(ctx context.Context, approve bool) error {
 			return err
 		}
 	}
-	k, err := provision.NewKeys(ctx, o.store, o.fence, dir, inv.Site.Name)
+	k, err := keys.Renew(ctx, o.store, o.fence, dir, inv.Site.Name)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/fold"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/selection"
 	"github.com/ironrail/ironrail/provision/status"
 )
@@ -104,7 +104,7 @@ func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (s why.Site
 		return s, nil, err
 	}
 	defer closeState()
-	if err := provision.CheckSite(ctx, r, inv.Site.Name); err != nil {
+	if err := keys.CheckSite(ctx, r, inv.Site.Name); err != nil {
 		return s, nil, err
 	}
 	s, err = status.ReadSite(ctx, inv, r, a.now())

@@ -8,6 +8,7 @@ import (
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/status"
 )
 
@@ -67,7 +68,7 @@ func (a *app) storedWhy(ctx context.Context, inv *inventory.Inventory, node stri
 		return y, err
 	}
 	defer closeState()
-	if err := provision.CheckSite(ctx, r, inv.Site.Name); err != nil {
+	if err := keys.CheckSite(ctx, r, inv.Site.Name); err != nil {
 		return y, err
 	}
 	if y, err = status.ReadNode(ctx, inv, r, node); err != nil {

@@ -1,4 +1,5 @@
-package provision
+// Package keys holds the controller's own keys, and whose a state is by them.
+package keys
 
 import (
 	"crypto/ed25519"
@@ -34,43 +35,50 @@ type Keys struct {
 	TLS      tls.Certificate    // of the agent API
 	Pin      string             // base64 SHA-256 of the TLS key's SubjectPublicKeyInfo (RFC 7469)
 	Plan     plan.Key           // seals saved plans; made of Boot
+
+	dir  string // where they lie
+	gone error  // why they are not there, beside a state that knows nodes
 }
+
+// Folder is where the keys lie in a state folder.
+const Folder = "keys"
 
 // keySize is the size in bytes of keys that are plain random.
 const keySize = 32
 
-// LoadKeys reads the keys in dir, and makes those that are missing. It refuses keys
+// Load reads the keys in dir, and makes those that are missing. It refuses keys
 // that others than their owner can read or replace.
-func LoadKeys(dir string) (k Keys, err error) {
+func Load(dir string) (k Keys, err error) {
+	k.dir = dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return k, fmt.Errorf("keys: %w", err)
 	}
-	if err := CheckKeyModes(dir); err != nil {
+	if err := CheckModes(dir); err != nil {
 		return k, err
 	}
-	if k.Boot, err = randomKey(filepath.Join(dir, bootKeyFile)); err != nil {
+	if k.Boot, err = loadRandomKey(filepath.Join(dir, BootFile)); err != nil {
 		return k, err
 	}
-	if k.Manifest, err = store.Key(filepath.Join(dir, manifestKeyFile)); err != nil {
+	if k.Manifest, err = store.Key(filepath.Join(dir, ManifestFile)); err != nil {
 		return k, fmt.Errorf("keys: %w", err)
 	}
-	if k.SSH, err = remote.LoadOrCreateKey(filepath.Join(dir, sshKeyFile)); err != nil {
+	if k.SSH, err = remote.LoadOrCreateKey(filepath.Join(dir, SSHFile)); err != nil {
 		return k, fmt.Errorf("keys: %w", err)
 	}
-	seed, err := randomKey(filepath.Join(dir, tlsKeyFile))
+	seed, err := loadRandomKey(filepath.Join(dir, TLSFile))
 	if err != nil {
 		return k, err
 	}
-	if k.TLS, k.Pin, err = certificate(ed25519.NewKeyFromSeed(seed)); err != nil {
+	if k.TLS, k.Pin, err = makeCertificate(ed25519.NewKeyFromSeed(seed)); err != nil {
 		return k, err
 	}
 	k.Plan, err = hkdf.Key(sha256.New, k.Boot, nil, "ironrail saved plan", keySize)
 	return k, err
 }
 
-// randomKey reads a key file, or makes it: base64 in PEM, so that nobody takes it
+// loadRandomKey reads a key file, or makes it: base64 in PEM, so that nobody takes it
 // for something else.
-func randomKey(path string) ([]byte, error) {
+func loadRandomKey(path string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err == nil {
 		block, _ := pem.Decode(b)
@@ -107,9 +115,9 @@ func writeNew(path string, content []byte) error {
 	return d.Sync()
 }
 
-// certificate makes a self-signed certificate for a key. Agents trust the key by
+// makeCertificate makes a self-signed certificate for a key. Agents trust the key by
 // its pin; name and validity mean nothing to them.
-func certificate(key ed25519.PrivateKey) (tls.Certificate, string, error) {
+func makeCertificate(key ed25519.PrivateKey) (tls.Certificate, string, error) {
 	t := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ironrail controller"},
 		NotBefore: time.Unix(0, 0), NotAfter: time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC)}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)

@@ -1,4 +1,6 @@
-package provision
+// Package fabricreview makes the files of fabrics for review, and compares cables and
+// configurations of switches with what the site says, without changing anything.
+package fabricreview
 
 import (
 	"context"
@@ -18,8 +20,14 @@ import (
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )
 
-// FabricFile is one file that a fabric's switches or managers are configured with.
-type FabricFile struct {
+// Review looks at the fabrics of a site.
+type Review struct {
+	Inv     *inventory.Inventory
+	Subnets func(fabric string) infiniband.Host // where subnet managers run; nil: nowhere
+}
+
+// File is one file that a fabric's switches or managers are configured with.
+type File struct {
 	Fabric  string `json:"fabric"`
 	Of      string `json:"of"`   // the controller or switch that it is for
 	Name    string `json:"name"` // below the folder there
@@ -27,16 +35,16 @@ type FabricFile struct {
 }
 
 // renderers are what kinds of fabrics write, by kind.
-var renderers = map[string]func(*Site, context.Context, state.Reader, *inventory.Fabric) ([]FabricFile, error){
-	infiniband.Name: (*Site).subnetFiles,
-	roce.Name:       (*Site).switchFiles,
+var renderers = map[string]func(Review, context.Context, state.Reader, *inventory.Fabric) ([]File, error){
+	infiniband.Name: Review.subnetFiles,
+	roce.Name:       Review.switchFiles,
 }
 
-// FabricFiles makes the files of fabrics for review, all that have any when none is
+// Files makes the files of fabrics for review, all that have any when none is
 // named, without touching anything. What only the nodes know, such as GUIDs, is
 // from the state (nil: nothing is known).
-func (s *Site) FabricFiles(ctx context.Context, r state.Reader, names ...string) (files []FabricFile, err error) {
-	fabrics, err := s.fabrics(names)
+func (r Review) Files(ctx context.Context, st state.Reader, names ...string) (files []File, err error) {
+	fabrics, err := r.findFabrics(names)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +56,7 @@ func (s *Site) FabricFiles(ctx context.Context, r state.Reader, names ...string)
 			}
 			continue
 		}
-		list, err := render(s, ctx, r, f)
+		list, err := render(r, ctx, st, f)
 		if err != nil {
 			return nil, fmt.Errorf("fabric %s: %w", f.Name, err)
 		}
@@ -57,13 +65,13 @@ func (s *Site) FabricFiles(ctx context.Context, r state.Reader, names ...string)
 	return files, nil
 }
 
-// fabrics are those of the names, all without any.
-func (s *Site) fabrics(names []string) (list []*inventory.Fabric, err error) {
+// findFabrics returns those of the names, all without any.
+func (r Review) findFabrics(names []string) (list []*inventory.Fabric, err error) {
 	if len(names) == 0 {
-		return s.Inv.Fabrics, nil
+		return r.Inv.Fabrics, nil
 	}
 	var known []string
-	for _, f := range s.Inv.Fabrics {
+	for _, f := range r.Inv.Fabrics {
 		known = append(known, f.Name)
 	}
 	for _, name := range names {
@@ -71,35 +79,35 @@ func (s *Site) fabrics(names []string) (list []*inventory.Fabric, err error) {
 		if i < 0 {
 			return nil, errkind.New(errkind.NotFound, "there is no fabric %q.%s", name, diag.DidYouMean(name, known))
 		}
-		list = append(list, s.Inv.Fabrics[i])
+		list = append(list, r.Inv.Fabrics[i])
 	}
 	return list, nil
 }
 
 // subnetFiles are those of every subnet manager of an InfiniBand fabric.
-func (s *Site) subnetFiles(ctx context.Context, r state.Reader, f *inventory.Fabric) (files []FabricFile, err error) {
-	members, err := s.members(ctx, r, f)
+func (r Review) subnetFiles(ctx context.Context, st state.Reader, f *inventory.Fabric) (files []File, err error) {
+	members, err := r.readMembers(ctx, st, f)
 	if err != nil {
 		return nil, err
 	}
 	for i, host := range infiniband.Managers(f) {
-		for _, x := range infiniband.Render(s.Inv, f, infiniband.Known{Members: members}, infiniband.DefaultFolder, i) {
-			files = append(files, FabricFile{Fabric: f.Name, Of: host, Name: x.Name, Content: x.Content})
+		for _, x := range infiniband.Render(r.Inv, f, infiniband.Known{Members: members}, infiniband.DefaultFolder, i) {
+			files = append(files, File{Fabric: f.Name, Of: host, Name: x.Name, Content: x.Content})
 		}
 	}
 	return files, nil
 }
 
-// members are the ports of a fabric that the nodes have told of in earlier runs.
-func (s *Site) members(ctx context.Context, r state.Reader, f *inventory.Fabric) (list []infiniband.Member, err error) {
-	if r == nil {
+// readMembers returns the ports of a fabric that the nodes have told of in earlier runs.
+func (r Review) readMembers(ctx context.Context, st state.Reader, f *inventory.Fabric) (list []infiniband.Member, err error) {
+	if st == nil {
 		return nil, nil
 	}
-	prior, err := state.ReadPrior(ctx, r)
+	prior, err := state.ReadPrior(ctx, st)
 	if err != nil {
 		return nil, err
 	}
-	for _, n := range s.Inv.Nodes {
+	for _, n := range r.Inv.Nodes {
 		known, ok := prior.Fact(infiniband.Identities(f.Name).Of(subject.OfNode(n.Name)))
 		if !ok || n.Hardware == nil {
 			continue
@@ -113,8 +121,8 @@ func (s *Site) members(ctx context.Context, r state.Reader, f *inventory.Fabric)
 	return list, nil
 }
 
-// FabricReport is how the cables of one fabric are.
-type FabricReport struct {
+// CableReport is how the cables of one fabric are.
+type CableReport struct {
 	Fabric   string          `json:"fabric"`
 	Cables   int             `json:"cables"`  // that the site intends
 	Conform  int             `json:"conform"` // of them
@@ -124,32 +132,32 @@ type FabricReport struct {
 	Strange  []string        `json:"strange"` // devices that are nobody's of the site
 }
 
-// VerifyFabric compares the cables of an InfiniBand fabric with what ibnetdiscover
+// VerifyCables compares the cables of an InfiniBand fabric with what ibnetdiscover
 // printed; nil: with a sweep from this controller, now. Nothing is changed. name
 // may be empty where the site has one such fabric.
-func (s *Site) VerifyFabric(ctx context.Context, r state.Reader, name string, output []byte) (rep FabricReport, err error) {
-	f, err := s.subnetFabric(name)
+func (r Review) VerifyCables(ctx context.Context, st state.Reader, name string, output []byte) (rep CableReport, err error) {
+	f, err := r.findSubnetFabric(name)
 	if err != nil {
 		return rep, err
 	}
 	var found *ibnetdiscover.Topology
 	if output == nil {
-		if s.subnets == nil {
+		if r.Subnets == nil {
 			return rep, errkind.New(errkind.Unsupported, "fabric %s cannot be swept from here", f.Name).Do("Give a file with the output of ibnetdiscover.")
 		}
-		found, err = (&infiniband.Subnet{Inv: s.Inv, Fabric: f, Host: s.subnets(f.Name)}).Sweep(ctx)
+		found, err = (&infiniband.Subnet{Inv: r.Inv, Fabric: f, Host: r.Subnets(f.Name)}).Sweep(ctx)
 	} else {
 		found, err = readSweep(output)
 	}
 	if err != nil {
 		return rep, err
 	}
-	members, err := s.members(ctx, r, f)
+	members, err := r.readMembers(ctx, st, f)
 	if err != nil {
 		return rep, err
 	}
-	swept := cabling.CompareSweep(s.Inv, f, infiniband.Plugs(members), found)
-	rep = FabricReport{Fabric: f.Name, Cables: len(swept.Results), Switches: len(swept.Switches), Findings: append([]stage.Finding{}, swept.Findings...), Strange: append([]string{}, swept.Strange...)}
+	swept := cabling.CompareSweep(r.Inv, f, infiniband.Plugs(members), found)
+	rep = CableReport{Fabric: f.Name, Cables: len(swept.Results), Switches: len(swept.Switches), Findings: append([]stage.Finding{}, swept.Findings...), Strange: append([]string{}, swept.Strange...)}
 	for _, x := range swept.Results {
 		switch x.State {
 		case cabling.Conforms:
@@ -173,10 +181,10 @@ func readSweep(output []byte) (*ibnetdiscover.Topology, error) {
 	return found, errors.Join(all[:min(len(all), 3)]...)
 }
 
-// subnetFabric is the InfiniBand fabric of that name, or the only one.
-func (s *Site) subnetFabric(name string) (*inventory.Fabric, error) {
+// findSubnetFabric returns the InfiniBand fabric of that name, or the only one.
+func (r Review) findSubnetFabric(name string) (*inventory.Fabric, error) {
 	if name != "" {
-		list, err := s.fabrics([]string{name})
+		list, err := r.findFabrics([]string{name})
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +194,7 @@ func (s *Site) subnetFabric(name string) (*inventory.Fabric, error) {
 		return list[0], nil
 	}
 	var only *inventory.Fabric
-	for _, f := range s.Inv.Fabrics {
+	for _, f := range r.Inv.Fabrics {
 		if f.Kind != infiniband.Name {
 			continue
 		}

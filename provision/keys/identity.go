@@ -1,4 +1,4 @@
-package provision
+package keys
 
 import (
 	"context"
@@ -32,14 +32,14 @@ var IdentityKey = state.Key{Kind: "identity", Name: "site"}
 
 // The key files of a state folder.
 const (
-	bootKeyFile     = "boot.key"
-	manifestKeyFile = "manifest.pem"
-	sshKeyFile      = "ssh_ed25519"
-	tlsKeyFile      = "tls.key"
+	BootFile     = "boot.key"
+	ManifestFile = "manifest.pem"
+	SSHFile      = "ssh_ed25519"
+	TLSFile      = "tls.key"
 )
 
-// KeyFiles are the names of the controller's key files.
-func KeyFiles() []string { return []string{bootKeyFile, manifestKeyFile, sshKeyFile, tlsKeyFile} }
+// ListFiles are the names of the controller's key files.
+func ListFiles() []string { return []string{BootFile, ManifestFile, SSHFile, TLSFile} }
 
 // Fingerprints names each key without telling it, by the name of its file; nil when
 // there are none.
@@ -51,13 +51,13 @@ func (k Keys) Fingerprints() map[string]string {
 		s := sha256.Sum256(b)
 		return "SHA256:" + base64.RawStdEncoding.EncodeToString(s[:])
 	}
-	return map[string]string{bootKeyFile: sum(k.Boot), manifestKeyFile: sum(k.Manifest.Seed()),
-		sshKeyFile: ssh.FingerprintSHA256(k.SSH.PublicKey()), tlsKeyFile: "SHA256:" + strings.TrimRight(k.Pin, "=")}
+	return map[string]string{BootFile: sum(k.Boot), ManifestFile: sum(k.Manifest.Seed()),
+		SSHFile: ssh.FingerprintSHA256(k.SSH.PublicKey()), TLSFile: "SHA256:" + strings.TrimRight(k.Pin, "=")}
 }
 
-// MissingKeys lists the key files that a folder does not have.
-func MissingKeys(dir string) (missing []string, err error) {
-	for _, name := range KeyFiles() {
+// ListMissing lists the key files that a folder does not have.
+func ListMissing(dir string) (missing []string, err error) {
+	for _, name := range ListFiles() {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -69,8 +69,8 @@ func MissingKeys(dir string) (missing []string, err error) {
 	return missing, nil
 }
 
-// CheckKeyModes refuses keys that others than their owner can read or replace.
-func CheckKeyModes(dir string) error {
+// CheckModes refuses keys that others than their owner can read or replace.
+func CheckModes(dir string) error {
 	for _, d := range []string{filepath.Dir(dir), dir} {
 		info, err := os.Stat(d)
 		if err != nil {
@@ -80,7 +80,7 @@ func CheckKeyModes(dir string) error {
 			return errkind.New(errkind.Refused, "folder %s has mode %04o: others can replace the controller's keys in it", d, mode).Do("Run: chmod go-w " + d)
 		}
 	}
-	for _, name := range KeyFiles() {
+	for _, name := range ListFiles() {
 		path := filepath.Join(dir, name)
 		info, err := os.Lstat(path)
 		switch {
@@ -97,51 +97,52 @@ func CheckKeyModes(dir string) error {
 	return nil
 }
 
-// openKeys reads the controller's keys. Missing ones are made for a site that was
+// Open reads the keys of a state folder. Missing ones are made for a site that was
 // never worked with, and not for one that is only looked at. Beside a state that knows
 // nodes nothing is made: the nodes trust the keys that are gone. The refusal is
-// returned, or for a site that is only looked at kept for what needs the keys.
-func (s *Site) openKeys(look bool) error {
-	dir := s.path("keys")
-	missing, err := MissingKeys(dir)
+// the error, or for a site that is only looked at in Keys, for what needs them.
+func Open(state string, look bool) (Keys, error) {
+	dir := filepath.Join(state, Folder)
+	missing, err := ListMissing(dir)
 	if err != nil {
-		return err
+		return Keys{}, err
 	}
+	var gone error
 	if len(missing) > 0 {
-		used, err := stateInUse(s.path("state.db"))
+		used, err := isStateInUse(filepath.Join(state, "state.db"))
 		if err != nil {
-			return err
+			return Keys{}, err
 		}
 		if used {
-			s.keysGone = missingKeys(dir, missing)
+			gone = refuseMissing(dir, missing)
 		}
 		if look {
-			return nil
+			return Keys{gone: gone}, nil
 		}
 		if used {
-			return s.keysGone
+			return Keys{}, gone
 		}
 	}
-	s.Keys, err = LoadKeys(dir)
-	return err
+	return Load(dir)
 }
 
-func missingKeys(dir string, missing []string) error {
-	return errkind.New(errkind.Refused, "of the controller's keys %s missing in %s, and the state knows nodes that trust them: none is made anew", someAre(missing), dir).
+// refuseMissing says which keys are gone, and what to do.
+func refuseMissing(dir string, missing []string) error {
+	return errkind.New(errkind.Refused, "of the controller's keys %s missing in %s, and the state knows nodes that trust them: none is made anew", formatAre(missing), dir).
 		Do("Put the files back, mode 600: `ironrail state restore` does it from a backup with keys. If they are lost, `ironrail state keys --new` makes new ones, and says what that breaks.")
 }
 
-// someAre reads "a is" or "a and b are".
-func someAre(names []string) string {
+// formatAre reads "a is" or "a and b are".
+func formatAre(names []string) string {
 	if len(names) == 1 {
 		return names[0] + " is"
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
 }
 
-// stateInUse reports whether the state at path knows keys, or nodes that something was
+// isStateInUse reports whether the state at path knows keys, or nodes that something was
 // done to; false where there is none.
-func stateInUse(path string) (bool, error) {
+func isStateInUse(path string) (bool, error) {
 	r, err := state.OpenReadOnly(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -179,38 +180,38 @@ func CheckSite(ctx context.Context, r state.Reader, site string) error {
 }
 
 // CheckIdentity refuses a state that is another site's, or whose nodes trust other keys
-// than those of the state folder.
-func (s *Site) CheckIdentity(ctx context.Context, r state.Reader) error {
-	if err := CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
+// than k.
+func (k Keys) CheckIdentity(ctx context.Context, r state.Reader, site string) error {
+	if err := CheckSite(ctx, r, site); err != nil {
 		return err
 	}
-	if s.keysGone != nil {
-		return s.keysGone
+	if k.gone != nil {
+		return k.gone
 	}
 	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
 	if err != nil {
 		return err
 	}
-	have := s.Keys.Fingerprints()
+	have := k.Fingerprints()
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if want := id.Keys[name]; want != "" && want != have[name] {
-			return errkind.New(errkind.Refused, "key file %s is another one (%s) than the nodes of the state trust (%s)", s.path("keys", name), have[name], want).
+			return errkind.New(errkind.Refused, "key file %s is another one (%s) than the nodes of the state trust (%s)", filepath.Join(k.dir, name), have[name], want).
 				Do("Put the right one back: `ironrail state restore` does it from a backup with keys. If it is lost, `ironrail state keys --new` takes the present one, and says what that breaks.")
 		}
 	}
 	return nil
 }
 
-// bindIdentity records whose the state is, where that is not recorded yet.
-func (s *Site) bindIdentity(ctx context.Context, store state.Store, fence state.Fence) error {
-	if err := s.CheckIdentity(ctx, store); err != nil {
+// BindIdentity records whose the state is, where that is not recorded yet.
+func (k Keys) BindIdentity(ctx context.Context, store state.Store, fence state.Fence, site string) error {
+	if err := k.CheckIdentity(ctx, store, site); err != nil {
 		return err
 	}
 	id, version, err := state.Get[Identity](ctx, store, IdentityKey)
 	if err != nil {
 		return err
 	}
-	now := Identity{Site: s.Inv.Site.Name, Keys: s.Keys.Fingerprints()}
+	now := Identity{Site: site, Keys: k.Fingerprints()}
 	if id.Site == now.Site && maps.Equal(id.Keys, now.Keys) || len(now.Keys) == 0 {
 		return nil
 	}
@@ -224,12 +225,12 @@ func putIdentity(ctx context.Context, store state.Store, fence state.Fence, vers
 	}
 	put.Want = version
 	_, err = store.Append(ctx, fence, state.Batch{Puts: []state.Put{put}, Records: []state.Record{state.Record{Kind: state.Note, Time: time.Now().UTC()}.With(
-		fmt.Sprintf("the state is that of site %s, with the keys %s", id.Site, joined(id.Keys)))}})
+		fmt.Sprintf("the state is that of site %s, with the keys %s", id.Site, formatFingerprints(id.Keys)))}})
 	return err
 }
 
-// joined lists fingerprints by their names.
-func joined(keys map[string]string) string {
+// formatFingerprints lists fingerprints by their names.
+func formatFingerprints(keys map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		parts = append(parts, name+" "+keys[name])
@@ -237,10 +238,10 @@ func joined(keys map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// NewKeys makes the keys in dir that are missing, and records those that are there now
+// Renew makes the keys in dir that are missing, and records those that are there now
 // as the ones of the state. Whoever trusted others has to learn them.
-func NewKeys(ctx context.Context, store state.Store, fence state.Fence, dir, site string) (Keys, error) {
-	k, err := LoadKeys(dir)
+func Renew(ctx context.Context, store state.Store, fence state.Fence, dir, site string) (Keys, error) {
+	k, err := Load(dir)
 	if err != nil {
 		return k, err
 	}

@@ -1,4 +1,4 @@
-package provision
+package fabricreview
 
 import (
 	"context"
@@ -37,13 +37,13 @@ type SwitchReport struct {
 func (r SwitchReport) Findings() int { return len(r.Differences) + len(r.Mismatches) + len(r.Headroom) }
 
 // switchFiles are those of the SONiC switches of a RoCE fabric.
-func (s *Site) switchFiles(_ context.Context, _ state.Reader, f *inventory.Fabric) (files []FabricFile, err error) {
-	list := s.switches(f)
+func (r Review) switchFiles(_ context.Context, _ state.Reader, f *inventory.Fabric) (files []File, err error) {
+	list := r.listSwitches(f)
 	for i, x := range sonic.Files(list) {
 		if err := checkYANG(list[i].Switch.Name, x.Content); err != nil {
 			return nil, err
 		}
-		files = append(files, FabricFile{Fabric: f.Name, Of: list[i].Switch.Name, Name: "config_db.json", Content: x.Content})
+		files = append(files, File{Fabric: f.Name, Of: list[i].Switch.Name, Name: "config_db.json", Content: x.Content})
 	}
 	return files, nil
 }
@@ -62,30 +62,30 @@ func checkYANG(name string, content []byte) error {
 	return nil
 }
 
-// switches are the SONiC switches of a RoCE fabric.
-func (s *Site) switches(f *inventory.Fabric) []*sonic.Switch {
-	links := roce.Addresses(s.Inv)
+// listSwitches returns the SONiC switches of a RoCE fabric.
+func (r Review) listSwitches(f *inventory.Fabric) []*sonic.Switch {
+	links := roce.Addresses(r.Inv)
 	i := slices.IndexFunc(links, func(l *roce.Links) bool { return l.Fabric == f })
 	if i < 0 {
-		return sonic.Switches(s.Inv, f, nil)
+		return sonic.Switches(r.Inv, f, nil)
 	}
-	return sonic.Switches(s.Inv, f, links[i])
+	return sonic.Switches(r.Inv, f, links[i])
 }
 
 // VerifySwitches compares CONFIG_DBs of switches with what the site says, and with
 // what nodes do whose NICs' output of mlnx_qos is among the dumps. It touches
 // nothing.
-func (s *Site) VerifySwitches(dumps []Dump) ([]SwitchReport, error) {
+func (r Review) VerifySwitches(dumps []Dump) ([]SwitchReport, error) {
 	var all []*sonic.Switch
-	for _, f := range s.Inv.Fabrics {
+	for _, f := range r.Inv.Fabrics {
 		if f.Kind == roce.Name {
-			all = append(all, s.switches(f)...)
+			all = append(all, r.listSwitches(f)...)
 		}
 	}
 	if len(all) == 0 {
 		return nil, errkind.New(errkind.NotFound, "the site has no SONiC switch in a fabric of kind %q", roce.Name).Do(`Give the switches of the fabric os = "sonic".`)
 	}
-	hosts, err := s.hosts(all, dumps)
+	hosts, err := r.readHosts(all, dumps)
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +104,14 @@ func (s *Site) VerifySwitches(dumps []Dump) ([]SwitchReport, error) {
 		}
 		list = append(list, SwitchReport{
 			File: d.File, Fabric: sw.Fabric.Name, Switch: sw.Switch.Name, Patch: sw.Patch(have),
-			Differences: words(sw.Compare(have)), Mismatches: words(sw.CompareEnds(have, hosts)), Headroom: words(sw.Headrooms(have)),
+			Differences: formatAll(sw.Compare(have)), Mismatches: formatAll(sw.CompareEnds(have, hosts)), Headroom: formatAll(sw.Headrooms(have)),
 		})
 	}
 	return list, nil
 }
 
-func words[T fmt.Stringer](list []T) []string {
+// formatAll writes each value.
+func formatAll[T fmt.Stringer](list []T) []string {
 	out := make([]string, 0, len(list))
 	for _, x := range list {
 		out = append(out, x.String())
@@ -118,9 +119,9 @@ func words[T fmt.Stringer](list []T) []string {
 	return out
 }
 
-// hosts reads what NICs of nodes printed; each must be of a port that a cable of
+// readHosts reads what NICs of nodes printed; each must be of a port that a cable of
 // these switches ends in.
-func (s *Site) hosts(all []*sonic.Switch, dumps []Dump) (list []sonic.HostPort, err error) {
+func (r Review) readHosts(all []*sonic.Switch, dumps []Dump) (list []sonic.HostPort, err error) {
 	known := map[string]*inventory.Fabric{}
 	for _, sw := range all {
 		for _, p := range sw.Ports {

@@ -59,10 +59,10 @@ func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
 		return w, err
 	}
 	b.live(&w)
-	for _, s := range b.run.saw.of(node, time.Time{}) {
+	for _, s := range b.run.saw.Of(node, time.Time{}) {
 		w.Evidence = append(w.Evidence, sightingEvent(s))
 	}
-	for _, s := range b.run.saw.strangers() {
+	for _, s := range b.run.saw.Strangers() {
 		w.Evidence = append(w.Evidence, sightingEvent(s))
 	}
 	current, err := b.status(ctx)
@@ -174,7 +174,7 @@ func (b *Backend) guess(node string, since time.Time) *control.Guess {
 		return nil
 	}
 	lines, _ := b.run.said.Printed(node)
-	d := install.Diagnose(n, b.run.saw.of(node, since), lines)
+	d := install.Diagnose(n, b.run.saw.Of(node, since), lines)
 	return &control.Guess{Cause: d.Cause, Action: d.Action}
 }
 

@@ -8,11 +8,12 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/services"
 )
 
-// TestControllerOf: ironrail runs on the controller that is no standby, and of several
+// TestFindController: ironrail runs on the controller that is no standby, and of several
 // it takes none.
-func TestControllerOf(t *testing.T) {
+func TestFindController(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../examples/hgx-h100/site.hcl")
 	if err != nil {
@@ -38,14 +39,14 @@ func TestControllerOf(t *testing.T) {
 		if diags.HasErrors() {
 			t.Fatal(c.name, diags)
 		}
-		got, err := ControllerOf(inv)
+		got, err := services.FindController(inv)
 		if c.err != "" {
-			if err == nil || !strings.Contains(err.Error(), c.err) || errkind.Action(err) == "" || !checkControllers(inv).HasErrors() {
+			if err == nil || !strings.Contains(err.Error(), c.err) || errkind.Action(err) == "" || !services.CheckControllers(inv).HasErrors() {
 				t.Errorf("%s: got %v", c.name, err)
 			}
 			continue
 		}
-		if err != nil || got.Name != c.want || checkControllers(inv).HasErrors() {
+		if err != nil || got.Name != c.want || services.CheckControllers(inv).HasErrors() {
 			t.Errorf("%s: got %v, %v", c.name, got, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/gaps"
+	"github.com/ironrail/ironrail/provision/services"
 )
 
 // UnimplementedCheck is the check of settings that this version does nothing with.
@@ -23,12 +24,12 @@ func (s *Site) Gaps() (gaps.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := gaps.Found{Refused: slices.Concat(checkControllers(s.Inv), s.refusals(digests)), Stock: s.Artifacts.Unmirrored(digests)}
+	f := gaps.Found{Refused: slices.Concat(services.CheckControllers(s.Inv), s.refusals(digests)), Stock: s.Artifacts.Unmirrored(digests)}
 	if f.Refused.HasErrors() { // what of it does a rehearsal refuse as well?
 		stand := *s
 		stand.Inv, _ = Plannable(s.Inv)
 		stand.links = roce.Addresses(stand.Inv)
-		f.Rehearsal = slices.Concat(checkControllers(s.Inv), stand.refusals(digests))
+		f.Rehearsal = slices.Concat(services.CheckControllers(s.Inv), stand.refusals(digests))
 	}
 	return gaps.Collect(s.Inv, plannableKinds(s.Inv), f), nil
 }
@@ -79,7 +80,7 @@ func checkUnimplemented(inv *inventory.Inventory) (found diag.List) {
 	for _, g := range gaps.OfSettings(inv) {
 		found.Add(UnimplementedCheck, g.Range(), g.Summary, g.Detail).Warn()
 	}
-	for _, d := range checkControllers(inv) {
+	for _, d := range services.CheckControllers(inv) {
 		found.Add(UnimplementedCheck, *d.Subject, d.Summary, d.Detail).Warn()
 	}
 	return found
@@ -87,5 +88,5 @@ func checkUnimplemented(inv *inventory.Inventory) (found diag.List) {
 
 // refused are the errors of a plan that no stage finds.
 func refused(inv *inventory.Inventory) hcl.Diagnostics {
-	return slices.Concat(checkControllers(inv), gaps.RefuseSettings(inv))
+	return slices.Concat(services.CheckControllers(inv), gaps.RefuseSettings(inv))
 }

@@ -38,6 +38,7 @@ import (
 	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/oob"
+	"github.com/ironrail/ironrail/provision/services"
 )
 
 // The boot network of the test. Nodes 101 and 102 are nodes of the site that attack.
@@ -205,30 +206,30 @@ func TestHostileController(t *testing.T) {
 		t.Fatal(err)
 	}
 	site := &Site{Inv: inv, Keys: loaded, Artifacts: kept, state: dir, loaders: dir, network: network.OS{}}
-	cs, console := clients(site.Inv, nil)
+	cs, console := services.ListClients(site.Inv, nil)
 	cs = append(cs, netboot.Client{Node: hostileName(hostileKnown), MACs: []addr.MAC{hostileMAC(hostileKnown)}, Address: netip.PrefixFrom(hostileAddr(hostileKnown), 16)})
 	cs = append(cs, netboot.Client{Node: hostileName(hostileOther), MACs: []addr.MAC{hostileMAC(hostileOther)}, Address: netip.PrefixFrom(hostileAddr(hostileOther), 16)})
 	boots := install.NewBoots(loaded.Boot, cs, console)
 	own := hostileName(hostileKnown) + "-0000"
 	boots.Set(install.Attempt{ID: own, Node: hostileName(hostileKnown), Phase: install.Open, Opened: time.Now(), Expires: time.Now().Add(time.Hour)})
 	bus := event.NewBus(100_000)
-	saw := newWitness(bus)
-	v, err := site.openServicesWith(ctx, saw, boots, hostileRamdisk{dir})
+	saw := services.NewWitness(bus)
+	v, err := services.Open(ctx, site.servicesConfig(saw, boots, hostileRamdisk{dir}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	serving, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := v.serve(serving); err != nil {
+		if err := v.Serve(serving); err != nil {
 			t.Error(err)
 		}
 	})
 	rack := &hostileRack{on: map[string]bool{}, running: map[string]string{}}
 	go rack.heard(os.Stdin) // ends with the process
 	fmt.Printf("%sown %s %s\n", hostileMark, own, boots.Token(own))
-	report := hostileApply(ctx, t, site, v, rack)
-	report.DHCP = v.boot.DHCPStats().Received
+	report := hostileApply(ctx, t, site, v, saw, bus, rack)
+	report.DHCP = v.DHCPStats().Received
 	stop()
 	wg.Wait()
 	report.Seen = hostileSeen(saw)
@@ -240,10 +241,10 @@ func TestHostileController(t *testing.T) {
 }
 
 // hostileSeen is what was recorded of attackers.
-func hostileSeen(saw *witness) (out []string) {
-	all := saw.strangers()
+func hostileSeen(saw *services.Witness) (out []string) {
+	all := saw.Strangers()
 	for _, i := range []int{hostileKnown, hostileOther, hostileStolen} {
-		all = append(all, saw.of(hostileName(i), time.Time{})...)
+		all = append(all, saw.Of(hostileName(i), time.Time{})...)
 	}
 	for _, s := range all {
 		out = append(out, fmt.Sprintf("%s %s %s %s", s.Node, s.Address, s.MAC, s))
@@ -252,7 +253,7 @@ func hostileSeen(saw *witness) (out []string) {
 }
 
 // hostileApply brings the site up and measures this process meanwhile.
-func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, rack *hostileRack) (r hostileReport) {
+func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services.Services, saw *services.Witness, bus *event.Bus, rack *hostileRack) (r hostileReport) {
 	st, err := state.Open(filepath.Join(site.state, "state.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +264,7 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 		t.Fatal(err)
 	}
 	w := install.World{BMC: func(ctx context.Context, node string) (install.Control, error) { return rack.control(ctx, node), nil },
-		Hub: v.hub, Boots: v.boots, Images: hostileImages{}, Nodes: rack, Evidence: v.saw.of, OtherOwner: v.otherOwner, SSHKey: "ssh-ed25519 AAAA"}
+		Hub: v.Hub(), Boots: v.Boots(), Images: hostileImages{}, Nodes: rack, Evidence: saw.Of, OtherOwner: v.OtherOwner(), SSHKey: "ssh-ed25519 AAAA"}
 	in := install.New(site.Inv, map[string]string{"os": hostileImage}, w)
 	bm := oob.New(site.Inv, func(ctx context.Context, node string) (oob.BMC, error) { return rack.control(ctx, node), nil })
 	prior, err := state.ReadPrior(ctx, st)
@@ -285,7 +286,7 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 	p.ID, p.Created = "p1", time.Now()
 	files := hostileFiles(ctx)
 	before := cpuSeconds()
-	res, err := hostileExecute(ctx, v, apply.Config{Plan: p, Store: st, Fence: fence, Bus: v.saw.bus, EvidenceDir: filepath.Join(site.state, "evidence"),
+	res, err := hostileExecute(ctx, v, apply.Config{Plan: p, Store: st, Fence: fence, Bus: bus, EvidenceDir: filepath.Join(site.state, "evidence"),
 		Stages: map[string]stage.Stage{bm.Name(): bm, in.Name(): in}, Capacity: map[string]int{"inrush/": 20, "streams": 20, "bmc/": 20}, EraseApproved: hostileNodes})
 	if err != nil {
 		t.Fatal(err)
@@ -317,15 +318,14 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services, ra
 }
 
 // hostileExecute applies a plan, with the findings that the services make.
-func hostileExecute(ctx context.Context, v *services, c apply.Config) (apply.Result, error) {
+func hostileExecute(ctx context.Context, v *services.Services, c apply.Config) (apply.Result, error) {
 	x, err := apply.New(ctx, c)
 	if err != nil {
 		return apply.Result{}, err
 	}
 	reporting, stop := context.WithCancel(ctx)
 	defer stop()
-	go v.fetches.report(reporting, x.Report) // both end with the run
-	go v.twins.report(reporting, x.Report)
+	go v.ReportFindings(reporting, x.Report) // ends with the run
 	return x.Run(ctx)
 }
 

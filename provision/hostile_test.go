@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/ironrail/ironrail/provision/services"
 )
 
 // hostileNet is three network namespaces on one bridge: the controller's, one with
@@ -271,7 +273,7 @@ func hostileFound(t *testing.T, quiet, floods []string) {
 	}
 	if !slices.ContainsFunc(floods, func(s string) bool {
 		return strings.Contains(s, "boot files of n101") && strings.Contains(s, "from 10.99.200.")
-	}) || len(floods) > mostFindings+1 {
+	}) || len(floods) > services.MostFindings+1 {
 		t.Errorf("%d findings about the site: %v", len(floods), floods)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
+	"github.com/ironrail/ironrail/provision/services"
 )
 
 // sshParallel is how many commands run on nodes at a time: most of them wait for a
@@ -51,8 +52,9 @@ type Running struct {
 	site     *Site
 	store    state.Store
 	fence    state.Fence
-	saw      *witness
-	srv      *services
+	bus      *event.Bus
+	saw      *services.Witness
+	srv      *services.Services
 	bmcs     reach.BMCs
 	said     *reach.Consoles
 	ssh      *remote.Pool
@@ -84,12 +86,12 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if err := s.recordBefore(ctx, o); err != nil {
 		return nil, err
 	}
-	saw := newWitness(o.Bus)
+	saw := services.NewWitness(o.Bus)
 	boots, err := s.loadBoots(ctx, o.Store)
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{site: s, store: o.Store, fence: o.Fence, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
+	r := &Running{site: s, store: o.Store, fence: o.Fence, bus: o.Bus, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: s.access().BMCs(reach.Facts(o.Store))}
 	r.switches = s.access().Switches(r.ssh, r.fact)
 	r.said = reach.NewConsoles(r.bmcs, reach.ListenOn(s.network))
@@ -109,9 +111,23 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 		cfg.Stages[st.Name()] = st
 	}
 	if r.Executor, err = apply.New(ctx, cfg); err != nil {
-		return nil, errors.Join(err, r.srv.close())
+		return nil, errors.Join(err, r.srv.Close())
 	}
 	return r, nil
+}
+
+// openServices opens what the site serves, with the install ramdisks of its images.
+func (s *Site) openServices(ctx context.Context, saw *services.Witness, boots *install.Boots) (*services.Services, error) {
+	ramdisk, err := s.Artifacts.Ramdisk(s.agent)
+	if err != nil {
+		return nil, err
+	}
+	return services.Open(ctx, s.servicesConfig(saw, boots, ramdisk))
+}
+
+// servicesConfig is what the site serves to nodes that boot the given ramdisk.
+func (s *Site) servicesConfig(saw *services.Witness, boots *install.Boots, ramdisk install.Ramdisk) services.Config {
+	return services.Config{Inv: s.Inv, Keys: s.Keys, Network: s.network, Loaders: s.loaders, Mounts: s.Artifacts.Mounts(), Boots: boots, Ramdisk: ramdisk, Witness: saw}
 }
 
 // config is what the executor needs of a run, with stages that reach nothing yet.
@@ -134,20 +150,18 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	var wg sync.WaitGroup
 	var served error
 	wg.Go(func() {
-		if served = r.srv.serve(serving); served != nil {
+		if served = r.srv.Serve(serving); served != nil {
 			abort(fmt.Errorf("boot services: %w", served))
 		}
 	})
 	wg.Go(func() { r.bmcs.Pool.KeepAlive(serving) })
-	wg.Go(func() { r.reportOthers(serving) })
-	wg.Go(func() { r.srv.fetches.report(serving, r.Executor.Report) })
-	wg.Go(func() { r.srv.twins.report(serving, r.Executor.Report) })
+	wg.Go(func() { r.srv.ReportFindings(serving, r.Executor.Report) })
 	res, err := r.Executor.Run(ctx)
 	stop()
 	wg.Wait()
 	r.said.Wait()
 	if err := r.site.remember(ctx, r.store, r.fence); err != nil {
-		r.saw.bus.Emit(event.Event{Type: event.Note, Text: "warning: the histories of parts are not up to date; the next run does it: " + err.Error()})
+		r.bus.Emit(event.Event{Type: event.Note, Text: "warning: the histories of parts are not up to date; the next run does it: " + err.Error()})
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -163,7 +177,7 @@ func (s *Site) loadBoots(ctx context.Context, r state.Reader) (*install.Boots, e
 	if err != nil {
 		return nil, err
 	}
-	cs, console := clients(s.Inv, s.over.BootMACs())
+	cs, console := services.ListClients(s.Inv, s.over.BootMACs())
 	boots := install.NewBoots(s.Keys.Boot, cs, console)
 	for _, n := range s.Inv.Nodes {
 		f, ok := facts[install.AttemptFact.Of(subject.OfNode(n.Name))]

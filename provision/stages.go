@@ -116,8 +116,8 @@ func (s *Site) world(r *Running) world {
 		ask: r.bmcs.Handle,
 		install: install.World{
 			BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
-			Hub: r.srv.hub, Boots: r.srv.boots, Images: s.Artifacts.Library(r.srv.boot.Root()), Nodes: ssh, Evidence: r.saw.of, Console: r.said.Open, Printed: r.said.Printed,
-			BootNetwork: r.srv.bootNetwork, OtherOwner: r.srv.otherOwner, SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
+			Hub: r.srv.Hub(), Boots: r.srv.Boots(), Images: s.Artifacts.Library(r.srv.Root()), Nodes: ssh, Evidence: r.saw.Of, Console: r.said.Open, Printed: r.said.Printed,
+			BootNetwork: r.srv.BootNetwork, OtherOwner: r.srv.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 		},
 		nodes:    ssh,
 		switches: r.switches,
@@ -125,7 +125,7 @@ func (s *Site) world(r *Running) world {
 		accept:   func(st stage.Stage) stage.Stage { return r.accepting(st, ssh) },
 		store:    r.store,
 		feeds:    s.access().Feeds(r.fact),
-		repos:    s.Artifacts.Repositories(r.srv.boot.Root()),
+		repos:    s.Artifacts.Repositories(r.srv.Root()),
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/addresses"
+	"github.com/ironrail/ironrail/provision/services"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -154,7 +154,7 @@ func (a *app) showZones(inv *inventory.Inventory, list []addresses.Entry, f addr
 			Do(`Give it one: site "NAME" { domain = "dc1.example" }.`)
 	}
 	if f.ns == "" {
-		c, err := provision.ControllerOf(inv)
+		c, err := services.FindController(inv)
 		if err != nil {
 			return errkind.New(errkind.Invalid, "the name server of the zones is not given: %w", err).Do("Name one: --ns ns1.example.")
 		}

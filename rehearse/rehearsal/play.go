@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/services"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
@@ -33,7 +34,7 @@ const (
 
 // newRack makes the virtual rack of a site.
 func newRack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board) (*virtual.World, error) {
-	controller, err := provision.ControllerOf(inv)
+	controller, err := services.FindController(inv)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // both UUIDs, that takes nothing out of service; a flood of them is bounded.
 func TestTwinFinding(t *testing.T) {
 	t.Parallel()
-	v := &services{network: "boot", twins: newSiteFindings(moreTwins("boot"))}
+	v := &Services{network: "boot", twins: newSiteFindings(moreTwins("boot"))}
 	at := time.Date(2026, 11, 2, 15, 4, 5, 0, time.UTC)
 	for i := range 100 {
 		node := fmt.Sprintf("n%d", i)
@@ -30,13 +30,13 @@ func TestTwinFinding(t *testing.T) {
 	var all []stage.Finding
 	ctx, cancel := context.WithCancel(t.Context())
 	v.twins.report(ctx, func(_ context.Context, f stage.Finding) error {
-		if all = append(all, f); len(all) == mostFindings+1 {
+		if all = append(all, f); len(all) == MostFindings+1 {
 			cancel()
 		}
 		return nil
 	})
-	if len(v.twins.found) > 0 || !strings.Contains(all[mostFindings].Cause, "more than 16 nodes") {
-		t.Errorf("%d findings more; the last is %+v", len(v.twins.found), all[mostFindings])
+	if len(v.twins.found) > 0 || !strings.Contains(all[MostFindings].Cause, "more than 16 nodes") {
+		t.Errorf("%d findings more; the last is %+v", len(v.twins.found), all[MostFindings])
 	}
 	f := all[0]
 	text := strings.Join(append(f.Evidence, f.Cause, f.Action), "\n")

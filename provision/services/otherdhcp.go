@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 )
 
-// bootNetwork is what the install stage is told of other DHCP servers.
-func (v *services) bootNetwork() (b install.BootNetwork) {
+// BootNetwork is what the install stage is told of other DHCP servers.
+func (v *Services) BootNetwork() (b install.BootNetwork) {
 	w := v.boot.Watch()
 	if w == nil {
 		return b
@@ -27,10 +27,10 @@ func (v *services) bootNetwork() (b install.BootNetwork) {
 	return b
 }
 
-// reportOthers makes one finding of each other DHCP server, until ctx is done. One
+// ReportOthers makes one finding of each other DHCP server, until ctx is done. One
 // that comes back after it was gone is told, and is no new finding.
-func (r *Running) reportOthers(ctx context.Context) {
-	w := r.srv.boot.Watch()
+func (v *Services) ReportOthers(ctx context.Context, report func(context.Context, stage.Finding) error) {
+	w := v.boot.Watch()
 	if w == nil {
 		return
 	}
@@ -39,11 +39,11 @@ func (r *Running) reportOthers(ctx context.Context) {
 		select {
 		case o := <-w.Found():
 			if known[o.Address] {
-				r.saw.bus.Emit(event.Event{Type: event.Note, Text: "warning: " + event.Escape(o.String()) + " is on the boot network again"})
+				v.saw.bus.Emit(event.Event{Type: event.Note, Text: "warning: " + event.Escape(o.String()) + " is on the boot network again"})
 				continue
 			}
 			known[o.Address] = true
-			if err := r.Executor.Report(ctx, otherFinding(r.srv.network, o)); err != nil {
+			if err := report(ctx, otherFinding(v.network, o)); err != nil {
 				return // the run has ended, or cannot record anything any more
 			}
 		case <-ctx.Done():

@@ -1,4 +1,6 @@
-package provision
+// Package services holds what the controller serves while it owns a site: DHCP, TFTP,
+// HTTP and the agent API, and what these saw.
+package services
 
 import (
 	"context"
@@ -12,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
@@ -19,8 +22,10 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/connlimit"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/evidence"
 	"github.com/ironrail/ironrail/provision/netboot/neighbour"
 )
@@ -32,12 +37,12 @@ const agentPort = 8443
 // results, and as many again when its network broke. Others have nothing to ask.
 var agentLimits = connlimit.Limits{Known: 8, Unknown: -1, Rate: 16 << 10, Grace: 20 * time.Second}
 
-// services are what the controller serves while it owns the site: DHCP, TFTP,
+// Services are what the controller serves while it owns the site: DHCP, TFTP,
 // HTTP, and the agent API.
-type services struct {
+type Services struct {
 	boots   *install.Boots
 	hub     *hub.Hub
-	saw     *witness
+	saw     *Witness
 	network string            // boot network
 	told    *evidence.Limiter // in front of saw, for all services
 	fetches *siteFindings     // of requests for the boot files of others
@@ -49,41 +54,45 @@ type services struct {
 	otherOwner func(netboot.Client) (addr.MAC, bool) // nil: no table of MACs on this network
 }
 
-// openServices opens every socket; nothing is answered before serve, and no DHCP
-// before it is known that no other server is on the boot network.
-func (s *Site) openServices(ctx context.Context, saw *witness, boots *install.Boots) (*services, error) {
-	ramdisk, err := s.Artifacts.Ramdisk(s.agent)
-	if err != nil {
-		return nil, err
-	}
-	return s.openServicesWith(ctx, saw, boots, ramdisk)
+// Config is what the services of a site are opened with.
+type Config struct {
+	Inv     *inventory.Inventory
+	Keys    keys.Keys
+	Network network.Network
+	Loaders string // folder of the first-stage loaders; empty: where the distribution has them
+	Mounts  []netboot.Mount
+	Boots   *install.Boots
+	Ramdisk install.Ramdisk
+	Witness *Witness
 }
 
-// openServicesWith is openServices with what nodes boot.
-func (s *Site) openServicesWith(ctx context.Context, saw *witness, boots *install.Boots, ramdisk install.Ramdisk) (*services, error) {
-	c, served, err := s.controller()
+// Open opens every socket; nothing is answered before Serve, and no DHCP before it is
+// known that no other server is on the boot network.
+func Open(ctx context.Context, s Config) (*Services, error) {
+	c, served, err := findServed(s.Inv)
 	if err != nil {
 		return nil, err
 	}
+	boots, saw := s.Boots, s.Witness
 	told := evidence.NewLimiter(saw)
-	v := &services{boots: boots, saw: saw, told: told, network: served.Name, fetches: newSiteFindings(moreFetches(served.Name)), twins: newSiteFindings(moreTwins(served.Name))}
-	files := &install.BootFiles{Boots: boots, Ramdisk: ramdisk, Words: s.words(c), Witness: told, OtherFetch: v.sawFetch}
-	if network.IsOS(s.network) { // others have no ARP table
+	v := &Services{boots: boots, saw: saw, told: told, network: served.Name, fetches: newSiteFindings(moreFetches(served.Name)), twins: newSiteFindings(moreTwins(served.Name))}
+	files := &install.BootFiles{Boots: boots, Ramdisk: s.Ramdisk, Words: s.words(c), Witness: told, OtherFetch: v.sawFetch}
+	if network.IsOS(s.Network) { // others have no ARP table
 		t := &neighbour.Table{Routers: served.DHCP.Relays}
 		v.otherOwner, files.MAC = t.OtherOwner, t.MAC
 	}
 	v.hub = hub.New(hub.Config{Grants: boots, Witness: told, OtherOwner: v.otherOwner})
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
-	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.network, LoaderDir: s.loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.network), TwoUUIDs: v.sawTwin,
-		WatchOthers: network.IsOS(s.network) || network.Broadcasts(s.network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, Stranger: files.Stranger}}, s.Artifacts.Mounts()...)}
-	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.network) {
+	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.sawTwin,
+		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, Stranger: files.Stranger}}, s.Mounts...)}
+	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.Network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}
 	if v.boot, err = netboot.Open(ctx, cfg, boots, told); err != nil {
 		return nil, err
 	}
 	at := netip.AddrPortFrom(c.Address, agentPort)
-	ln, err := s.network.Listen(ctx, "tcp", at.String())
+	ln, err := s.Network.Listen(ctx, "tcp", at.String())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("agent API: %w", err), v.boot.Close())
 	}
@@ -93,7 +102,7 @@ func (s *Site) openServicesWith(ctx context.Context, saw *witness, boots *instal
 }
 
 // agentServer is the agent API with the pinned key, HTTP/1.1 only.
-func (s *Site) agentServer(h *hub.Hub) *http.Server {
+func (s Config) agentServer(h *hub.Hub) *http.Server {
 	var p http.Protocols
 	p.SetHTTP1(true)
 	return &http.Server{Handler: h.Handler(), Protocols: &p, ErrorLog: log.New(discard{}, "", 0),
@@ -107,9 +116,9 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
-// serve answers until ctx is done; nil then. The first service that fails ends
+// Serve answers until ctx is done; nil then. The first service that fails ends
 // the others.
-func (v *services) serve(ctx context.Context) error {
+func (v *Services) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -131,16 +140,16 @@ func (v *services) serve(ctx context.Context) error {
 	return errors.Join(bootErr, apiErr)
 }
 
-// close gives back the sockets of services that were never served.
-func (v *services) close() error { return errors.Join(v.ln.Close(), v.boot.Close()) }
+// Close gives back the sockets of services that were never served.
+func (v *Services) Close() error { return errors.Join(v.ln.Close(), v.boot.Close()) }
 
-// controller is this controller and the network that it serves.
-func (s *Site) controller() (*inventory.Controller, *inventory.Network, error) {
-	c, err := ControllerOf(s.Inv)
+// findServed returns this controller and the network that it serves.
+func findServed(inv *inventory.Inventory) (*inventory.Controller, *inventory.Network, error) {
+	c, err := FindController(inv)
 	if err != nil {
 		return nil, nil, err
 	}
-	n, ok := bootNetwork(s.Inv, c)
+	n, ok := findBootNetwork(inv, c)
 	if !ok {
 		return nil, nil, errkind.New(errkind.Unsupported, "no network with `dhcp { mode = \"authoritative\" }` holds the controller's address %s", c.Address).
 			Do("Give the boot network a dhcp block with that mode.")
@@ -149,7 +158,7 @@ func (s *Site) controller() (*inventory.Controller, *inventory.Network, error) {
 }
 
 // words are what a node of the install ramdisk is told.
-func (s *Site) words(c *inventory.Controller) func(string) (wire.Boot, error) {
+func (s Config) words(c *inventory.Controller) func(string) (wire.Boot, error) {
 	return func(node string) (wire.Boot, error) {
 		n, ok := s.Inv.Node(node)
 		if !ok {
@@ -162,4 +171,28 @@ func (s *Site) words(c *inventory.Controller) func(string) (wire.Boot, error) {
 		}
 		return b, nil
 	}
+}
+
+// Root is the URL of the HTTP root.
+func (v *Services) Root() string { return v.boot.Root() }
+
+// DHCPStats counts what the DHCP service was asked.
+func (v *Services) DHCPStats() dhcp.Stats { return v.boot.DHCPStats() }
+
+// Hub is where agents call.
+func (v *Services) Hub() *hub.Hub { return v.hub }
+
+// Boots are the boot attempts of nodes.
+func (v *Services) Boots() *install.Boots { return v.boots }
+
+// OtherOwner says who else answers for the address of a client; nil: nobody can tell.
+func (v *Services) OtherOwner() func(netboot.Client) (addr.MAC, bool) { return v.otherOwner }
+
+// ReportFindings passes on what the boot services find, until ctx is done.
+func (v *Services) ReportFindings(ctx context.Context, report func(context.Context, stage.Finding) error) {
+	var wg sync.WaitGroup
+	wg.Go(func() { v.ReportOthers(ctx, report) })
+	wg.Go(func() { v.fetches.report(ctx, report) })
+	wg.Go(func() { v.twins.report(ctx, report) })
+	wg.Wait()
 }

@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"sync"
@@ -15,9 +15,9 @@ const (
 	strange = 500 // sightings of clients that nobody knows
 )
 
-// witness remembers what the boot services saw, node by node, and shows it on
+// Witness remembers what the boot services saw, node by node, and shows it on
 // the bus. It implements netboot.Witness and is safe for concurrent use.
-type witness struct {
+type Witness struct {
 	bus *event.Bus
 
 	mu    sync.Mutex // guards nodes and alien
@@ -25,12 +25,13 @@ type witness struct {
 	alien []install.Sighting
 }
 
-func newWitness(bus *event.Bus) *witness {
-	return &witness{bus: bus, nodes: map[string][]install.Sighting{}}
+// NewWitness shows on bus what was seen.
+func NewWitness(bus *event.Bus) *Witness {
+	return &Witness{bus: bus, nodes: map[string][]install.Sighting{}}
 }
 
 // Saw implements netboot.Witness.
-func (w *witness) Saw(e netboot.Evidence) {
+func (w *Witness) Saw(e netboot.Evidence) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
@@ -57,8 +58,8 @@ func keep(list []install.Sighting, s install.Sighting, most int) []install.Sight
 	return append(list, s)
 }
 
-// of returns the sightings of a node since a time, oldest first.
-func (w *witness) of(node string, since time.Time) (out []install.Sighting) {
+// Of returns the sightings of a node since a time, oldest first.
+func (w *Witness) Of(node string, since time.Time) (out []install.Sighting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.nodes[node] {
@@ -69,8 +70,8 @@ func (w *witness) of(node string, since time.Time) (out []install.Sighting) {
 	return out
 }
 
-// strangers returns what was seen of clients that no node owns, oldest first.
-func (w *witness) strangers() []install.Sighting {
+// Strangers returns what was seen of clients that no node owns, oldest first.
+func (w *Witness) Strangers() []install.Sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]install.Sighting(nil), w.alien...)

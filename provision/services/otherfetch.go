@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // sawFetch makes one finding of each boot attempt and address.
-func (v *services) sawFetch(f install.OtherFetch) {
+func (v *Services) sawFetch(f install.OtherFetch) {
 	v.fetches.add(f.Attempt+" "+f.From.String(), func() stage.Finding { return fetchFinding(v.network, f) })
 }
 
@@ -51,7 +51,7 @@ func fetchFinding(network string, f install.OtherFetch) stage.Finding {
 // moreFetches is the finding of all requests beyond the bound.
 func moreFetches(network string) stage.Finding {
 	return stage.Finding{Suspects: []stage.Suspect{siteSuspect(network, "other addresses")},
-		Cause:    fmt.Sprintf("boot files were asked for from other addresses than their nodes' more than %d times; no further finding is made of each", mostFindings),
+		Cause:    fmt.Sprintf("boot files were asked for from other addresses than their nodes' more than %d times; no further finding is made of each", MostFindings),
 		Evidence: []string{"`ironrail events` has the requests of nodes as " + install.SawOtherNode + ", and those of strangers as refused"},
 		Action:   "Find out who sends them: the findings of the first of these addresses have their MACs."}
 }

@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// ControllerOf is the controller that ironrail runs on: the one that is no standby of
+// FindController is the controller that ironrail runs on: the one that is no standby of
 // a subnet manager. One owner of a state is all that this ironrail can have, so that
 // of several nothing is guessed.
-func ControllerOf(inv *inventory.Inventory) (*inventory.Controller, error) {
-	able := withoutStandbys(inv)
+func FindController(inv *inventory.Inventory) (*inventory.Controller, error) {
+	able := listCandidates(inv)
 	switch len(able) {
 	case 1:
 		return able[0], nil
@@ -24,11 +24,11 @@ func ControllerOf(inv *inventory.Inventory) (*inventory.Controller, error) {
 		return nil, errkind.New(errkind.Unsupported, "the site has no controller that ironrail runs on").
 			Do("Give the site a controller block that no subnet_manager names behind the first of its run_on.")
 	}
-	return nil, errkind.New(errkind.Unsupported, "%s", manyControllers(able)).Do(doManyControllers)
+	return nil, errkind.New(errkind.Unsupported, "%s", formatCandidates(able)).Do(doManyControllers)
 }
 
-// withoutStandbys are the controllers that no fabric names behind the first of run_on.
-func withoutStandbys(inv *inventory.Inventory) []*inventory.Controller {
+// listCandidates are the controllers that no fabric names behind the first of run_on.
+func listCandidates(inv *inventory.Inventory) []*inventory.Controller {
 	standby := map[string]bool{}
 	for _, f := range inv.Fabrics {
 		if f.Kind != infiniband.Name {
@@ -44,7 +44,7 @@ func withoutStandbys(inv *inventory.Inventory) []*inventory.Controller {
 // doManyControllers is what to do about several controllers that ironrail could run on.
 const doManyControllers = "Keep the controller block of the machine that ironrail runs on. A standby of a subnet manager is a further one: name it behind the first in run_on."
 
-func manyControllers(able []*inventory.Controller) string {
+func formatCandidates(able []*inventory.Controller) string {
 	var names []string
 	for _, c := range able {
 		names = append(names, c.Name)
@@ -52,13 +52,13 @@ func manyControllers(able []*inventory.Controller) string {
 	return fmt.Sprintf("ironrail runs on exactly one controller, and nothing says on which of %s", strings.Join(names, ", "))
 }
 
-// checkControllers refuses a site of which several controllers could run ironrail. One
+// CheckControllers refuses a site of which several controllers could run ironrail. One
 // without any can be planned, on another machine.
-func checkControllers(inv *inventory.Inventory) hcl.Diagnostics {
-	able := withoutStandbys(inv)
+func CheckControllers(inv *inventory.Inventory) hcl.Diagnostics {
+	able := listCandidates(inv)
 	if len(able) < 2 {
 		return nil
 	}
-	text := manyControllers(able)
+	text := formatCandidates(able)
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Several controllers", Detail: strings.ToUpper(text[:1]) + text[1:] + ". " + doManyControllers, Subject: able[1].Decl.Ptr()}}
 }

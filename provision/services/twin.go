@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // sawTwin makes one finding of each boot attempt under whose MAC two machines ask.
-func (v *services) sawTwin(t dhcp.TwoUUIDs) {
+func (v *Services) sawTwin(t dhcp.TwoUUIDs) {
 	v.twins.add(t.Attempt, func() stage.Finding { return twinFinding(v.network, t) })
 }
 
@@ -31,7 +31,7 @@ func twinFinding(network string, t dhcp.TwoUUIDs) stage.Finding {
 // moreTwins is the finding of all beyond the bound.
 func moreTwins(network string) stage.Finding {
 	return stage.Finding{Suspects: []stage.Suspect{siteSuspect(network, "other MACs")},
-		Cause:    fmt.Sprintf("two machines ask with one MAC for the addresses of more than %d nodes; no further finding is made of each", mostFindings),
+		Cause:    fmt.Sprintf("two machines ask with one MAC for the addresses of more than %d nodes; no further finding is made of each", MostFindings),
 		Evidence: []string{"`ironrail events` has them as " + dhcp.SawTwoUUIDs},
 		Action:   "Somebody may send DHCP requests in the nodes' names: find out at which port of the switches their MACs stand."}
 }

@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"net/netip"
@@ -9,9 +9,9 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot"
 )
 
-// bootNetwork is the one network that this controller serves boot clients on:
+// findBootNetwork returns the one network that this controller serves boot clients on:
 // the one that holds its address.
-func bootNetwork(inv *inventory.Inventory, c *inventory.Controller) (*inventory.Network, bool) {
+func findBootNetwork(inv *inventory.Inventory, c *inventory.Controller) (*inventory.Network, bool) {
 	for _, n := range inv.Networks {
 		if n.CIDR.Contains(c.Address) && n.DHCP.Mode == inventory.DHCPAuthoritative {
 			return n, true
@@ -20,10 +20,10 @@ func bootNetwork(inv *inventory.Inventory, c *inventory.Controller) (*inventory.
 	return nil, false
 }
 
-// clients are the nodes that may netboot, as the boot services know them, and
+// ListClients lists the nodes that may netboot, as the boot services know them, and
 // the kernel's console argument of each. A chassis that moved to another node is
 // that node's only, whatever the site's files still say of where it was.
-func clients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netboot.Client, console map[string]string) {
+func ListClients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netboot.Client, console map[string]string) {
 	console = map[string]string{}
 	for _, n := range inv.Nodes {
 		if to, ok := moved[n.BootMAC]; ok && to != n.Name {
@@ -32,7 +32,7 @@ func clients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netboot.
 		if n.BootMAC.IsZero() || !n.Address.IsValid() || n.BootNetwork == nil || n.Hardware == nil {
 			continue
 		}
-		cs = append(cs, client(inv, n))
+		cs = append(cs, newClient(inv, n))
 		if c := n.Hardware.Console; c.Port != "" {
 			console[n.Name] = install.ConsoleArg(c)
 		}
@@ -40,7 +40,7 @@ func clients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netboot.
 	return cs, console
 }
 
-func client(inv *inventory.Inventory, n *inventory.Node) netboot.Client {
+func newClient(inv *inventory.Inventory, n *inventory.Node) netboot.Client {
 	return netboot.Client{Node: n.Name, MACs: []addr.MAC{n.BootMAC}, UUID: n.UUID,
 		Address: netip.PrefixFrom(n.Address, n.BootNetwork.CIDR.Bits()), Gateway: n.BootNetwork.Gateway, DNS: n.BootNetwork.DNS,
 		Domain: inv.Site.Domain, Hostname: n.Name, Firmware: netboot.Firmware(n.Hardware.Boot), ForceUndionly: n.Hardware.Loader == "undionly.kpxe"}

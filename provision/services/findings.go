@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// mostFindings is how many findings of one kind about the site are made in a run; one
+// MostFindings is how many findings of one kind about the site are made in a run; one
 // more says that there were others.
-const mostFindings = 16
+const MostFindings = 16
 
 // siteFindings are findings of one kind that the boot services make, each once and in
 // a bounded number: whoever sends what they are about must not fill the state. It is
@@ -24,7 +24,7 @@ type siteFindings struct {
 }
 
 func newSiteFindings(more stage.Finding) *siteFindings {
-	return &siteFindings{more: more, found: make(chan stage.Finding, mostFindings+1), seen: map[string]bool{}}
+	return &siteFindings{more: more, found: make(chan stage.Finding, MostFindings+1), seen: map[string]bool{}}
 }
 
 // add makes the finding of a key, if it is the first of that key. It never blocks:
@@ -32,11 +32,11 @@ func newSiteFindings(more stage.Finding) *siteFindings {
 func (s *siteFindings) add(key string, finding func() stage.Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen[key] || len(s.seen) > mostFindings {
+	if s.seen[key] || len(s.seen) > MostFindings {
 		return
 	}
 	f := s.more
-	if len(s.seen) < mostFindings {
+	if len(s.seen) < MostFindings {
 		f = finding()
 	}
 	s.seen[key] = true

@@ -1,4 +1,4 @@
-package provision
+package services
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 func reported(t *testing.T, seen ...install.OtherFetch) (all []stage.Finding) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		v := &services{network: "boot", fetches: newSiteFindings(moreFetches("boot"))}
+		v := &Services{network: "boot", fetches: newSiteFindings(moreFetches("boot"))}
 		for _, f := range seen {
 			v.sawFetch(f)
 		}
@@ -88,14 +88,14 @@ func TestFetchesAreBounded(t *testing.T) {
 		flood = append(flood, fetchBy("n1", fmt.Sprintf("10.1.%d.%d", i/256, i%256)))
 	}
 	all := reported(t, append(flood, flood...)...)
-	if len(all) != mostFindings+1 || !strings.Contains(all[mostFindings].Cause, "more than 16 times") || all[mostFindings].Action == "" {
+	if len(all) != MostFindings+1 || !strings.Contains(all[MostFindings].Cause, "more than 16 times") || all[MostFindings].Action == "" {
 		t.Errorf("%d findings, the last %+v", len(all), all[len(all)-1])
 	}
-	v := &services{fetches: newSiteFindings(moreFetches("boot"))}
+	v := &Services{fetches: newSiteFindings(moreFetches("boot"))}
 	for _, f := range flood {
 		v.sawFetch(f)
 	}
-	if o := v.fetches; len(o.seen) > mostFindings+1 || len(o.found) != mostFindings+1 {
+	if o := v.fetches; len(o.seen) > MostFindings+1 || len(o.found) != MostFindings+1 {
 		t.Errorf("%d remembered, %d to report", len(o.seen), len(o.found))
 	}
 }
@@ -103,7 +103,7 @@ func TestFetchesAreBounded(t *testing.T) {
 // TestFetchesEndWithTheRun: nothing is reported once that fails.
 func TestFetchesEndWithTheRun(t *testing.T) {
 	t.Parallel()
-	v := &services{fetches: newSiteFindings(moreFetches("boot"))}
+	v := &Services{fetches: newSiteFindings(moreFetches("boot"))}
 	v.sawFetch(fetchBy("n1", "10.0.0.99"))
 	v.sawFetch(fetchBy("n1", "10.0.0.98"))
 	n := 0

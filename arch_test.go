@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ironrail holds the rules of the repository as tests: which packages
 // may import which, and that every package says what it owns. The files are read
 // with go/parser, so that the result never comes from a cache of `go list`.
@@ -247,7 +249,7 @@ func TestPackagesStaySmall(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		lines[dir] += bytes.Count(src, []byte("\n"))
+		lines[dir] += bytes.Count(bytes.TrimPrefix(src, []byte(licence)), []byte("\n"))
 	})
 	for _, s := range sizes {
 		if lines[s.root] == 0 {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package docs_test holds the documents to the program: every command and flag
 // that they name exists, the site in the guide has no errors, exit codes and
 // packages are those of the source, and every link leads somewhere.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package draw makes the drawings of a site: elevations of racks, rows and the
 // hall, the power from the building's feeds to the racks, and the maps of the
 // fabrics; each as SVG, all of them as one HTML page for print, and their numbers

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fabric is the stage that brings up the high-speed networks of nodes:
 // one step for each node and fabric. What a kind of fabric does is its own
 // package's business, such as fabric/roce.

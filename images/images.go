@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package images brings the operating systems of a site into the controller's
 // store: each kind of image builds, the store keeps, the controller verifies and
 // serves. A new kind is a type with the methods of Recipe in a folder of its own.

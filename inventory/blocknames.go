@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package inventory
 
 // BlockNames are the names of the blocks that a node is made of. Empty: it has none.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package inventory
 
 // Copy returns an inventory whose nodes, racks and cables are its own, so that they may

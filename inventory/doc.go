@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inventory owns the HCL language of a site: it loads the *.hcl files of
 // one folder into typed racks, nodes, networks and fabrics, and says with place
 // and reason what in them cannot be right. It resolves no secret, opens no

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package provision brings a site up: Load -> Plan -> Apply -> Report. It is the
 // page to read first. It puts the stages in their order, gives each what it
 // reaches, and holds the rules that concern them all; what a stage does is in

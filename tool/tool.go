@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tool is what other people's programs print: the types that every parser
 // of such an output shares. A parser is a package below this one, such as
 // tool/nccltests, or below tool/recognise/internal where `ironrail read` alone uses

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validate is the stage that holds a cluster against what was asked for:
 // the parts of each node with GPUs against what they must be (validate/gate), the
 // bandwidths of its GPUs (validate/bandwidth), what load does to them (validate/burnin),

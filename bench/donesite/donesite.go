@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package donesite makes a site of any size beside a state in which all of it was
 // done, for measurements of planning: the example csv-12500, without the driver
 // stack that is not planned yet, with PDUs that are asked, and with an image whose

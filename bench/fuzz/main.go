@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command fuzz runs the fuzz targets of the repository, one after another, each until it
 // has tried a number of inputs, and fails where one finds something or tries too few.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command plan measures how long a plan takes as a process, from the command to
 // its answer: wall time, time on processors, memory. Beside it, OpenTofu plans as
 // many resources as ironrail plans steps, on the same computer, one after another.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command same writes what every example site comes to: its plan, its state after a
 // rehearsal, and its report, as JSON with a value a line. Two versions of ironrail
 // that behave alike write the same; what may differ is blank: texts for people, and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command ironrail-agent is the program that runs on a node: /init of the install
 // ramdisk, modprobe there, and the commands that ironrail calls on an installed
 // node. Everything it does lives in provision/agent.

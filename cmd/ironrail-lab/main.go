@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command ironrail-lab is the project's test bed: QEMU machines with real
 // firmware, a real BMC each, in a network namespace of their own. It is not part
 // of the product, which meets these machines only as it meets any others: over

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command ironrail brings up bare-metal GPU clusters: it checks a site's
 // inventory, plans what to do, and does it, from power-off to accepted nodes.
 //

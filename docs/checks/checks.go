@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package checks holds the pages of the checks, one for each that `ironrail check`
 // can report: what it finds, why that matters, where the rule comes from, and how
 // to mend it. They are part of the program, for the night when there is no

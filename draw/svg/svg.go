@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package svg writes drawings as SVG: shapes and text by presentation attributes
 // only, so that a drawing keeps its looks where style sheets are refused (SVG 1.1
 // section 6.4, CSP Level 3). Numbers have at most one decimal, so that the same

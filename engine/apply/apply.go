@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package apply executes a plan: every step when its needs are met and its resources
 // are free, each under its deadline, each side effect journaled before and after. It
 // does not know what the steps do: a stage does their work (stage.Stage). A failure

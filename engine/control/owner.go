@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package control is the one owner of a state folder and the way to talk to it:
 // a lock, a note of who holds it, and a Unix socket over which other commands
 // ask for status, hold nodes and follow events. Only the user who owns the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package event is the one stream of what happens in a run: for the terminal,
 // the log, JSON and later the browser. Events are talk, not state: losing one
 // loses nothing but a line on a screen.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package onnodetest gives tests of stages a world to work on: nodes that
 // answer commands by rules, and a stage.Run that remembers what was recorded.
 package onnodetest

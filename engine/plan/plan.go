@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package plan is the plan as data: what will be done, to what, in which order,
 // what it may touch and why. A plan holds no closures and does no I/O; what is
 // shown is what is saved, signed off and applied. The formats here are kept: a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package report writes what a site is after a run: which nodes are accepted and
 // on what measurements, which are not and what a person must do, how long each
 // part took, and what all of that does not prove. Its input is plain data, so

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package stage
 
 // BlockedError ends a step that something outside its node keeps from going on, of

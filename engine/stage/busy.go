@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package stage
 
 // BusyError ends a step that found its node in use, before it touched anything.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stage is the contract between the engine and the stages: what a
 // stage plans, observes and applies, and all that it may record while it runs.
 // The engine schedules stages without learning what they do; stages reach the

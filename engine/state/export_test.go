@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package state
 
 // Groups lets one of several concurrent writers write for all, exactly as those of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package state keeps what ironrail knows between runs: a journal of records,
 // which is history, and versioned objects, which are the current picture. Both
 // move together in one durable append. Nothing secret is ever written here. The

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package why says why a node is not up: from all that is known of it (the
 // journal, what the boot services saw, what the run does and waits for, what its
 // BMC and its PDUs say) it makes one answer, and one list of what happened. It is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lab carries the lab's list of Debian packages, so that the list is in
 // one place: packages.txt, beside the site that needs them.
 package lab

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cable turns the cables of a site into what is ordered, labelled and
 // laid: the route of each through the room, its type and length, the schedule
 // and the bill of materials. It is pure: no I/O but the writers it is given, no

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cabling compares the cables that a site intends with what its nodes
 // hear by LLDP, or a sweep of an InfiniBand fabric finds, and says which plugs to
 // exchange. It is pure: no I/O, no clock.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package infiniband is the fabric kind of InfiniBand: what its subnet manager
 // takes of a fabric that is computed, and what one subnet can hold.
 package infiniband

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nvlink is the fabric kind of NVLink between nodes: domains of nodes
 // whose GPUs are one, such as the 18 compute trays of a GB200 NVL72 rack. It
 // checks that the site's domains are what the fabric says, and that the GPUs have

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package roce is the fabric kind of RDMA over converged Ethernet, version 2:
 // addresses, MTU, source routing and, where the hardware block asks for it, RDMA
 // in software. The node's agent does the work on the node and finds there which

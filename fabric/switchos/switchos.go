@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package switchos configures the switches of RoCE fabrics that the site has a
 // login for: one step a switch reads what it has, patches what differs, reads it
 // back, and keeps it only when it is as it should be. The step of a node then

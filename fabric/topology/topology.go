@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package topology computes a fabric from its rule: which leaf and which port each
 // rail of each node ends on, how many spines and cores that takes, and the cables
 // between them. It checks what the site's own cables make of a fabric as well. It

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package debian builds whole-disk images of Debian: mmdebstrap makes the root
 // file system, and what boots it on BIOS and UEFI is put around it without a loop
 // device. It runs as root on a Debian controller and takes one to two minutes.

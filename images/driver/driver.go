@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package driver is the stage that installs driver stacks on nodes: one step for
 // each repository that a stack needs, and one for each node and stack. What a
 // kind of stack does is its own package's business, such as images/driver/inbox.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ramdisk makes the initrd of an install. It is put together from
 // segments, each a cpio archive in newc format, as the kernel allows
 // (Documentation/driver-api/early-userspace/buffer-format.rst):

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package repo makes apt repositories of driver stacks: the named packages and
 // all that they need beyond what an image has, downloaded once on the controller
 // and signed by the controller's own key. Nodes need no other source.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package store keeps built images: the disk as a blob of compressed chunks, its
 // signed manifest, and the files that travel with it. An image is complete or
 // absent: it is built in a folder of its own, synced, and renamed into place.

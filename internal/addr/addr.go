@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package addr holds the address types of the field that the standard library
 // lacks: MAC addresses and InfiniBand GUIDs as comparable values. IP addresses
 // are net/netip everywhere. It is a leaf.

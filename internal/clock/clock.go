@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package clock is the seam for waits that belong to the plan: settling, POST,
 // burn-in, back-off. A rehearsal runs them on virtual time. Deadlines of real
 // I/O stay on the wall clock and do not use this package. It is a leaf.

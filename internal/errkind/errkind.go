@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package errkind classifies errors about the world outside the process. The
 // kind, never the text, decides retry, exit code and hint. It is a leaf: every
 // package may import it.

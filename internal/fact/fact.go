@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fact holds what is learned about the world: MACs, GUIDs, serials,
 // host keys. A fact is bound to the part that it was read from, so that a
 // swapped part takes its facts with it. It is a leaf.

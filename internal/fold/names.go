@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fold shortens what is equal on many nodes: names to ranges, as
 // ClusterShell and Slurm write them, and findings with the same cause and action to
 // one. Every list that a person reads uses it: refusals, the end of a run, `why` and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gpt reads a GUID partition table (UEFI specification, section 5.3) and
 // grows it onto a larger disk: the backup table moves to the end of the disk and
 // one partition takes the room. A table for sectors of 512 bytes can be moved onto

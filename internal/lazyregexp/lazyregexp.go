@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lazyregexp compiles regular expressions when they are first used. A program
 // that knows the output of forty tools has hundreds of them, and needs few in one run.
 package lazyregexp

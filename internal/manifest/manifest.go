@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manifest describes a disk image as a list of chunks that can be
 // fetched, checked and written one by one. The manifest is signed; its digest
 // is the image's identity in plans and in the state. It is a leaf: the builder,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package network is the seam below every protocol: the network of the operating
 // system, one in memory on which a rehearsal runs thousands of nodes without a
 // socket, or one on loopback for outside tools to look at. It is a leaf.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package onnode is how stages work on an installed node: one command at a
 // time, bytes in and bytes out. The caller gives the way there (SSH with pinned
 // host keys, or a rehearsal's simulated nodes) as a Nodes.

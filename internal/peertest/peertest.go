@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package peertest finds the programs of others that tests ask for a second opinion,
 // or says what to install where they are missing. A test that uses it is called
 // TestPeer, so that `make check` can leave such tests out.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package secret keeps passwords and keys out of plans, state, logs, argv and
 // events. A Ref says where a secret lies and may be written anywhere; a Value
 // holds the secret itself and prints as [secret] by every formatter. It is a

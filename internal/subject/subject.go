@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package subject names the things that ironrail works on. It is a leaf: plans,
 // facts, findings and events all speak of subjects.
 package subject

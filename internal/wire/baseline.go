@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package wire
 
 // What ironrail asks of the agent to find drift: `ironrail-agent baseline` takes

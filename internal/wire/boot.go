@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package wire
 
 // BootOrder is the boot order of UEFI firmware as it was read back. It is evidence,

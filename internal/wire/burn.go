@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package wire
 
 // BurnParams is what `ironrail-agent burn` reads from its standard input.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package wire
 
 // Health is what the kernel knows of a node's parts that can be there and still

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package wire
 
 // InfiniBand is the answer of `infiniband`: the RDMA ports of a node.

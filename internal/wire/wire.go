@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wire is what the controller and the node agent say to each other:
 // plain data in JSON over HTTP/1.1 with TLS. The agent dials out, says hello,
 // asks for tasks of a closed list, and reports progress and results. Every task

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package checktest runs cases of diagnostics: the files of a site and every
 // finding that is wanted in them, with the exact line, column and byte of each
 // place, and its words. With -update a test writes what was found into its cases.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package diag is what ironrail says about the user's files: diagnostics with
 // the name of the check, a summary, a detail that ends in what to do, and the
 // smallest place that is wrong. Their JSON form is an interface; the text form

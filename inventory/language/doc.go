@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package language evaluates the HCL of a site: it reads the files, orders the
 // blocks by their references, repeats those with for_each or count, and checks
 // every attribute against a Spec. It knows no block by name: the caller's specs

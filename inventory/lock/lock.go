@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lock owns ironrail.lock: what a site resolved once and keeps, so that
 // every laptop and every day gives the same answer. It holds the addresses that
 // were allocated rather than given, the digests of images, and the packages of

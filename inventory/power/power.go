@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package power computes what the things of a site draw, and from where: by
 // outlet, phase, PDU, building feed and rack, with all feeds and after the loss
 // of each, and in which order they may be switched on. It is pure: no I/O, no

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package unit holds the physical quantities of the site language as types, so
 // that a watt is never a byte: "10.2kW", "400Gbps" (bits), "2850GB/s" (bytes),
 // "3m", "30min", "2TiB", "92%", "415V", "63A". Parsing is exact (decimal, not

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package vendorlist reads the list that a vendor sends with a delivery, a CSV
 // file with whatever headers, and makes the site's manifest of it: the columns
 // that the site's files read, every value in one form, every mistake of the list

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package acceptance reads and records what a site's nodes were accepted with: the
 // history that a rollback goes back by, and the report of a run.
 package acceptance

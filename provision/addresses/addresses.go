@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package addresses lists every address of a site under the name that people and
 // DNS use for it: nodes and BMCs, PDUs and switches, controllers and gateways, the
 // rails of fabrics, and what was allocated to their links. It writes the list as

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package agent is the conversation of a node with its controller: hello, tasks
 // of a closed list, progress, results. It dials out, over HTTPS with a pinned
 // key, and outlives the controller: it backs off, says hello again, and sends

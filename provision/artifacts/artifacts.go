@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package artifacts holds what is built once and kept on the controller: the images of
 // a site with the install ramdisk of each, the package repositories of its driver stacks,
 // and the lock file, ironrail.lock, which says which of them, and which allocated

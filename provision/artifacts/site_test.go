@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package artifacts
 
 // site has an image that is built here, and two nodes with it and a driver stack.

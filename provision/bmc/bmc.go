@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bmc speaks with the baseboard management controllers of nodes: power,
 // next boot device and identity. It never learns why it is asked.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package drift knows how nodes were when they were accepted, looks how they are
 // now, and tells the difference by node and kind. What could not be seen is
 // unknown, and unknown is never drift; what was never recorded is no drift either.

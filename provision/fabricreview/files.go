@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fabricreview makes the files of fabrics for review, and compares cables and
 // configurations of switches with what the site says, without changing anything.
 package fabricreview

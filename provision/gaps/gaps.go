@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gaps lists what a site's files ask for and do not get from this version, or
 // not yet: what a plan refuses, what has no effect, what is not on the controller, and
 // what a rehearsal replaces or leaves out. It is one list, and `check`, `plan` and

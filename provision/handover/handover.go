@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package handover is the stage that gives accepted nodes to a scheduler, and
 // takes them back before they are changed. What a kind of scheduler
 // wants is its own package's business: handover/slurm, handover/command.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hook is the stage of a site's own steps: a program that is run on the
 // controller before or after another stage worked on a node. It gets the node as
 // JSON on its standard input; a status other than zero fails its step, and with it

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package hub is the controller's half of the conversation with node agents:
 // it answers hello, hands out tasks, and takes progress and results. It keeps
 // nothing on disk: after a restart agents say hello again and send the results

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package install is the stage that takes a node from power-off to an operating
 // system that answers: netboot, identify, inspect, write the image, write the
 // host's settings, boot from disk. Nothing is erased before the identity gate

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package keys holds the controller's own keys, and whose a state is by them.
 package keys
 

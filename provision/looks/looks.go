@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package looks holds what looks at steps that were done have shown, as it is stored.
 package looks
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package netboot is the boot services of a controller: DHCPv4, TFTP for first
 // loaders, HTTP for everything else, generated iPXE scripts, and on request the
 // empty router advertisement that iPXE waits for. It answers known clients

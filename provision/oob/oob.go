@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package oob is the stage bmc: it reaches a node's BMC out of band, proves the
 // credentials, and compares who the BMC says it sits in with the inventory, which
 // changes nothing. That runs before every step that powers or erases, since two

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package overrides reads what the state overrides of a site's files: the nodes that a
 // rollback pinned to an earlier image, the chassis that were replaced, and the nodes
 // that are decommissioned although no file has them any more. It makes of both the

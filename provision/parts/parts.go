@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package parts keeps the history of hardware by serial number: where a part that
 // was found bad has been, and what was found. A DIMM that failed in one node and
 // comes back in another is called so.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pdu speaks with power distribution units by SNMP v2c: it switches
 // outlets and reads loads and breakers. What a vendor's MIB calls things is data
 // (mib.go). It also explains why several nodes lost power together. It knows

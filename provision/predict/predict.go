@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package predict says how long a plan will take before anybody runs it: the
 // expected wall time, the critical path, and what the plan waits for most. It
 // schedules the plan's steps as the engine will (needs, resources, tie-breaks) on

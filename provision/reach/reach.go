@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package reach opens what the inventory names, with the secrets of the site and what
 // the state knows of certificates and host keys: BMCs, serial consoles, nodes and switches
 // over SSH, PDUs, and the programs of schedulers. A secret is resolved where it is used.

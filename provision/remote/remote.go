@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package remote runs commands on installed nodes and on switches over SSH and puts
 // files there. It never learns why.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package selection reads the words with which operators choose nodes of a site.
 package selection
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package services holds what the controller serves while it owns a site: DHCP, TFTP,
 // HTTP and the agent API, and what these saw.
 package services

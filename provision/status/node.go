@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package status says what state and inventory know of nodes and switches while nothing
 // is asked and no run is active.
 package status

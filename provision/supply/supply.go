@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package supply is the stage that proves the power behind the nodes: once the
 // nodes of a PDU have been tested under load, the PDU is read, and a breaker that
 // is open, an outlet that is off, and a phase above its limit are found. Nodes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rehearsal runs a whole site on the virtual rack: the plan, the stages
 // and the protocols are those of a real run, the hardware below them is
 // simulated, with faults. Time is virtual, the state is thrown away, and no

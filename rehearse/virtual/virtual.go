@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package virtual is the virtual rack: every BMC, mainboard, disk, PDU, switch
 // and cable of an inventory, simulated, on a network that the controller under
 // rehearsal reaches as it would reach the real one. Faults are planted in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package amdsmi reads what amd-smi prints: the table that it prints without a
 // command, version, list, static, metric, monitor, firmware, bad-pages, topology and
 // xgmi, as text, JSON and CSV.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package amdsmi
 
 // Report is what amd-smi said of a node. Pointers are nil and strings empty where

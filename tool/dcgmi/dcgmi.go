@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dcgmi reads what NVIDIA's dcgmi prints: `dcgmi diag` as a table and as
 // JSON, of DCGM 2 to 4, `dcgmi nvlink -s` and `-e`, `dcgmi discovery -l` and `dcgmi
 // dmon`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dmesg finds in a kernel log what matters to the acceptance of a node:
 // Xid and SXid of NVIDIA, RAS events of amdgpu, PCIe errors (AER), PCIe links
 // that came up slower than they can, memory errors (EDAC, machine checks), NVMe

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package dmesg
 
 // Xid is what is known of one number of NVRM's Xid messages.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ibdiags is what the parsers of the programs of infiniband-diags share:
 // how these programs say that they failed, and how a line of theirs is read from
 // left to right. Its functions are pure.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ibnetdiscover reads what ibnetdiscover prints about an InfiniBand
 // subnet: the topology (default, -f, -g), the list of ports (-p), and the list of
 // nodes (-l, -H, -S, -R; also ibhosts, ibswitches and ibrouters). Source: the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package jsontext makes valid JSON of what programs print as JSON: cut off when
 // the program was killed, with inf and nan where C's printf wrote them, with a
 // comma behind the last value, and with other text before and behind it.

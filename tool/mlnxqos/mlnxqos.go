@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mlnxqos reads what mlnx_qos -i INTERFACE prints: how an NVIDIA NIC
 // sorts, pauses and schedules traffic. Source: python/mlnx_qos of
 // Mellanox/mlnx-tools.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nccllog reads the log that NCCL and RCCL write with NCCL_DEBUG: which
 // networks and devices they use, whether GPUs are reached directly, over which
 // transports ranks are connected, which algorithm was taken, and what the warnings

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nccltests reads what nccl-tests and rccl-tests print: the table of
 // all_reduce_perf and its sisters in every layout of their versions, the file that
 // -J of nccl-tests writes, and the records of rccl-tests' -Z json and -Z csv. It

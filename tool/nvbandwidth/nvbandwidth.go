@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nvbandwidth reads what nvbandwidth prints, as text and with -j: the
 // matrix of bandwidths, or latencies, of each test. It is pure.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package nvidiasmi
 
 // Log is what nvidia-smi says of a node: all of it with -q, less in the table and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nvidiasmi reads what nvidia-smi prints: the table, -L, -q as text and
 // as XML, the CSV of --query-gpu and --query-remapped-rows, topo -m, nvlink,
 // mig, dmon and pmon.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package perftest reads what the programs of perftest print: ib_write_bw,
 // ib_read_bw, ib_send_bw and their _lat sisters. Rates are normalised to Gb/s
 // beside the figures as they were printed. It is pure.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package recognise says which program printed a text, by its content alone, and
 // reads it. It holds the one explicit list of formats. It is pure.
 package recognise

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rvs reads what AMD's ROCm Validation Suite prints: the figures of its
 // modules babel (memory of a GPU), pebb (between host and GPU), pbqt (between GPUs)
 // and gst (matrices multiplied), and what any module says that passed or failed.

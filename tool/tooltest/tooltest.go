@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tooltest is what the tests of parsers share: the samples beside
 // tool/recognise, problems that are asked for, and what every parser bears.
 package tooltest

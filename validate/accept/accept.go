@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package accept is the check that accepts a node, by what the others report of it.
 package accept
 

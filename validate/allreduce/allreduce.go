@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package allreduce is the check of sums over all nodes of a group: on their GPUs
 // (validate/collective), or in host memory where they have none.
 package allreduce

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bandwidth measures the GPUs of one installed node by themselves: copies
 // within the memory of each, between it and the host, and between two of them. The
 // figures come from the vendor's own program; each is held against the site's

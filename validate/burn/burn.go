@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package burn is the check that loads a node's GPUs for as long as the site wants, and
 // the comparison of how warm those of a role got. What is seen is judged by
 // validate/burnin.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package burnin is what loads the GPUs of a node for a time, and what is made of
 // what was seen meanwhile: the verdict of the program, clocks that were held down,
 // and temperatures against the slowdown and against the same slot of other nodes.

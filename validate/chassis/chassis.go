@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package chassis holds what tests ask of a node's BMC, and the values that it answers
 // with.
 package chassis

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package collective tests all-reduces of GPUs over nodes, pairs, scalable units and all
 // of them, and finds the node, the rail or the leaf that makes them slow.
 package collective

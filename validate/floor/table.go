@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package floor knows what an acceptance measures and the least that good
 // hardware gives, with the source of each figure. It holds a site's own limits
 // against that: a limit of something that nobody measures, or one that faulty

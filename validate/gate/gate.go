@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gate holds one installed node against what its parts must be before
 // anything is measured on them: the GPUs are all there, twice over; their memory
 // has no errors; their links are up, at full width and clean; the rails stand where

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package grouprun runs all-reduces over sets of nodes: it describes the job, finds the
 // program and returns what was measured. It judges nothing.
 package grouprun

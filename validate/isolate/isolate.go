@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package isolate finds the bad part from tests between pairs. Its input is
 // which measurements were good and which bad; its answer is the smallest set of
 // parts that explains every bad one and contradicts no good one, or all such

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mpi runs an all-reduce over installed nodes with Open MPI, in host
 // memory and over TCP: it proves that the nodes compute together over their
 // rails with right results. It is no measure of RDMA, and its results say so.

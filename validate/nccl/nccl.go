@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nccl writes the command line of an all-reduce with nccl-tests or
 // rccl-tests, and holds what they print against what was asked for. A program that
 // runs once on each node without finding the others, a size that memory had no

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package pair is the check of transfers between nodes, two at a time: it runs them over
 // every rail, and finds the part that is bad.
 package pair

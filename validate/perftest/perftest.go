@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package perftest runs nothing: it writes the command lines of the perftest
 // programs, and makes of what tool/perftest reads of them what a check needs. It
 // is pure.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rail knows the ports that nodes are tested over: which belong to the fabric of
 // the GPUs, which leaf they end on, and what they count while they are loaded.
 package rail

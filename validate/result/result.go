@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package result holds what tests report, in one form: measurements with what they
 // were held against, and what a report means for each of its nodes.
 package result

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rounds says which nodes meet in a test of pairs, and when.
 package rounds
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package target holds what checks are about and what they are given: a node, the
 // nodes of a role or of a validation block, how a step of them is planned, and the run
 // that a step is done in.

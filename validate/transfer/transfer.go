@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package transfer runs RDMA writes from one node into the memory of another, and says
 // how many good hardware carries.
 package transfer

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package uniform finds the nodes of a role that differ from most of it in what a
 // user never chose: firmware versions, settings of GPUs, the kernel. One node with
 // another NIC firmware or another clock slows every collective that it is part of,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package statetest is the conformance suite that every state.Store passes, and
 // a store that dies on demand, for crash tests.
 package statetest

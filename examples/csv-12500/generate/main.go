@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command generate writes the list that the site beside it is made from: as many
 // nodes as asked for, eight in a rack.
 //

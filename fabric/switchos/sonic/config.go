@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sonic is the switch system SONiC in RoCE fabrics: it makes the part of
 // a switch's CONFIG_DB that follows from a site, reads back what a switch has, and
 // says what differs, by switch, port and field. Everything here is pure. Source:

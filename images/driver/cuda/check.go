@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package cuda is the driver kind "cuda": NVIDIA's driver, its kernel module, the
 // CUDA toolkit and the fabric manager. It owns what goes together with what, as
 // tables with their sources, and the checks that hold a site against them. It is

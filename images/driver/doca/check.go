@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package doca is the driver kind "doca": NVIDIA's DOCA-Host, the RDMA stack of
 // ConnectX and BlueField. It owns what goes together with what, as tables with
 // their sources, and the checks that hold a site against them. It is pure and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inbox is the driver kind of the distribution's own packages, such as
 // its RDMA stack. Nodes install them with apt from a signed repository that the
 // controller serves, and from nowhere else: no node needs the Internet.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package manager runs the package manager of a node for driver stacks: apt of
 // Debian and Ubuntu, dnf of RHEL and its derivatives. Packages come from one repository
 // that the controller serves, and from nowhere else.

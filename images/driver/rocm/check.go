@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rocm is the driver kind "rocm": AMD's kernel driver (amdgpu) and the
 // ROCm user space. It owns what goes together with what, as tables with their
 // sources, and the checks that hold a site against them. It is pure and safe for

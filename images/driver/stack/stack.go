@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package stack installs driver stacks whose kernel modules are built on the
 // node: what the kinds doca, cuda and rocm have in common. What a stack consists
 // of is a Set, data that a kind computes; this package brings it to a node in the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package usage finds with what a driver block is used: the combinations of
 // chassis, image and other driver stacks among its nodes. A stack is right or
 // wrong only together with them, and thousands of nodes share a few of them. The

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package folder has what a folder needs that processes share and crashes hit: a
 // lock, durable writes, and a removal that stops at mounts.
 package folder

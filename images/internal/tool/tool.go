@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tool runs the distribution's own programs: an argument vector and no
 // shell, a context, a deadline for cleaning up, and errors that carry what the
 // program said last.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package networktest is the conformance suite of network.Network.
 package networktest
 

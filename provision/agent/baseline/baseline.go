@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package baseline says how an installed node is, in items that can be compared
 // with what they were: kernel and arguments, packages, firmware, what is plugged
 // in, settings of NICs, width and speed of links, error counters. It reads files

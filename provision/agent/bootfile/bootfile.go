@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bootfile reads what a node is told when it netboots: the boot file of
 // its initrd segment and the words of the kernel's command line. Both come over
 // the boot network and are checked.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package burn loads every GPU of an installed node with one program, and watches
 // the GPUs until it ends: how hot they get, what they draw, and what holds their
 // clocks down. It judges nothing.

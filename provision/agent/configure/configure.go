@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package configure writes host settings into the root file system of a disk
 // that ironrail has just written: name, network, time, SSH, kernel arguments, the
 // agent itself. The SSH host key is made here and its private half never leaves.

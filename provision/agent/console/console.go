@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package console writes the agent's log for people: at the screen or the serial
 // line of a node that boots the install ramdisk.
 package console

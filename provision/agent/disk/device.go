@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package disk is one whole disk as the agent sees it: opening it so that nothing
 // else uses it, zeroing, reading back what really stands there, the install
 // marker, and a look at what is on it.

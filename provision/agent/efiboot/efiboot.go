@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package efiboot reads and writes the boot entries of UEFI firmware (UEFI
 // specification, sections 3.1 and 10.3): which entries there are, in which order
 // they are tried, and which one started the running system. An entry is told by

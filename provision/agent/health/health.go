@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package health reads from sysfs what the kernel knows of a node's parts that
 // can be there and still not be well: PCIe links and their errors, memory errors,
 // CPU frequency governors, the clocksource, RDMA ports, the bridges above GPUs and

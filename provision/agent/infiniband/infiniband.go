@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package infiniband reads the RDMA ports of a node from sysfs: who they are, how
 // their links are, and which partitions the subnet manager has put them into. It
 // changes nothing. Source: Documentation/ABI/stable/sysfs-class-infiniband of Linux.

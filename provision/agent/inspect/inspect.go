@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package inspect reports the hardware of a node from what its kernel shows
 // below /sys and /proc. It changes nothing. Text from firmware is passed on as it
 // is, trimmed: whoever shows it escapes it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kmod loads kernel modules the way modprobe does: by name or alias,
 // dependencies first, from the files that depmod writes. The ramdisk has no
 // modprobe; the agent is its own, for itself and for the kernel's requests.

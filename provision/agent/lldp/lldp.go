@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lldp reads what the device at the other end of a cable says of itself
 // by LLDP (IEEE 802.1AB): it parses the frames, and listens for them on a node's
 // NICs. All text in it is from outside.

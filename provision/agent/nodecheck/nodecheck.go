@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package nodecheck says in short how an installed node is, on the node itself:
 // which kernel and boot, what systemd thinks, and which install its disk carries.
 package nodecheck

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ramdisk is the agent as /init of the install ramdisk: process 1, kernel
 // modules, the boot NIC, the console, and the tasks put together.
 package ramdisk

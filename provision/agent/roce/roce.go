@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package roce makes the rails of a node RoCE ports, on the node itself: address,
 // MTU, policy routing, soft RDMA devices, now and after every boot; and says what
 // is there: the RDMA device of each rail, by rdmamap, and the index of its GID,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rootfs changes files below the root of a system, mounted or running, so
 // that no link in it leads out. A file is replaced, never followed: what was a
 // link becomes a plain file.

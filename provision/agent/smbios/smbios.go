@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package smbios reads the memory modules out of the structure table of DMTF DSP0134
 // (System Management BIOS Reference Specification), as the kernel gives it in
 // /sys/firmware/dmi/tables/DMI. u-root's package cuts the table; this one corrects

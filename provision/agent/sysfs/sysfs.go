@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sysfs reads the small text files in which the kernel describes the
 // hardware: those of this very node, of a made-up tree in a test, or of a virtual
 // node in memory. Nothing in it writes. Attributes that are absent or unreadable

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tasks puts together what the install ramdisk can do: inspect, write,
 // configure and wipe, on the disks of a real node or of a virtual one.
 package tasks

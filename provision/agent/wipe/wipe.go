@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wipe makes disks blank before a node leaves its site: what stands on
 // them is discarded where the disk can do that, and both ends, and both ends of
 // every partition, are zeroed, so that no partition table, file system, array or

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package write puts an image on a disk: the right disk or none, every chunk
 // checked before it is written and read back afterwards, and at every moment a
 // marker on the disk that says how far it came.

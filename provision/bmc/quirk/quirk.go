@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package quirk is the table of how BMCs differ from their specifications where a
 // driver cannot find out by itself: one row for each condition, with its source. It
 // decides nothing: drivers tell what they know of a BMC and act on the set they get.

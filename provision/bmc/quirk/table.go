@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package quirk
 
 // table has one row for each condition; their order means nothing.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package redfish is the client of one BMC's Redfish service (DMTF DSP0266): its
 // session, its certificate, its resources, and the ways in which real services
 // differ from the specification. It knows no driver interface and no node.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ansible is the handover kind "ansible". For now it owns the checks of
 // its blocks: what Ansible would refuse or misread is said before a node is up.
 // It is pure and safe for concurrent use.

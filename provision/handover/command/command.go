@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package command is the handover kind "exec": the site's own programs take a
 // node out of service and put it into service. Each gets the node as JSON on its
 // standard input; status zero means that it is done. They run on the controller,

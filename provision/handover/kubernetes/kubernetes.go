@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubernetes is the handover kind "kubernetes": accepted nodes join a
 // cluster with a token of their own hour, get labels of where they are, and lose
 // the taint that kept pods off; nodes that leave are cordoned, and their pods

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package place says which nodes of a hand-over are near each other: the leaves of
 // the fabric that they share, the spines above these, racks, and NVLink domains.
 // Schedulers are told of it. It reads the inventory's cables, which the stage

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package slurm is the handover kind that writes the lines of Slurm's
 // configuration which depend on nodes: nodes.conf, to be included from
 // slurm.conf, gres.conf, and topology.conf or topology.yaml, in the form that the

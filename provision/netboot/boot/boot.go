@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package boot holds the words that the boot services share: who may boot
 // (Client), what an armed node gets (Attempt), where both are looked up
 // (Source), and what was seen on the wire (Evidence). It is a leaf of

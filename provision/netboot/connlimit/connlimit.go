@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package connlimit shares the connections of a TCP server among those who call it.
 // Who may have one is decided when it is accepted, by its source address, before a
 // byte of it is read: strangers get few, each known address its share, and a part is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package dhcp is an authoritative DHCPv4 server for known clients. What to
 // answer is a decision without I/O (Decide); around it lies a receive loop with
 // bounds on memory, goroutines and evidence (Server), the choice of the reply's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package evidence limits what boot services record. What a witness is told ends in
 // files and in the histories that findings are made of: somebody who is refused two
 // thousand times a second must not push out what the nodes did.

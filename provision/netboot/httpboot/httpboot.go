@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package httpboot is the HTTP side of the boot services: loaders, generated
 // iPXE scripts, and what callers mount (kernels, images, repositories). It is
 // made for firmware: HTTP/1.1, GET and HEAD, ranges, no redirects, no compression.

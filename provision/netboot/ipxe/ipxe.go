@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ipxe writes the scripts that iPXE runs. Everything that goes into one
 // is checked or made harmless first: iPXE has no quoting, it splits at spaces
 // and expands ${...}. A leaf of provision/netboot, without I/O.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package loader holds the first-stage boot programs: which there are, for
 // which client architecture, and their bytes, read once at the start so that a
 // transfer never waits for a disk. It is a leaf of provision/netboot.

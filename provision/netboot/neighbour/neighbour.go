@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package neighbour reads which MAC answers for an address on this controller's own
 // networks: the kernel's ARP table (RFC 826). What a machine says in its packets can
 // be anything; a connection that stands was made with the MAC of this table.

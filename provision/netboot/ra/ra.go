@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ra answers IPv6 router solicitations with an empty advertisement:
 // router lifetime 0, no prefix, no options. It offers no router and no address,
 // and is sent for one reason: iPXE waits 13 seconds for any advertisement before

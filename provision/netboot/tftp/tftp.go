@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package tftp serves first-stage loaders, and nothing else, to known clients.
 // It wraps github.com/pin/tftp once: from memory, with bounds on transfers and
 // on their time, and with evidence for each of them. Single-port mode, 15 to 30

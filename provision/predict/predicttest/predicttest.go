@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package predicttest holds predictions against how runs went, for tests.
 package predicttest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bmc_test tries the drivers of provision/bmc on the simulated BMCs of the virtual
 // rack: one conformance suite for all, and what each protocol has of its own.
 package bmc_test

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package driver_test tries the kinds of drivers on virtual nodes, which they reach by the
 // real SSH client, with repositories of stand-ins.
 package driver_test

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubernetes_test tries the handover to Kubernetes on the virtual rack's API
 // server, and on a real kube-apiserver where there is one.
 package kubernetes_test

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package oob_test tries the stage of BMCs on the simulated BMCs of the virtual rack:
 // settings of firmware, on nodes that take them up in a self-test.
 package oob_test

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package validate_test tries the stages of fabrics and of validation on virtual nodes,
 // which they reach by the real SSH client.
 package validate_test

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rehearsaltest is what tests do on the virtual rack once a rehearsal has
 // brought it up: the same state, the same hardware, and whatever an operator does next.
 package rehearsaltest

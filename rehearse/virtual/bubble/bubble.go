@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package bubble gives a program virtual time. Inside of Run every clock of the
 // Go runtime (time.Now, timers, deadlines, contexts) is virtual: it stands still
 // while any goroutine can go on, and jumps to the next timer when every one of

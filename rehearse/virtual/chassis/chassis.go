@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package chassis is the physical part of a virtual node behind every BMC front
 // end: its power supplies and power state, boot override, BIOS settings,
 // firmware inventory, event log, sensors and accounts. Redfish and IPMI show the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fault is the language in which faults of a rehearsal are written: what
 // breaks, on which part, and when. Each kind changes one physical quantity of
 // the virtual rack (a byte, a lane, a voltage, a record); it never tells the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package firmware is what the mainboard of a virtual node does while it has
 // power: the self test, the boot order, network boot as PXE ROMs, UEFI and iPXE
 // do it (DHCP through a relay, TFTP, HTTP, the boot script), and the start of the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ipmi is the IPMI 2.0 front end of a virtual BMC: RMCP+ sessions with
 // cipher suites 3 and 17 and serial over LAN on one datagram socket, on a
 // chassis.Chassis. The key

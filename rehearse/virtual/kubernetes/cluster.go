@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package kubernetes is the cluster of a virtual rack: an API server with what a
 // hand-over asks of it (nodes, pods and their evictions, bootstrap tokens), over
 // TLS with a CA of its own, and the registration of kubelets. It schedules nothing:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package metal
 
 import "github.com/ironrail/ironrail/provision/agent/disk"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package metal
 
 // FlashNIC puts another firmware into the flash of the PCI function at an address;

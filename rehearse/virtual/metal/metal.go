@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metal is the hardware of one virtual node, made from its hardware block:
 // DMI tables, CPUs, DIMMs, PCI functions, NICs, RDMA devices and disks, shown as
 // the kernel shows them. The real agent runs on it, in the virtual ramdisk of this

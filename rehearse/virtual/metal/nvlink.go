@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package metal
 
 // AllNVLinks is the number of links that stands for all that a GPU has.

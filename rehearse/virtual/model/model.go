@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package model is the physics of a virtual site's networks: which port of which
 // node hangs on which switch, how much a path carries, how long it takes, and
 // what errors on a cable do to it. It is pure arithmetic on a seed: it waits for

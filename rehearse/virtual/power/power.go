@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package power is the electricity of a virtual site: PDUs with outlets, phases
 // and breakers, which node's supply hangs where, what flows, and what trips. It
 // acts on amperes: a breaker opens because of its current, and the supplies

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package redfish is the Redfish front end of a virtual BMC (DSP0266): a
 // stateful service over TLS on the physical part in package chassis. What
 // differs between makers, names, members and faults of their firmware, is a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rpc is a service of a site's own that switches the power of nodes: what
 // bmclib's provider rpc talks to. Its messages are written down here a second time,
 // from that provider's documents, so that a mistake of the library shows.

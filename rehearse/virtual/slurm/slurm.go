@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package slurm is the scheduler of a virtual rack: a slurmctld that knows the
 // nodes of the site, with jobs that somebody has submitted, and the programs that
 // ask it: squeue and scontrol of Slurm 24.11, as far as handover/slurm calls them.

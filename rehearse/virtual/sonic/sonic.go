@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package sonic is the management side of virtual SONiC switches: a CONFIG_DB as
 // delivered, and the commands that read and change it, over SSH. It forwards
 // nothing: what a switch carries belongs to package wiring. Limits: the tables that

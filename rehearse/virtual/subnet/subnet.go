@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package subnet is the InfiniBand side of a virtual rack: a subnet manager of the
 // manner of opensm on the controller, and the programs that look at the fabric from
 // there. It reads the files that it is given as opensm does, its silent mistakes

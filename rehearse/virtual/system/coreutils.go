@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //lint:file-ignore ST1005 these are the words of the programs that are simulated
 
 package system

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package system is the operating system that runs on a virtual node after its
 // image was written: an SSH server with the host key and the authorized keys of
 // the node's root file system, the programs that ironrail's stages call, with the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package system
 
 // vbios is the version of the firmware of NVIDIA's GPUs: the one that the hardware

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wire is a node's cable in a rehearsal: between the node and the network
 // it bounds the rate, loses datagrams, stalls downloads, and can be cut. All of
 // it acts on what the node receives; what it sends is never slowed, since a write

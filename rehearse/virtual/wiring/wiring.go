@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package wiring is the switches of a virtual site and the cables in them: which
 // port of which switch each NIC port is plugged into, what the switch says there
 // by LLDP, and what its counters show. Cables start as the site intends them and

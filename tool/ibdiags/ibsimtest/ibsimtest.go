@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ibsimtest lets the programs of infiniband-diags look at a simulated
 // subnet: ibsim answers their management packets, and libumad2sim, which is
 // loaded before libibumad, brings them there. Tests are skipped where the

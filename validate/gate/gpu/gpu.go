@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package gpu holds GPUs, and the links between them, against what they must be.
 package gpu
 

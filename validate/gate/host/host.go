@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package host holds what is around a node's GPUs against what it must be: memory, disks,
 // clock and kernel log, and power supplies, fans and event log as the BMC tells.
 package host

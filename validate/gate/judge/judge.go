@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package judge collects what is wrong with the parts of one node, and says how each gate
 // ended.
 package judge

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package link holds what joins GPUs and NICs to each other and to their rails against
 // what it must be: PCIe links and bridges, NUMA nodes, ports.
 package link

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package look reads what the gates judge off a node. It changes nothing.
 package look
 

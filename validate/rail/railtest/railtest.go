@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package railtest makes nodes with rails, for tests of what goes over them.
 package railtest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ipmisim writes the files of OpenIPMI's ipmi_sim for one machine: a BMC
 // that real IPMI clients talk to, and whose power is the lab's supervisor. The
 // formats are those of ipmi_lan(5) and ipmi_sim_cmd(5), version 2.0.33.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package netlab makes the lab's network: a network namespace with a boot
 // bridge, a rail bridge, the BMCs' addresses, and two taps a machine. It works
 // through ip(8) and tc(8) with argument vectors; every call has a deadline. The

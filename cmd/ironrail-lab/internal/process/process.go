@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package process names processes so that a later run can end exactly the ones
 // that it means: a pid alone is used again by the kernel, a pid with its start
 // time is not. Linux only.

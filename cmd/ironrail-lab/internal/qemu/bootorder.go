@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package qemu
 
 // BootNIC is the QEMU id of the management NIC, whose bootindex decides.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package qemu says how one of the lab's machines is built from QEMU's parts: its
 // firmware, its argument vector, its disk, and which device its firmware tries
 // first. It starts nothing.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package qmp is a client of the QEMU machine protocol: JSON objects over a Unix
 // socket, one reply a command, events in between (QEMU docs/interop/qmp-spec).
 package qmp

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rack reads the lab's machines from the CSV files of its site: the same
 // file that the inventory reads, so that the test bed and the product can never
 // disagree about a serial or an address by accident.

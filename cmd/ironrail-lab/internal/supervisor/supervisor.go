@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package supervisor owns the machines of one lab while it is up: QEMU, the BMC
 // simulators, the boot order, the faults, and the record of every effect. It
 // runs inside the lab's network namespace; everybody else talks to it over a

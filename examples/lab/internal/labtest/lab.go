@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package labtest runs the lab's site on real emulated machines for a test: each
 // Lab has its own network namespace, its own copy of the site and its own BMC
 // password, and is judged by what the product says and, apart from that, by what

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package yang holds the rules of SONiC's YANG models for the CONFIG_DB tables that
 // ironrail writes, and checks a configuration against them. `config apply-patch`
 // validates the whole configuration against the models and refuses it as a whole, so

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package api is a client of the Kubernetes API, as small as a hand-over needs:
 // nodes, pods and their evictions, bootstrap tokens. It speaks HTTPS to one API
 // server whose CA is pinned, and asks it to refuse fields that it does not know

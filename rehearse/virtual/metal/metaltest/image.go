@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package metaltest makes disk images for tests of virtual nodes.
 package metaltest
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package shell runs the small POSIX shell scripts that controllers send to nodes
 // over SSH, on a node that has no shell: commands, pipes, lists, if, for, quoting,
 // parameters, substitution, arithmetic, redirections, `set -eC` and `trap EXIT`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package systemtest runs the installed systems of virtual nodes for tests, which reach
 // them by the real SSH client. It knows no stage.
 package systemtest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ethtool reads what ethtool prints of one interface: its link, the
 // counters of its NIC by the names that the driver gives them (-S), or that all
 // drivers share (-S --groups), its module or

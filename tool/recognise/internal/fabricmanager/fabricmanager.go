@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package fabricmanager reads the log of NVIDIA Fabric Manager, the service that
 // sets the NVSwitches of an HGX board up: /var/log/fabricmanager.log, or what
 // journalctl -u nvidia-fabricmanager shows of it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ibdev2netdev reads what ibdev2netdev prints: which network interface
 // belongs to which RDMA device, in the short form and that of -v. Source:
 // sbin/ibdev2netdev of Mellanox/mlnx-tools.

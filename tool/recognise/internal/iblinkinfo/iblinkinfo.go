@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package iblinkinfo reads what iblinkinfo prints about the ports of an InfiniBand
 // subnet: by node (default, --switches-only, --cas-only, -d, -p) or a line for
 // each port (-l). Source: the manual page iblinkinfo(8) and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ibqueryerrors reads what ibqueryerrors prints: the error counters of a
 // subnet's ports that are beyond a threshold, or with --data their traffic.
 // Source: the manual page ibqueryerrors(8) and infiniband-diags/ibqueryerrors.c of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ibstat reads what ibstat and ibstatus print about the RDMA devices of
 // one node: InfiniBand and RoCE. Source: the manual pages ibstat(8), ibstatus(8),
 // and infiniband-diags of rdma-core.

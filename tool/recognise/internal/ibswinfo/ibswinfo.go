@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ibswinfo reads what ibswinfo prints about an InfiniBand switch without
 // a management processor: what it is, its power supplies, temperatures and fans.
 // Source: README of stanford-rc/ibswinfo.

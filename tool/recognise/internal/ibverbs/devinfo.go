@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package ibverbs reads what the examples of libibverbs print that everybody has:
 // ibv_devinfo and ibv_devices, about the RDMA devices of one node. Source:
 // libibverbs/examples/devinfo.c and device_list.c of rdma-core.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package lspci reads what lspci prints: the devices of the PCI buses, plain, with
 // numbers (-n, -nn), with drivers (-k), with their capabilities (-v to -vvv), in
 // the forms for programs (-mm, -vmm), and as a tree (-t, -tv).

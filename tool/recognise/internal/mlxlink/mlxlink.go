@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package mlxlink reads what mlxlink and mstlink print of one port of an NVIDIA
 // NIC or switch: what its link runs at, why it does not, its error rates, and its
 // module or cable, or of its PCI Express links (--port_type PCIE); as text and as

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package perfquery reads what perfquery prints: the counters of one or several
 // InfiniBand ports, also those of -x (extended), -E (receive errors) and -X
 // (discards). Source: the manual page perfquery(8), infiniband-diags/perfquery.c

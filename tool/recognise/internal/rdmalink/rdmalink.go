@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rdmalink reads what `rdma link` of iproute2 prints: the ports of a
 // node's RDMA devices and the network interfaces that belong to them, as text of
 // any version and as JSON (-j). Source: the manual page rdma-link(8) and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rocminfo reads what rocminfo of ROCm prints: the agents of the HSA
 // runtime, which are the CPUs and the GPUs that programs can use.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package rocmsmi reads what rocm-smi prints: its concise table, its sections of
 // lines "GPU[0] : name: value", the matrices of --showtopo, --json and --csv.
 // amd-smi has taken its place; clusters with older ROCm still have it.

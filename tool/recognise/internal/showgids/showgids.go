@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Package showgids reads what show_gids prints: the GID table of a node's RDMA
 // devices. Source: sbin/show_gids of Mellanox/mlnx-tools, which reads
 // /sys/class/infiniband/*/ports/*/gids and gid_attrs.

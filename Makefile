@@ -44,7 +44,7 @@ BELOW  := ./internal ./engine $(addprefix ./provision/,agent bmc drift handover 
 WHOLE  := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
 # The folders of files in which something is found.
 with    = $(sort $(dir $(addprefix ./,$(shell git grep --untracked -lE '$(1)' -- '$(2)'))))
-SHARED := ./provision/ ./internal/% ./engine/% $(addprefix ./provision/,agent/% bmc/% hub/% netboot/% pdu/% remote/%) ./rehearse/integration/bmc/
+SHARED := ./provision/ ./internal/% ./engine/% $(addprefix ./provision/,agent/% bmc/% hub/% netboot/% pdu/% remote/% services/%) ./rehearse/integration/bmc/
 RACE    = $(filter $(SHARED),$(call with,"sync(/atomic)?"|"testing/synctest"|\bgo func,*.go))
 LONG    = $(call with,^func TestLong,*_test.go)
 PEERS   = $(call with,^func TestPeer,*_test.go)

@@ -4,11 +4,17 @@ package provision
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // Admit makes a saved plan anew, from the site, the state and the options that it was
@@ -82,4 +88,112 @@ func (s *Site) admits(ctx context.Context, store state.Store, fence state.Fence,
 	}
 	_, err = apply.New(ctx, s.config(RunOptions{Plan: p, Store: store, Fence: fence, EraseApproved: len(p.Steps)}, digests))
 	return err
+}
+
+// Outdated says why a plan that was begun, or saved, no longer fits the site's
+// files: a step of it is gone, one of its inputs has changed, or a node that it
+// erases is protected now. Empty: it still fits.
+func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (string, error) {
+	if err := s.Keys.CheckIdentity(ctx, r, s.Inv.Site.Name); err != nil {
+		return "", err
+	}
+	s, err := s.For(ctx, r, p)
+	if err != nil {
+		return "", err
+	}
+	if n := s.protectedIn(p); n != "" {
+		return n + " is protected now", nil
+	}
+	if was, is := p.Erase.Budget, s.Inv.Site.MaxErase; len(p.Erase.Nodes) > 0 && was != is {
+		return fmt.Sprintf("max_erase %d -> %d", was, is), nil
+	}
+	prior, err := state.ReadPrior(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	s = s.withOrphaned(ctx, r, s.over.Gone(prior))
+	steps, diags, err := s.desired(prior)
+	if err != nil {
+		return "", err
+	}
+	if diags.HasErrors() {
+		return "it has errors now", nil
+	}
+	now := make(map[plan.StepID]*plan.Step, len(steps))
+	for i := range steps {
+		now[steps[i].ID] = &steps[i]
+	}
+	for i := range p.Steps {
+		was := &p.Steps[i]
+		if was.Gate != nil {
+			continue // of the rollout itself, which no stage asks for
+		}
+		is, ok := now[was.ID.Base()]
+		if !ok {
+			return fmt.Sprintf("%s is no longer wanted", was.ID), nil
+		}
+		if why := plan.DescribeChange(was, is); why != "" {
+			return fmt.Sprintf("%s: %s", was.ID, why), nil
+		}
+	}
+	return "", nil
+}
+
+// protectedIn is a node that a plan erases and that the site protects; empty: none.
+func (s *Site) protectedIn(p *plan.Plan) string {
+	for i := range p.Steps {
+		if !p.Steps[i].May.Has(plan.Erase) {
+			continue
+		}
+		if n, ok := s.Inv.Node(p.Steps[i].Subject.Name); ok && n.Protect {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+// factKind is the kind of the objects that hold facts.
+var factKind = state.FactKey(fact.Key{}).Kind
+
+// OfItsMoment reports whether an object of the state says something that holds only
+// when it is written, so that a copy which is put back does not bring it back. A
+// boot attempt is leave to interrupt its node; the node may have been accepted since
+// the copy, and have jobs. Without it the node is as unknown: one that runs is
+// offered for adoption, and its power is not touched.
+func OfItsMoment(k state.Key) bool {
+	return k.Kind == factKind && strings.HasSuffix(k.Name, "#"+string(install.AttemptFact))
+}
+
+// setDeadlines gives every step its deadline: from the site's own past where it is long
+// enough, else from the table.
+func (s *Site) setDeadlines(ctx context.Context, r state.Reader, p *plan.Plan) error {
+	if p.Empty() {
+		return nil
+	}
+	profiles := predict.Profiles(s.Inv)
+	past, err := predict.ReadRecent(ctx, r, profiles, Durations())
+	if err != nil {
+		return err
+	}
+	budgets := predict.Budgets(p, predict.Options{Table: Durations(), Profiles: profiles, Images: s.Artifacts.ImageSizes(), History: past})
+	for i := range p.Steps {
+		p.Steps[i].Deadline = budgets[i]
+	}
+	return nil
+}
+
+// StillUnmanaged is what is left of the nodes that a plan left unmanaged: the plan of a
+// run that was stopped may be older than the adoption of a node.
+func StillUnmanaged(ctx context.Context, r state.Reader, list []plan.Unmanaged) (left []plan.Unmanaged, err error) {
+	known, err := state.ReadNodes(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range list {
+		u.Nodes = slices.DeleteFunc(slices.Clone(u.Nodes), func(n string) bool { return known[n].Accepted || known[n].Adopted })
+		if len(u.Nodes) > 0 {
+			left = append(left, u)
+		}
+	}
+	return left, nil
 }

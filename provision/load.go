@@ -3,8 +3,17 @@
 package provision
 
 import (
+	"context"
+	"math"
+	"runtime/debug"
+	"slices"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/cable"
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/fabric/nvlink"
@@ -23,6 +32,8 @@ import (
 	"github.com/ironrail/ironrail/provision/handover/command"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
+	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/validate"
 	"github.com/ironrail/ironrail/validate/floor"
 )
 
@@ -85,4 +96,72 @@ func designed(kinds map[string]inventory.KindSpec, kind string, design func(*inv
 	spec := kinds[kind]
 	spec.Design = design
 	kinds[kind] = spec
+}
+
+// Durations are how long steps take on a site that has no past of its own: the table of
+// the prediction, and what each test says of itself.
+func Durations() []predict.Row {
+	rows := slices.Clone(predict.Table)
+	for _, c := range validate.Checks {
+		d := c.Duration
+		rows = append(rows, predict.Row{Kind: c.Kind(), Low: d.Low, Mid: d.Mid, High: d.High, Per: predict.Unit(d.Per), Planned: d.AsPlanned, Source: d.Source, Words: d.Words})
+	}
+	return rows
+}
+
+// Predict says how long a plan is expected to take: from the site's own past
+// where there is one (nil: none), else from the table. images overrules what the
+// store knows of image sizes; nil: it does not.
+func (s *Site) Predict(p *plan.Plan, past *predict.History, images map[string]predict.Image) (predict.Prediction, error) {
+	if images == nil {
+		images = s.Artifacts.ImageSizes()
+	}
+	return predict.Estimate(p, predict.Options{Table: Durations(), Profiles: predict.Profiles(s.Inv), Images: images, Capacity: s.capacity(), Parallel: s.parallel(), History: past})
+}
+
+// Past reads how long steps took in earlier runs of this site.
+func (s *Site) Past(ctx context.Context, r state.Reader) (*predict.History, error) {
+	return predict.ReadHistory(ctx, r, predict.Profiles(s.Inv), Durations())
+}
+
+// rollouts are how changes reach nodes in service, by role, and the role of each
+// node. A role without a rollout block has the language's defaults.
+func (s *Site) rollouts() (map[string]plan.Rollout, map[string]string) {
+	nodes, roleOf := map[*inventory.Role]int{}, make(map[string]string, len(s.Inv.Nodes))
+	for _, n := range s.Inv.Nodes {
+		if n.Role != nil {
+			nodes[n.Role]++
+			roleOf[n.Name] = n.Role.Name
+		}
+	}
+	all := map[string]plan.Rollout{}
+	for r, n := range nodes {
+		o := r.Rollout
+		// A little less than the exact share: 10% of 30 is 3 and not 3.0000000000000004.
+		batch := int(math.Ceil(float64(o.Batch)*float64(n)/100 - 1e-9))
+		all[r.Name] = plan.Rollout{Given: o.Decl != hcl.Range{}, Canary: o.Canary, Batch: max(batch, 1), StopAfter: o.StopAfter, Decl: stage.Source(o.Decl)}
+	}
+	return all, roleOf
+}
+
+// What a plan of many nodes may take before the garbage collector has to work
+// harder: 12,500 nodes plan within it, loaded site included, without a collection or
+// with one. It grows with the site, since what is in use then would leave no room.
+const (
+	planMemory        = 640 << 20 // bytes, of any site
+	planMemoryPerNode = 48 << 10
+)
+
+// LimitMemory makes the garbage collector wait for as long as the program stays
+// within what a plan of so many nodes takes, and no longer: nearly all that planning
+// allocates lives to its end. A lower limit that the environment sets (GOMEMLIMIT)
+// stays. The function that it returns puts back what was before.
+func LimitMemory(nodes int) (restore func()) {
+	percent := debug.SetGCPercent(400)
+	limit := debug.SetMemoryLimit(-1) // only asks
+	debug.SetMemoryLimit(min(limit, max(planMemory, int64(nodes)*planMemoryPerNode)))
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
 }

@@ -4,8 +4,11 @@ package provision
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
@@ -13,14 +16,22 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/fabric/infiniband"
+	"github.com/ironrail/ironrail/fabric/nvlink"
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/driver/manager"
+	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/handover/command"
+	"github.com/ironrail/ironrail/provision/handover/kubernetes"
+	"github.com/ironrail/ironrail/provision/handover/slurm"
+	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
@@ -171,4 +182,92 @@ func (s standings) Changed(ctx context.Context, since map[string]time.Time) (map
 		}
 	}
 	return changed, nil
+}
+
+// The kinds of every seam, each in one place: a new kind is a new package and
+// one line here.
+
+// driverKinds are the kinds of `driver` blocks.
+func driverKinds(w world) map[string]driver.Kind {
+	kinds := map[string]driver.Kind{
+		inbox.Name: inbox.New(w.nodes, w.repos),
+	}
+	for name, recipe := range artifacts.StackRecipes() {
+		kinds[name] = stack.New(recipe, w.nodes, w.repos)
+	}
+	return kinds
+}
+
+// fabricKinds are the kinds of `fabric` blocks.
+func fabricKinds(w world) map[string]fabric.Kind {
+	return map[string]fabric.Kind{
+		roce.Name:       switchos.New(roce.New(w.nodes, w.links...), w.inv, w.switches, w.links),
+		infiniband.Name: infiniband.New(w.inv, w.nodes, w.subnets),
+		nvlink.Name:     nvlink.New(w.inv, w.nodes),
+	}
+}
+
+// handoverKinds are the kinds of `handover` blocks.
+func handoverKinds(s *Site, w world) map[string]handover.Kind {
+	return map[string]handover.Kind{
+		slurm.Name:      slurm.New(s.path("handover", "slurm"), s.schedulers().Programs(w.nodes)),
+		kubernetes.Name: kubernetes.New(s.schedulers().Clusters(w.nodes)),
+		command.Name:    command.Command{},
+	}
+}
+
+// settingsFirst is a stage whose steps stand in the right order with those that
+// set up a node's firmware.
+type settingsFirst struct {
+	stage.Stage
+	inv *inventory.Inventory
+}
+
+// Plan implements stage.Stage.
+func (s settingsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
+	steps, diags := s.Stage.Plan(v)
+	return oob.Weave(s.inv, steps), diags
+}
+
+// withBIOS reports whether the site gives settings to any firmware.
+func withBIOS(inv *inventory.Inventory) bool {
+	for _, h := range inv.Hardware {
+		if len(h.BIOS) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// hooked adds the site's own steps before and after those of the stages.
+func (s *Site) hooked(steps []plan.Step) []plan.Step { return hook.Place(s.Inv, steps) }
+
+// hooks is the stage that runs the site's own programs.
+func (s *Site) hooks(w world) *hook.Stage {
+	dir, err := filepath.Abs(s.Inv.Dir)
+	if err != nil {
+		dir = s.Inv.Dir // the working folder is gone; the program fails by itself
+	}
+	if w.store == nil {
+		return hook.New(s.Inv, dir, nil)
+	}
+	return hook.New(s.Inv, dir, func(ctx context.Context, node string) (string, error) {
+		n, _, err := state.Get[state.Node](ctx, w.store, state.NodeKey(node))
+		return standingWords(n), err
+	})
+}
+
+// standingWords says in a few words where a node stands.
+func standingWords(n state.Node) string {
+	switch {
+	case n.Hold != nil:
+		return "held: " + n.Hold.Reason
+	case n.Quarantine != nil:
+		return "quarantined: " + n.Quarantine.Finding.Cause
+	case n.Accepted:
+		return "accepted"
+	case n.Adopted:
+		return "adopted"
+	}
+	return "not accepted"
 }

@@ -70,7 +70,7 @@ type Site struct {
 type Options struct {
 	Environ func(string) (string, bool) // looks up environment variables for secrets
 	Agent   string                      // path of the static ironrail-agent program
-	Look    bool                        // make nothing: a site without a state folder stays without one
+	Look    bool                        // make no state folder, no keys, and no folders for evidence, events and repositories
 
 	// What lies outside of this process; a rehearsal gives all of it.
 	Network network.Network // nil: that of the operating system
@@ -101,9 +101,11 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	if _, err := os.Stat(s.path()); o.Look && errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
-	for _, d := range []string{"", "evidence", "events", "images", "repo"} {
-		if err := os.MkdirAll(s.path(d), 0o755); err != nil {
-			return nil, fmt.Errorf("state folder: %w", err)
+	if !o.Look {
+		for _, d := range []string{"", "evidence", "events", "images", "repo"} {
+			if err := os.MkdirAll(s.path(d), 0o755); err != nil {
+				return nil, fmt.Errorf("state folder: %w", err)
+			}
 		}
 	}
 	if s.Keys, err = keys.Open(s.state, o.Look); err != nil {

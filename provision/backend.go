@@ -12,10 +12,8 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/selection"
@@ -214,24 +212,6 @@ func (b *Backend) Look(ctx context.Context, node string) (control.Look, error) {
 	return reach.AskBMC(ctx, n, b.run.bmcs, b.run.site.access().Feeds(nil)), nil
 }
 
-// AskBMC asks a node's BMC, and its PDUs where they may tell more, while no run is
-// active: it opens one session and closes it. It resolves the secrets of both.
-func (s *Site) AskBMC(ctx context.Context, node string, r state.Reader) (control.Look, error) {
-	s, err := s.Desired(ctx, r, nil)
-	if err != nil {
-		return control.Look{}, err
-	}
-	n, ok := s.Inv.Node(node)
-	if !ok {
-		return control.Look{}, unknownNode(s, node)
-	}
-	b := s.access().BMCs(reach.Facts(r))
-	l := reach.AskBMC(ctx, n, b, s.access().Feeds(nil))
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return l, b.Pool.Close(end)
-}
-
 var _ control.Snapshotter = (*Backend)(nil)
 
 // Snapshot implements control.Snapshotter.
@@ -241,19 +221,4 @@ func (b *Backend) Snapshot(ctx context.Context, w io.Writer) error {
 		return errkind.New(errkind.Unsupported, "this state is not kept in a file")
 	}
 	return s.Snapshot(ctx, w)
-}
-
-// Console copies what a node prints on its serial console to w until ctx ends; up
-// is called each time that the console is open. It opens a session of its own at
-// the node's BMC, besides that of a run. See bmc.Console.
-func (s *Site) Console(ctx context.Context, r state.Reader, node string, w io.Writer, up func()) error {
-	if _, err := selection.CheckNames(s.Inv, []string{node}); err != nil {
-		return err
-	}
-	n, _ := s.Inv.Node(node)
-	t, err := s.access().BMCs(reach.Facts(r)).Target(n, n.Serial)
-	if err != nil {
-		return err
-	}
-	return bmc.Console(ctx, t, bmc.Options{Network: s.network}, w, up)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/provision/looks"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/provision/remote"
 	"golang.org/x/crypto/ssh"
 )
@@ -31,7 +32,7 @@ func TestPeerLookOverSSH(t *testing.T) {
 	store := state.NewMemory()
 	look := func() looks.Look {
 		t.Helper()
-		shown, err := site.look(t.Context(), store, []plan.Step{st}, PlanOptions{Refresh: true, Now: planned})
+		shown, err := site.observer().Look(t.Context(), store, []plan.Step{st}, observe.Options{Refresh: true, Now: planned})
 		if err != nil || len(shown) != 1 {
 			t.Fatal(shown, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/observe"
 )
 
 // planning is one plan in the making. Each pass reads what the passes before it left
@@ -22,14 +23,14 @@ type planning struct {
 	site    *Site        // desired, after the overrides
 	reader  state.Reader // the state
 	asked   PlanOptions
-	prior   plan.Prior      // what the state says was done
-	steps   []plan.Step     // of all stages, done or not
-	options plan.Options    // of the comparison
-	looking *presenceLook   // at nodes that the state does not know; nil: none
-	edits   []edited        // host settings that installed nodes do not have
-	gaps    gaps.List       // what the files ask for and do not get
-	plan    *plan.Plan      // after the comparison
-	diags   hcl.Diagnostics // an error ends planning after its pass
+	prior   plan.Prior            // what the state says was done
+	steps   []plan.Step           // of all stages, done or not
+	options plan.Options          // of the comparison
+	looking *observe.PresenceLook // at nodes that the state does not know; nil: none
+	edits   []edited              // host settings that installed nodes do not have
+	gaps    gaps.List             // what the files ask for and do not get
+	plan    *plan.Plan            // after the comparison
+	diags   hcl.Diagnostics       // an error ends planning after its pass
 	// Warnings, in the order in which a plan shows them after those of the comparison.
 	silent, unread []string
 }
@@ -88,7 +89,7 @@ var passes = []pass{
 func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, hcl.Diagnostics, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends a look that nobody waits for any more
 	p := &planning{site: s, reader: r, asked: o}
-	defer func() { cancel(); p.looking.wait() }()
+	defer func() { cancel(); p.looking.Wait() }()
 	for _, pass := range passes {
 		if err := pass.run(p, ctx); err != nil {
 			return nil, p.diags, err
@@ -122,7 +123,7 @@ func (p *planning) readPast(ctx context.Context) (err error) {
 
 func (p *planning) beginPresence(ctx context.Context) error {
 	if !p.asked.Offline {
-		p.looking = p.site.beginPresence(ctx, p.prior, p.asked.Say)
+		p.looking = p.site.observer().BeginPresence(ctx, p.prior, p.asked.Say)
 	}
 	return nil
 }
@@ -155,20 +156,22 @@ func (p *planning) judgeDisks(context.Context) error {
 }
 
 func (p *planning) observe(ctx context.Context) (err error) {
-	if p.asked.Offline {
+	o := p.asked
+	if o.Offline {
 		return nil
 	}
-	p.options.Observed, p.unread, err = p.site.observed(ctx, p.reader, p.prior, p.steps, p.options, p.asked)
+	p.options.Observed, p.unread, err = p.site.observer().ObserveSteps(ctx, p.reader, p.prior, p.steps, p.options,
+		observe.Options{Refresh: o.Refresh, Trust: o.Trust, Now: o.Now, Say: o.Say, Looked: o.Looked})
 	return err
 }
 
 func (p *planning) previewSwitches(context.Context) error {
-	p.options.Observed = p.site.previewSwitches(p.prior, p.steps, p.options.Observed)
+	p.options.Observed = p.site.observer().PreviewSwitches(p.prior, p.steps, p.options.Observed)
 	return nil
 }
 
 func (p *planning) endPresence(context.Context) error {
-	p.options.Presence, p.silent = p.looking.result()
+	p.options.Presence, p.silent = p.looking.Result()
 	return nil
 }
 

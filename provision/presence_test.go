@@ -3,13 +3,11 @@
 package provision
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
@@ -106,31 +104,4 @@ func openOn(t *testing.T, board *network.Memory) *Site {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// full is a network on which this machine has no room for a connection.
-type full struct{ network.Network }
-
-func (full) Dial(context.Context, string, string) (net.Conn, error) {
-	return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
-}
-
-// TestNoRoomIsNotSilence: a connection that this machine could not make says nothing of
-// the node, and the plan says so; one that the node refuses is silence.
-func TestNoRoomIsNotSilence(t *testing.T) {
-	t.Parallel()
-	s := openOn(t, network.NewMemory())
-	look := func() []string {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // nothing is tried again
-		_, warnings := s.beginPresence(ctx, plan.Prior{}, nil).result()
-		return warnings
-	}
-	if got := look(); len(got) > 0 {
-		t.Errorf("silent nodes: %q", got)
-	}
-	s.network = full{s.network}
-	if got := look(); len(got) != 1 || !strings.Contains(got[0], "no room for a connection to 2 nodes: n[1-2] ") {
-		t.Errorf("no room: %q", got)
-	}
 }

@@ -50,7 +50,7 @@ func TestBootPort(t *testing.T) {
 }
 
 // Whoever compares nodes with the site compares the chassis that stands there.
-func TestDriftLooksAtTheNewChassis(t *testing.T) {
+func TestObserverKnowsTheNewChassis(t *testing.T) {
 	t.Parallel()
 	store := state.NewMemory()
 	fence, err := store.Claim(t.Context(), "test")
@@ -69,12 +69,11 @@ func TestDriftLooksAtTheNewChassis(t *testing.T) {
 	}
 	inv := &inventory.Inventory{Nodes: []*inventory.Node{n}}
 	s := &Site{Inv: inv, loaded: overrides.None(inv, nil), network: network.NewMemory().At(netip.MustParseAddr("192.0.2.1"))}
-	l, err := s.driftLook(t.Context(), store, fence, DriftOptions{})
+	ob, err := s.Observer(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.close()
-	if now, _ := l.site.Inv.Node("n7"); overrides.ChassisOf(now) != r.Chassis {
+	if now, _ := ob.Inv.Node("n7"); overrides.ChassisOf(now) != r.Chassis {
 		t.Errorf("%+v", overrides.ChassisOf(now))
 	}
 	if overrides.ChassisOf(n) != was {

@@ -27,6 +27,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/command"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
@@ -135,10 +136,12 @@ func (s *Site) world(r *Running) world {
 		nodes:    ssh,
 		switches: r.switches,
 		subnets:  s.subnets,
-		accept:   func(st stage.Stage) stage.Stage { return r.accepting(st, ssh) },
-		store:    r.store,
-		feeds:    s.access().Feeds(r.fact),
-		repos:    s.Artifacts.Repositories(r.srv.Root()),
+		accept: func(st stage.Stage) stage.Stage {
+			return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Keeper{Store: r.store, Fence: r.fence})
+		},
+		store: r.store,
+		feeds: s.access().Feeds(r.fact),
+		repos: s.Artifacts.Repositories(r.srv.Root()),
 	}
 }
 

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/ironrail/ironrail/provision/adopt"
 	"github.com/spf13/cobra"
-
-	"github.com/ironrail/ironrail/provision"
 )
 
 func (a *app) adoptCommand() *cobra.Command {
-	var o provision.AdoptOptions
+	var o adopt.Options
 	c := &cobra.Command{
 		Use:   "adopt NODE... | --all",
 		Short: "Record running nodes as they are; nothing is installed",
@@ -49,7 +48,7 @@ unknown, error and do.`,
 	return c
 }
 
-func (a *app) adopt(ctx context.Context, o provision.AdoptOptions) error {
+func (a *app) adopt(ctx context.Context, o adopt.Options) error {
 	if o.All == (len(o.Words) > 0) {
 		return usageOf("ironrail adopt", errors.New("say which nodes are adopted, or --all"))
 	}
@@ -65,9 +64,13 @@ func (a *app) adopt(ctx context.Context, o provision.AdoptOptions) error {
 	if o.Now = a.now(); !a.json {
 		o.Say = func(text string) { a.sayf("%s", text) }
 	}
-	list, err := site.Adopt(ctx, own.store, own.fence, o)
+	ad, err := site.Adopter(ctx, own.store)
+	if err != nil {
+		return err
+	}
+	list, err := ad.Adopt(ctx, own.store, own.fence, o)
 	if a.json {
-		err = errors.Join(err, a.printJSON(append([]provision.AdoptedNode{}, list...)))
+		err = errors.Join(err, a.printJSON(append([]adopt.Node{}, list...)))
 	} else {
 		writeAdopted(a, list, err == nil)
 	}
@@ -90,7 +93,7 @@ func (a *app) adopt(ctx context.Context, o provision.AdoptOptions) error {
 
 // writeAdopted says what each node is, and what is wrong with those that were not
 // adopted; ok is false when the command itself has failed.
-func writeAdopted(a *app, list []provision.AdoptedNode, ok bool) {
+func writeAdopted(a *app, list []adopt.Node, ok bool) {
 	var p, talk page
 	for _, n := range list {
 		switch {

@@ -59,9 +59,13 @@ func (a *app) console(ctx context.Context, node string, limit time.Duration) err
 		return err
 	}
 	defer closeState()
+	ob, err := site.Observer(ctx, reader)
+	if err != nil {
+		return err
+	}
 	screen := why.Screen{Line: func(text string) { a.consoleLine(node, text) }}
 	defer screen.Flush()
-	return site.Console(ctx, reader, node, &screen, func() { a.sayf("The console of %s is open; nothing is typed.", node) })
+	return ob.Console(ctx, reader, node, &screen, func() { a.sayf("The console of %s is open; nothing is typed.", node) })
 }
 
 // spoken is one line of a console as data.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory/diag"
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/observe"
 )
 
 // driftFlags are the flags of the command.
@@ -74,8 +74,8 @@ func kindsOf(first int) string {
 }
 
 // options checks the flags.
-func (f driftFlags) options(words []string, now time.Time) (o provision.DriftOptions, err error) {
-	o = provision.DriftOptions{Words: words, Kinds: f.kinds, BMCs: provision.BMCs(f.bmc), Now: now}
+func (f driftFlags) options(words []string, now time.Time) (o observe.DriftOptions, err error) {
+	o = observe.DriftOptions{Words: words, Kinds: f.kinds, BMCs: observe.BMCs(f.bmc), Now: now}
 	for _, k := range f.kinds {
 		if !drift.IsKnown(k) {
 			return o, usageOf("ironrail drift", fmt.Errorf("%q is not a kind of drift.%s The kinds are %s", k, diag.DidYouMean(k, drift.Kinds), strings.Join(drift.Kinds, ", ")))
@@ -85,10 +85,10 @@ func (f driftFlags) options(words []string, now time.Time) (o provision.DriftOpt
 		if f.bmc != "" {
 			return o, usageOf("ironrail drift", errors.New("--no-bmc and --bmc say two things about the same"))
 		}
-		o.BMCs = provision.BMCsNever
+		o.BMCs = observe.BMCsNever
 	}
-	if o.BMCs != "" && o.BMCs != provision.BMCsAlways && o.BMCs != provision.BMCsNever {
-		return o, usageOf("ironrail drift", fmt.Errorf("--bmc is %q or %q, not %q", provision.BMCsAlways, provision.BMCsNever, f.bmc))
+	if o.BMCs != "" && o.BMCs != observe.BMCsAlways && o.BMCs != observe.BMCsNever {
+		return o, usageOf("ironrail drift", fmt.Errorf("--bmc is %q or %q, not %q", observe.BMCsAlways, observe.BMCsNever, f.bmc))
 	}
 	switch {
 	case f.accept && len(words) == 0:
@@ -118,10 +118,14 @@ func (a *app) drift(ctx context.Context, words []string, f driftFlags) error {
 	if !a.json {
 		o.Say = func(text string) { a.sayf("%s", text) }
 	}
-	if f.accept {
-		return a.driftAccept(ctx, site, own, o, f.reason)
+	ob, err := site.Observer(ctx, own.store)
+	if err != nil {
+		return err
 	}
-	d, err := site.Drift(ctx, own.store, own.fence, o)
+	if f.accept {
+		return a.driftAccept(ctx, ob, own, o, f.reason)
+	}
+	d, err := ob.Drift(ctx, own.store, own.fence, o)
 	if err != nil {
 		return err
 	}
@@ -147,8 +151,8 @@ type driftTaken struct {
 	Unknown []drift.Unknown `json:"unknown"`
 }
 
-func (a *app) driftAccept(ctx context.Context, site *provision.Site, own ownership, o provision.DriftOptions, reason string) error {
-	taken, unknown, err := site.DriftAccept(ctx, own.store, own.fence, o, operatorName(), reason)
+func (a *app) driftAccept(ctx context.Context, ob observe.Observer, own ownership, o observe.DriftOptions, reason string) error {
+	taken, unknown, err := ob.AcceptDrift(ctx, own.store, own.fence, o, operatorName(), reason)
 	if a.json {
 		err = errors.Join(err, a.printJSON(driftTaken{append([]string{}, taken...), append([]drift.Unknown{}, unknown...)}))
 	} else {
@@ -169,7 +173,7 @@ func (a *app) driftAccept(ctx context.Context, site *provision.Site, own ownersh
 const mostOfKind = 8
 
 // writeDrift shows changes by node and kind, then what is unknown, then notes.
-func writeDrift(a *app, d provision.Drift) {
+func writeDrift(a *app, d observe.Drift) {
 	var p page
 	for i := 0; i < len(d.Changes); {
 		n := 1
@@ -265,7 +269,7 @@ func writeUnknown(p *page, list []drift.Unknown) {
 
 // driftSummary is the last line. Of a node of which nothing was seen it does not say
 // that there is no drift.
-func driftSummary(d provision.Drift) string {
+func driftSummary(d observe.Drift) string {
 	changed, unseen, partly, unmanaged := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, c := range d.Changes {
 		changed[c.Node] = true

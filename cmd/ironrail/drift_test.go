@@ -13,6 +13,8 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/adopt"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
@@ -46,7 +48,7 @@ func TestDriftPage(t *testing.T) {
 				return err
 			}
 		}
-		d, err := l.Drift(ctx, provision.DriftOptions{})
+		d, err := l.Drift(ctx, observe.DriftOptions{})
 		if err != nil {
 			return err
 		}
@@ -65,7 +67,7 @@ func TestDriftPage(t *testing.T) {
 		}
 		writePlan(&planned, p, guess)
 		l.LoseState()
-		list, err := l.Adopt(ctx, provision.AdoptOptions{Words: []string{"r01-u09"}})
+		list, err := l.Adopt(ctx, adopt.Options{Words: []string{"r01-u09"}})
 		if err != nil {
 			return err
 		}

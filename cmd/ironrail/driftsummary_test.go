@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/observe"
 )
 
 // TestDriftSummary: of what was not seen nothing is claimed.
@@ -17,16 +17,16 @@ func TestDriftSummary(t *testing.T) {
 	bios := func(n string) drift.Unknown { return drift.Unknown{Node: n, Kind: drift.BIOS} }
 	for _, c := range []struct {
 		name string
-		d    provision.Drift
+		d    observe.Drift
 		want string
 	}{
-		{"nothing was seen", provision.Drift{Nodes: 2, Unknown: []drift.Unknown{dead("n1"), bios("n2"), dead("n2"), bios("n1")}}, "Nothing was seen of 2 nodes: whether they have drifted is not known."},
-		{"all was seen", provision.Drift{Nodes: 2}, "No drift on 2 nodes."},
-		{"one of two", provision.Drift{Nodes: 2, Unknown: []drift.Unknown{dead("n1")}}, "No drift on 1 node. Nothing was seen of 1 node: whether it has drifted is not known."},
-		{"a part of one", provision.Drift{Nodes: 3, Unknown: []drift.Unknown{bios("n1")}}, "No drift on 2 nodes. 1 node was not seen whole: no drift in what was seen."},
-		{"with changes", provision.Drift{Nodes: 3, Changes: []drift.Change{{Node: "n1"}}, Unknown: []drift.Unknown{bios("n1"), dead("n2")}}, "1 of 3 nodes have drifted: 1 change. 1 node was not seen whole. Nothing was seen of 1 node: whether it has drifted is not known."},
-		{"not managed", provision.Drift{Nodes: 1, Unknown: []drift.Unknown{{Node: "n2", Kind: wire.ItemHardware, Unmanaged: true}}}, "No drift on 1 node. 1 node is neither accepted nor adopted."},
-		{"none is managed", provision.Drift{}, "There is nothing to compare with: none of the nodes that were asked about is accepted or adopted."},
+		{"nothing was seen", observe.Drift{Nodes: 2, Unknown: []drift.Unknown{dead("n1"), bios("n2"), dead("n2"), bios("n1")}}, "Nothing was seen of 2 nodes: whether they have drifted is not known."},
+		{"all was seen", observe.Drift{Nodes: 2}, "No drift on 2 nodes."},
+		{"one of two", observe.Drift{Nodes: 2, Unknown: []drift.Unknown{dead("n1")}}, "No drift on 1 node. Nothing was seen of 1 node: whether it has drifted is not known."},
+		{"a part of one", observe.Drift{Nodes: 3, Unknown: []drift.Unknown{bios("n1")}}, "No drift on 2 nodes. 1 node was not seen whole: no drift in what was seen."},
+		{"with changes", observe.Drift{Nodes: 3, Changes: []drift.Change{{Node: "n1"}}, Unknown: []drift.Unknown{bios("n1"), dead("n2")}}, "1 of 3 nodes have drifted: 1 change. 1 node was not seen whole. Nothing was seen of 1 node: whether it has drifted is not known."},
+		{"not managed", observe.Drift{Nodes: 1, Unknown: []drift.Unknown{{Node: "n2", Kind: wire.ItemHardware, Unmanaged: true}}}, "No drift on 1 node. 1 node is neither accepted nor adopted."},
+		{"none is managed", observe.Drift{}, "There is nothing to compare with: none of the nodes that were asked about is accepted or adopted."},
 	} {
 		if got := driftSummary(c.d); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)

@@ -121,7 +121,11 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 		return nil, err
 	}
 	a.powerKnown(why.SummariseNodes(now), nodes)
-	got, err := site.PowerStatus(ctx, reader, nodes, func(x control.Power) {
+	ob, err := site.Observer(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	got, err := ob.PowerStatus(ctx, reader, nodes, func(x control.Power) {
 		if ctx.Err() == nil { // what ends with Ctrl-C is no answer
 			a.powerLine(x)
 		}

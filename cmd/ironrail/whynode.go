@@ -128,5 +128,9 @@ func (a *app) askBMC(ctx context.Context, inv *inventory.Inventory, node string)
 	if err != nil {
 		return control.Look{}, err
 	}
-	return s.AskBMC(ctx, node, r)
+	ob, err := s.Observer(ctx, r)
+	if err != nil {
+		return control.Look{}, err
+	}
+	return ob.AskBMC(ctx, node, r)
 }

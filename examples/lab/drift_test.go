@@ -13,8 +13,8 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/observe"
 )
 
 // afterwards asks what an operator asks of a site that is accepted: nothing has
@@ -55,7 +55,7 @@ func drifted(t *testing.T, l *labtest.Lab, code int, want ...string) {
 	t.Helper()
 	kinds := slices.DeleteFunc(slices.Clone(drift.Kinds), func(k string) bool { return k == drift.Cables })
 	res := l.Ironrail("drift", "--json", "--kind", strings.Join(kinds, ","))
-	var d provision.Drift
+	var d observe.Drift
 	if err := json.Unmarshal([]byte(res.Stdout), &d); err != nil || res.Code != code {
 		t.Errorf("drift: want exit %d (%v): %s", code, err, res)
 		return

@@ -9,6 +9,8 @@ import (
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/adopt"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
@@ -33,7 +35,7 @@ func TestLostState(t *testing.T) {
 			t.Errorf("after the loss: %d offers, %v erased, %v", len(p.Offers), p.Erase.Nodes, ids(p))
 		}
 		for range 2 { // twice is as good as once
-			list, err := l.Adopt(ctx, provision.AdoptOptions{Words: []string{"role.worker"}})
+			list, err := l.Adopt(ctx, adopt.Options{Words: []string{"role.worker"}})
 			if err != nil {
 				return err
 			}
@@ -46,7 +48,7 @@ func TestLostState(t *testing.T) {
 		if p, err = l.Plan(ctx, provision.PlanOptions{}); err != nil || !p.Empty() || len(p.Offers) > 0 {
 			t.Errorf("after the adoption: %v, %v, %v", ids(p), p.Offers, err)
 		}
-		d, err := l.Drift(ctx, provision.DriftOptions{})
+		d, err := l.Drift(ctx, observe.DriftOptions{})
 		if err != nil || len(d.Changes) > 0 {
 			t.Errorf("drift after the adoption: %+v, %v", d.Changes, err)
 		}
@@ -56,7 +58,7 @@ func TestLostState(t *testing.T) {
 		if err := l.World.AddKernelArgument(b, "quiet"); err != nil {
 			return err
 		}
-		if d, err = l.Drift(ctx, provision.DriftOptions{}); err != nil || strings.Join(brief(d), "|") != a+" packages rsyslog|"+b+" kernel arguments" {
+		if d, err = l.Drift(ctx, observe.DriftOptions{}); err != nil || strings.Join(brief(d), "|") != a+" packages rsyslog|"+b+" kernel arguments" {
 			t.Errorf("drift: %v, %v", brief(d), err)
 		}
 		edit := load(t, demo, nil)

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/adopt"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
@@ -423,7 +424,7 @@ func TestDisksOfAdopted(t *testing.T) {
 			}
 		}
 		time.Sleep(30 * time.Minute) // their systems come up
-		list, err := l.Adopt(ctx, provision.AdoptOptions{All: true})
+		list, err := l.Adopt(ctx, adopt.Options{All: true})
 		if err != nil {
 			return err
 		}

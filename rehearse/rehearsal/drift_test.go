@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // brief writes changes in a line each, without values.
-func brief(d provision.Drift) (out []string) {
+func brief(d observe.Drift) (out []string) {
 	for _, c := range d.Changes {
 		out = append(out, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s", c.Node, c.Kind, c.Part, c.Name)), " "))
 	}
@@ -61,7 +61,7 @@ func TestDrift(t *testing.T) {
 			if err := c.do(l); err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
-			d, err := l.Drift(ctx, provision.DriftOptions{BMCs: provision.BMCsAlways})
+			d, err := l.Drift(ctx, observe.DriftOptions{BMCs: observe.BMCsAlways})
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -77,7 +77,7 @@ func TestDrift(t *testing.T) {
 					t.Errorf("%s: %+v", c.name, x)
 				}
 			}
-			if _, _, err := l.DriftAccept(ctx, provision.DriftOptions{Words: []string{a, b}}, "test"); err != nil {
+			if _, _, err := l.DriftAccept(ctx, observe.DriftOptions{Words: []string{a, b}}, "test"); err != nil {
 				return err
 			}
 		}
@@ -105,8 +105,8 @@ func TestDriftPeace(t *testing.T) {
 	var got []string
 	_, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 4, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
 		l := rehearsaltest.Of(r)
-		for _, how := range []provision.BMCs{"", "", provision.BMCsNever, provision.BMCsAlways} {
-			d, err := l.Drift(ctx, provision.DriftOptions{BMCs: how, Kinds: []string{"bios", "firmware"}})
+		for _, how := range []observe.BMCs{"", "", observe.BMCsNever, observe.BMCsAlways} {
+			d, err := l.Drift(ctx, observe.DriftOptions{BMCs: how, Kinds: []string{"bios", "firmware"}})
 			if err != nil {
 				return err
 			}

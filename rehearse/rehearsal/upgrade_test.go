@@ -28,6 +28,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual"
@@ -241,7 +242,7 @@ func TestUpgradeOfFinishedSite(t *testing.T) {
 		if p, err = l.Plan(ctx, provision.PlanOptions{}); err != nil || !p.Empty() {
 			t.Errorf("afterwards: %v, %v", ids(p), err)
 		}
-		d, err := l.Drift(ctx, provision.DriftOptions{})
+		d, err := l.Drift(ctx, observe.DriftOptions{})
 		for _, c := range d.Changes {
 			if c.Name != "install" { // the marker on the disk is that of this rack's own install
 				t.Errorf("drift: %+v", c)

@@ -6,29 +6,38 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/adopt"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
 // Drift looks what is not as it was accepted.
-func (l *Later) Drift(ctx context.Context, o provision.DriftOptions) (provision.Drift, error) {
+func (l *Later) Drift(ctx context.Context, o observe.DriftOptions) (observe.Drift, error) {
 	o.Now = l.Clock.Now()
 	fence, err := l.Claim(ctx)
 	if err != nil {
-		return provision.Drift{}, err
+		return observe.Drift{}, err
 	}
-	return l.Site.Drift(ctx, l.Store, fence, o)
+	ob, err := l.Site.Observer(ctx, l.Store)
+	if err != nil {
+		return observe.Drift{}, err
+	}
+	return ob.Drift(ctx, l.Store, fence, o)
 }
 
 // DriftAccept takes nodes as they are now for how they are meant to be.
-func (l *Later) DriftAccept(ctx context.Context, o provision.DriftOptions, reason string) ([]string, []drift.Unknown, error) {
+func (l *Later) DriftAccept(ctx context.Context, o observe.DriftOptions, reason string) ([]string, []drift.Unknown, error) {
 	o.Now = l.Clock.Now()
 	fence, err := l.Claim(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	return l.Site.DriftAccept(ctx, l.Store, fence, o, "rehearsal", reason)
+	ob, err := l.Site.Observer(ctx, l.Store)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ob.AcceptDrift(ctx, l.Store, fence, o, "rehearsal", reason)
 }
 
 // Claim makes this the owner of the state.
@@ -38,13 +47,17 @@ func (l *Later) Claim(ctx context.Context) (state.Fence, error) {
 }
 
 // Adopt records running nodes as they are.
-func (l *Later) Adopt(ctx context.Context, o provision.AdoptOptions) ([]provision.AdoptedNode, error) {
+func (l *Later) Adopt(ctx context.Context, o adopt.Options) ([]adopt.Node, error) {
 	o.Now = l.Clock.Now()
 	fence, err := l.Claim(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return l.Site.Adopt(ctx, l.Store, fence, o)
+	ad, err := l.Site.Adopter(ctx, l.Store)
+	if err != nil {
+		return nil, err
+	}
+	return ad.Adopt(ctx, l.Store, fence, o)
 }
 
 // LoseState throws the state away; the keys of the controller are left.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package observe
 
 import (
 	"context"
@@ -42,8 +42,6 @@ type DriftOptions struct {
 	BMCs  BMCs
 	Now   time.Time
 	Say   func(string) // is told how far it is; nil: nobody
-
-	adopts bool // nodes that were never accepted are looked at as well
 }
 
 // Drift is what is not as it was accepted.
@@ -66,8 +64,8 @@ type LinkCount struct {
 // Drift looks at nodes and compares them with how they were accepted. Nothing on
 // them is changed; the answers of BMCs are kept in the state, so that they are left
 // in peace for a while.
-func (s *Site) Drift(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions) (Drift, error) {
-	l, err := s.driftLook(ctx, store, fence, o)
+func (ob Observer) Drift(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions) (Drift, error) {
+	l, err := ob.driftLook(ctx, store, fence, o)
 	if err != nil {
 		return Drift{}, err
 	}
@@ -83,12 +81,12 @@ func (s *Site) Drift(ctx context.Context, store state.Store, fence state.Fence, 
 	return d, err
 }
 
-// DriftAccept takes nodes as they are now for how they are meant to be. It returns
+// AcceptDrift takes nodes as they are now for how they are meant to be. It returns
 // the nodes that it could not see whole, with the reason; they are left as they
 // were.
-func (s *Site) DriftAccept(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions, by, reason string) (taken []string, unknown []drift.Unknown, err error) {
+func (ob Observer) AcceptDrift(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions, by, reason string) (taken []string, unknown []drift.Unknown, err error) {
 	o.Kinds, o.BMCs = nil, ""
-	l, err := s.driftLook(ctx, store, fence, o)
+	l, err := ob.driftLook(ctx, store, fence, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,7 +115,7 @@ func (s *Site) DriftAccept(ctx context.Context, store state.Store, fence state.F
 
 // driftLook is one look at nodes.
 type driftLook struct {
-	site    *Site
+	Observer
 	o       DriftOptions
 	store   state.Store
 	keep    drift.Keeper
@@ -126,7 +124,7 @@ type driftLook struct {
 	pool    *remote.Pool
 	bmcs    reach.BMCs
 	watch   *drift.Observer
-	settled func(context.Context, string) []looked
+	settled func(context.Context, string) []StepState
 	slots   chan struct{} // of BMCs
 }
 
@@ -134,13 +132,13 @@ type driftLook struct {
 type driftSeen struct {
 	drift.Snapshot
 	lists   map[string]drift.Set
-	settled []looked
+	settled []StepState
 }
 
 // add takes a node into the look, if something is known to compare it with; one that was
 // chosen by name and of which nothing is known is strange.
 func (l *driftLook) add(ctx context.Context, n *inventory.Node, st state.Node, chosen bool) (err error) {
-	was := st.Accepted || st.Adopted || l.o.adopts && chosen
+	was := st.Accepted || st.Adopted
 	if !was && chosen { // of one that was quarantined since it is known as well
 		if _, was, err = drift.Baseline(ctx, l.store, n.Name); err != nil {
 			return err
@@ -156,12 +154,8 @@ func (l *driftLook) add(ctx context.Context, n *inventory.Node, st state.Node, c
 }
 
 // driftLook chooses the nodes and opens what reaches them.
-func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions) (*driftLook, error) {
-	s, err := s.Desired(ctx, store, nil)
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := selection.ReadSet(s.Inv, o.Words)
+func (ob Observer) driftLook(ctx context.Context, store state.Store, fence state.Fence, o DriftOptions) (*driftLook, error) {
+	chosen, err := selection.ReadSet(ob.Inv, o.Words)
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +163,8 @@ func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fen
 	if err != nil {
 		return nil, err
 	}
-	l := &driftLook{site: s, o: o, store: store, keep: drift.Keeper{Store: store, Fence: fence}, pool: remote.NewPoolOn(driftNodes, s.network), slots: make(chan struct{}, driftBMCs)}
-	for _, n := range s.Inv.Nodes {
+	l := &driftLook{Observer: ob, o: o, store: store, keep: drift.Keeper{Store: store, Fence: fence}, pool: remote.NewPoolOn(driftNodes, ob.Network), slots: make(chan struct{}, driftBMCs)}
+	for _, n := range ob.Inv.Nodes {
 		if n.Image == nil || len(o.Words) > 0 && !chosen[n.Name] {
 			continue
 		}
@@ -179,11 +173,11 @@ func (s *Site) driftLook(ctx context.Context, store state.Store, fence state.Fen
 		}
 	}
 	facts := reach.Facts(store)
-	ssh := s.access().Nodes(l.pool, facts)
-	l.bmcs = s.access().BMCs(facts)
+	ssh := ob.Nodes(l.pool, facts)
+	l.bmcs = ob.BMCs(facts)
 	l.watch = drift.NewObserver(ssh, l.wants)
 	if l.wants(drift.Settings) {
-		l.settled = s.settled(ssh, readOnlyFacts(facts))
+		l.settled = ob.NodeObserver(ssh, readOnlyFacts(facts))
 	}
 	return l, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package observe
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/fabric"
-	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/status"
 )
@@ -38,7 +38,7 @@ func configures(st *plan.Step) bool {
 
 // tellLooks puts what looks have shown of switches into the words of a plan, and says
 // of those that could not be read that it is so.
-func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, shown []looks.Look, seen map[plan.StepID]plan.Observation) {
+func (ob Observer) tellLooks(prior plan.Prior, due []plan.Step, shown []looks.Look, seen map[plan.StepID]plan.Observation) {
 	of := make(map[plan.StepID]*plan.Step, len(due))
 	for i := range due {
 		of[due[i].ID] = &due[i]
@@ -49,7 +49,7 @@ func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, shown []looks.Look, 
 			continue
 		}
 		now, preview := seen[l.Step]
-		since := "read now" + firstKey(s, l)
+		since := "read now" + firstKey(ob.Inv, l)
 		switch {
 		case !preview:
 			now.Evidence = couldNotBe
@@ -63,10 +63,10 @@ func (s *Site) tellLooks(prior plan.Prior, due []plan.Step, shown []looks.Look, 
 }
 
 // firstKey names the host key that a switch showed, where nobody knew one.
-func firstKey(s *Site, l looks.Look) string {
+func firstKey(inv *inventory.Inventory, l looks.Look) string {
 	for _, f := range l.HostKeys {
 		line, err := switchos.HostKeyFact.Get(f)
-		if sw := status.FindSwitchByName(s.Inv, f.Key.Subject.Name); err != nil || sw == nil || sw.HostKey != "" {
+		if sw := status.FindSwitchByName(inv, f.Key.Subject.Name); err != nil || sw == nil || sw.HostKey != "" {
 			continue
 		}
 		if key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)); err == nil {
@@ -76,10 +76,10 @@ func firstKey(s *Site, l looks.Look) string {
 	return ""
 }
 
-// previewSwitches adds to what was seen what the steps of switches would write that are
+// PreviewSwitches adds to what was seen what the steps of switches would write that are
 // planned in any case: by a look, by what was read of them before, or else how to see
 // it.
-func (s *Site) previewSwitches(prior plan.Prior, steps []plan.Step, seen map[plan.StepID]plan.Observation) map[plan.StepID]plan.Observation {
+func (ob Observer) PreviewSwitches(prior plan.Prior, steps []plan.Step, seen map[plan.StepID]plan.Observation) map[plan.StepID]plan.Observation {
 	var kind *switchos.Kind
 	for i := range steps {
 		st := &steps[i]
@@ -87,7 +87,7 @@ func (s *Site) previewSwitches(prior plan.Prior, steps []plan.Step, seen map[pla
 			continue
 		}
 		if kind == nil {
-			kind = fabricKinds(world{inv: s.Inv, links: s.links})[roce.Name].(*switchos.Kind)
+			kind = ob.SwitchKind()
 		}
 		preview, ok := kind.Preview(prior, *st)
 		if !ok {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+// Package adopt records nodes that run as they are found, unverified, without changing
+// anything on them.
+package adopt
 
 import (
 	"context"
@@ -14,39 +16,50 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/reach"
+	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // How nodes are adopted: so long for one that does not answer, and so many
 // together.
 const (
-	adoptWait     = 30 * time.Second
-	adoptParallel = 64
+	nodeWait         = 30 * time.Second
+	parallelNodes    = 64
+	parallelCommands = 128
 )
 
-// AdoptOptions say which nodes are adopted.
-type AdoptOptions struct {
-	Words []string // as Select reads them
+// Adopter adopts nodes of a site.
+type Adopter struct {
+	Observer observe.Observer
+	Steps    func(stage.View) ([]plan.Step, error) // the steps that the site wants
+}
+
+// Options say which nodes are adopted.
+type Options struct {
+	Words []string // as selection reads them; with All: none
 	All   bool     // every node with an image that this state does not know
 	NoBMC bool     // their BMCs are not asked
 	Now   time.Time
 	Say   func(string) // is told how far it is; nil: nobody
 }
 
-// AdoptedNode is what became of one node.
-type AdoptedNode struct {
+// Node is what became of one node.
+type Node struct {
 	Node    string   `json:"node"`
 	Adopted bool     `json:"adopted"`
 	Already bool     `json:"already,omitempty"` // it was accepted before, and is left as it is
@@ -62,14 +75,14 @@ type AdoptedNode struct {
 // can compare it. A chassis or a BMC with another serial than the site's is
 // refused. What the stages find to be as the site has it is recorded as done, so
 // that a later change of the site is a change to it.
-func (s *Site) Adopt(ctx context.Context, store state.Store, fence state.Fence, o AdoptOptions) ([]AdoptedNode, error) {
-	a, err := s.adoption(ctx, store, fence, o)
+func (ad Adopter) Adopt(ctx context.Context, store state.Store, fence state.Fence, o Options) ([]Node, error) {
+	a, err := ad.open(ctx, store, fence, o)
 	if err != nil {
 		return nil, err
 	}
 	defer a.close()
-	out, errs := make([]AdoptedNode, len(a.nodes)), make([]error, len(a.nodes))
-	slots := make(chan struct{}, adoptParallel)
+	out, errs := make([]Node, len(a.nodes)), make([]error, len(a.nodes))
+	slots := make(chan struct{}, parallelNodes)
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards done
 	done := 0
@@ -80,7 +93,7 @@ func (s *Site) Adopt(ctx context.Context, store state.Store, fence state.Fence, 
 			out[i], errs[i] = a.one(ctx, n)
 			mu.Lock()
 			defer mu.Unlock()
-			if done++; o.Say != nil && (done == len(a.nodes) || done%adoptParallel == 0) {
+			if done++; o.Say != nil && (done == len(a.nodes) || done%parallelNodes == 0) {
 				o.Say(fmt.Sprintf("%d of %d nodes were looked at", done, len(a.nodes)))
 			}
 		})
@@ -94,37 +107,51 @@ func (s *Site) Adopt(ctx context.Context, store state.Store, fence state.Fence, 
 
 // adoption is one adoption of many nodes.
 type adoption struct {
-	*driftLook
-	o      AdoptOptions
+	Adopter
+	o      Options
+	keep   drift.Keeper
+	nodes  []*inventory.Node
 	stands map[string]state.Node
+	pool   *remote.Pool
+	bmcs   reach.BMCs
 }
 
-// adoption chooses the nodes.
-func (s *Site) adoption(ctx context.Context, store state.Store, fence state.Fence, o AdoptOptions) (*adoption, error) {
-	l, err := s.driftLook(ctx, store, fence, DriftOptions{Words: o.Words, Now: o.Now, Say: o.Say, adopts: true})
+// open chooses the nodes and opens what reaches them.
+func (ad Adopter) open(ctx context.Context, store state.Store, fence state.Fence, o Options) (*adoption, error) {
+	chosen, err := selection.ReadSet(ad.Observer.Inv, o.Words)
 	if err != nil {
 		return nil, err
 	}
-	a := &adoption{driftLook: l, o: o}
+	a := &adoption{Adopter: ad, o: o, keep: drift.Keeper{Store: store, Fence: fence}}
 	if a.stands, err = state.ReadNodes(ctx, store); err != nil {
 		return nil, err
 	}
-	if !o.All {
-		return a, nil
-	}
-	a.nodes = nil
-	for _, n := range s.Inv.Nodes {
-		if st := a.stands[n.Name]; n.Image != nil && n.Address.IsValid() && !st.Accepted && !st.Adopted {
+	for _, n := range ad.Observer.Inv.Nodes {
+		if n.Image == nil {
+			continue
+		}
+		st := a.stands[n.Name]
+		unknown := n.Address.IsValid() && !st.Accepted && !st.Adopted
+		if !o.All && chosen[n.Name] || o.All && unknown {
 			a.nodes = append(a.nodes, n)
 		}
 	}
+	a.pool = remote.NewPoolOn(parallelCommands, ad.Observer.Network)
+	a.bmcs = ad.Observer.BMCs(reach.Facts(store))
 	return a, nil
+}
+
+// close ends the sessions; those that could not be closed expire by themselves.
+func (a *adoption) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, _ = a.pool.Close(), a.bmcs.Pool.Close(ctx)
 }
 
 // one adopts one node. The error is about the state; what is wrong with the node
 // is in the result.
-func (a *adoption) one(ctx context.Context, n *inventory.Node) (AdoptedNode, error) {
-	r := AdoptedNode{Node: n.Name}
+func (a *adoption) one(ctx context.Context, n *inventory.Node) (Node, error) {
+	r := Node{Node: n.Name}
 	if a.stands[n.Name].Accepted {
 		r.Already = true
 		return r, nil
@@ -147,16 +174,16 @@ type found struct {
 	key   ssh.PublicKey
 	seen  drift.Seen
 	facts *gathered
-	done  []looked
+	done  []observe.StepState
 }
 
 // find looks at a node and refuses one that is not the site's.
 func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
-	f := found{facts: &gathered{base: reach.Facts(a.store), now: a.o.Now}}
-	first, cancel := context.WithTimeout(ctx, adoptWait)
+	f := found{facts: &gathered{base: reach.Facts(a.keep.Store), now: a.o.Now}}
+	first, cancel := context.WithTimeout(ctx, nodeWait)
 	defer cancel()
 	var err error
-	if f.key, err = a.site.hostKeyOf(first, netip.AddrPortFrom(n.Address, reach.SSHPort)); err != nil {
+	if f.key, err = readHostKey(first, a.Observer.Network, netip.AddrPortFrom(n.Address, reach.SSHPort)); err != nil {
 		return f, errkind.New(errkind.Of(err), "%s cannot be observed, and what cannot be observed is not adopted: %w", n.Name, err).
 			Do("Adopt a node while it runs and answers SSH.")
 	}
@@ -164,7 +191,7 @@ func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
 	if err := f.facts.add(install.HostKeyFact.New(me, strings.TrimSpace(string(ssh.MarshalAuthorizedKey(f.key))), n.Serial)); err != nil {
 		return f, err
 	}
-	ssh := a.site.access().Nodes(a.pool, f.facts.Fact)
+	ssh := a.Observer.Nodes(a.pool, f.facts.Fact)
 	w := drift.NewObserver(ssh, nil)
 	w.Hardware = true
 	if !a.o.NoBMC {
@@ -181,7 +208,7 @@ func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
 	if err := f.ofSystem(n); err != nil {
 		return f, err
 	}
-	f.done = a.site.settled(ssh, f.facts)(ctx, n.Name)
+	f.done = a.Observer.NodeObserver(ssh, f.facts)(ctx, n.Name)
 	return f, nil
 }
 
@@ -289,7 +316,7 @@ func (f *found) words(n *inventory.Node) (seen, unknown []string) {
 	}
 	var as []string
 	for _, x := range f.done {
-		if _, name, _ := strings.Cut(string(x.step.ID), "/"); conforms(x) {
+		if _, name, _ := strings.Cut(string(x.Step.ID), "/"); conforms(x) {
 			as = append(as, name)
 		}
 	}
@@ -309,9 +336,9 @@ func (f *found) words(n *inventory.Node) (seen, unknown []string) {
 	return seen, unknown
 }
 
-// hostKeyOf asks an SSH server for its host key and leaves.
-func (s *Site) hostKeyOf(ctx context.Context, at netip.AddrPort) (ssh.PublicKey, error) {
-	c, err := s.network.Dial(ctx, "tcp", at.String())
+// readHostKey asks an SSH server for its host key and leaves.
+func readHostKey(ctx context.Context, nw network.Network, at netip.AddrPort) (ssh.PublicKey, error) {
+	c, err := nw.Dial(ctx, "tcp", at.String())
 	if err != nil {
 		return nil, errkind.New(errkind.Unreachable, "%w", err)
 	}
@@ -329,19 +356,4 @@ func (s *Site) hostKeyOf(ctx context.Context, at netip.AddrPort) (ssh.PublicKey,
 		return nil, errkind.New(errkind.Invalid, "SSH handshake: %w", err)
 	}
 	return seen, nil
-}
-
-// PowerStatus asks the BMCs of nodes, all of them when none is named, and gives each
-// answer to tell when it comes, one at a time. The state holds the certificates that
-// they must show.
-func (s *Site) PowerStatus(ctx context.Context, r state.Reader, names []string, tell func(control.Power)) ([]control.Power, error) {
-	want, err := selection.CheckNames(s.Inv, names)
-	if err != nil {
-		return nil, err
-	}
-	b := s.access().BMCs(reach.Facts(r))
-	list := b.PowerOf(ctx, want, tell)
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	return list, b.Pool.Close(end)
 }

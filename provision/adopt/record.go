@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package adopt
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/observe"
 )
 
 // gathered are facts that are not in the state yet, over those that are. It is
@@ -59,7 +60,7 @@ func (g *gathered) Fact(k fact.Key) (fact.Fact, bool) {
 	return g.base(k)
 }
 
-func conforms(x looked) bool { return x.State == stage.Conforms }
+func conforms(x observe.StepState) bool { return x.State == stage.Conforms }
 
 // record writes a node with all that was learned of it: facts and steps first, so
 // that a node that stands as adopted is whole.
@@ -76,14 +77,14 @@ func (a *adoption) record(ctx context.Context, n *inventory.Node, f found) error
 	}
 	for _, x := range f.done {
 		if conforms(x) {
-			p, err := asFound(x.step, at, x.Evidence)
+			p, err := asFound(x.Step, at, x.Evidence)
 			if err != nil {
 				return err
 			}
 			b.Puts = append(b.Puts, p)
 		}
 	}
-	if _, err := a.store.Append(ctx, a.keep.Fence, b); err != nil {
+	if _, err := a.keep.Store.Append(ctx, a.keep.Fence, b); err != nil {
 		return err
 	}
 	if len(f.seen.Items) > 0 {
@@ -91,7 +92,7 @@ func (a *adoption) record(ctx context.Context, n *inventory.Node, f found) error
 			return err
 		}
 	}
-	return state.AdoptNode(ctx, a.store, a.keep.Fence, n.Name, at)
+	return state.AdoptNode(ctx, a.keep.Store, a.keep.Fence, n.Name, at)
 }
 
 // asFound is a step as the state keeps it that was found to be so already.
@@ -103,15 +104,15 @@ func asFound(st plan.Step, at time.Time, evidence string) (state.Put, error) {
 // groups records the tests of groups whose nodes were all taken as they were
 // found: nobody asks for them until something of these nodes changes.
 func (a *adoption) groups(ctx context.Context) error {
-	stands, err := state.ReadNodes(ctx, a.store)
+	stands, err := state.ReadNodes(ctx, a.keep.Store)
 	if err != nil {
 		return err
 	}
-	prior, err := state.ReadPrior(ctx, a.store)
+	prior, err := state.ReadPrior(ctx, a.keep.Store)
 	if err != nil {
 		return err
 	}
-	steps, _, err := a.site.desired(prior) // what cannot be planned is not recorded
+	steps, err := a.Steps(prior)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (a *adoption) groups(ctx context.Context) error {
 	if len(b.Puts) == 0 {
 		return nil
 	}
-	_, err = a.store.Append(ctx, a.keep.Fence, b)
+	_, err = a.keep.Store.Append(ctx, a.keep.Fence, b)
 	return err
 }
 
@@ -143,7 +144,7 @@ func (a *adoption) nodesNeeded(st plan.Step) (names []string) {
 	}
 	for _, n := range st.Needs {
 		node, _, _ := strings.Cut(string(n.Step), "/")
-		if _, ok := a.site.Inv.Node(node); ok {
+		if _, ok := a.Observer.Inv.Node(node); ok {
 			names = append(names, node)
 		}
 	}

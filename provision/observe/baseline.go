@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package observe
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/validate/accept"
@@ -23,20 +23,23 @@ import (
 // not done by then is given up, and the node is accepted all the same.
 const baselineWait = 30 * time.Second
 
-// accepting is the validation stage with one thing more: how a node is when it is
+// recording is the validation stage with one thing more: how a node is when it is
 // accepted is kept, for whoever asks later what has drifted.
-type accepting struct {
+type recording struct {
 	stage.Stage
-	run   *Running
+	inv   *inventory.Inventory
+	keep  drift.Keeper
 	watch *drift.Observer
 }
 
-// accepting puts the recording around a stage.
-func (r *Running) accepting(st stage.Stage, ssh reach.Nodes) stage.Stage {
+// RecordBaselines puts the recording of accepted nodes around the validation stage of a
+// run. bmcs are those of the run; facts are read as they stand.
+func (ob Observer) RecordBaselines(st stage.Stage, ssh reach.Nodes, bmcs reach.BMCs, keep drift.Keeper) stage.Stage {
 	w := drift.NewObserver(ssh, nil)
-	w.BMC = func(node string) (*bmc.Handle, error) { return r.bmcs.Handle(node) }
+	w.BMC = bmcs.Handle
+	facts := reach.Facts(keep.Store)
 	w.Heard = func(node string) []wire.Neighbour {
-		f, ok := r.fact(cabling.NeighboursFact.Of(subject.OfNode(node)))
+		f, ok := facts(cabling.NeighboursFact.Of(subject.OfNode(node)))
 		if !ok {
 			return nil
 		}
@@ -46,15 +49,15 @@ func (r *Running) accepting(st stage.Stage, ssh reach.Nodes) stage.Stage {
 		}
 		return list
 	}
-	return accepting{st, r, w}
+	return recording{st, ob.Inv, keep, w}
 }
 
 // Apply implements stage.Stage.
-func (a accepting) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+func (a recording) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err := a.Stage.Apply(ctx, run, st); err != nil || st.ID.Base() != accept.ID(st.Subject.Name) {
 		return err
 	}
-	n, ok := a.run.site.Inv.Node(st.Subject.Name)
+	n, ok := a.inv.Node(st.Subject.Name)
 	if !ok {
 		return nil
 	}
@@ -70,7 +73,7 @@ func (a accepting) Apply(ctx context.Context, run stage.Run, st plan.Step) error
 		run.Emit(event.Event{Type: event.Note, Text: "how it is was not recorded, so that `ironrail drift` cannot tell later what changed: " + firstGap(snap)})
 		return nil
 	}
-	if err := a.run.keep().Accept(ctx, snap, seen.Lists); err != nil {
+	if err := a.keep.Accept(ctx, snap, seen.Lists); err != nil {
 		return err
 	}
 	a.watch.Know(snap.Sets[wire.ItemPackages])
@@ -84,6 +87,3 @@ func firstGap(s drift.Snapshot) string {
 	}
 	return strings.TrimSpace(s.Gaps[0].Why)
 }
-
-// keep writes baselines of this run.
-func (r *Running) keep() drift.Keeper { return drift.Keeper{Store: r.store, Fence: r.fence} }

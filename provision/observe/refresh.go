@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package observe
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 	"github.com/ironrail/ironrail/validate"
 )
 
-// observed looks at what was done and is not trusted to be so still, and at what
+// ObserveSteps looks at what was done and is not trusted to be so still, and at what
 // steps of switches would meet. What cannot be told is in the plan's warnings, and no
 // reason to do anything.
-func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o PlanOptions) (map[plan.StepID]plan.Observation, []string, error) {
-	due, err := s.due(ctx, r, prior, steps, opt, o)
+func (ob Observer) ObserveSteps(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o Options) (map[plan.StepID]plan.Observation, []string, error) {
+	due, err := ob.due(ctx, r, prior, steps, opt, o)
 	if err != nil || len(due) == 0 {
 		return nil, nil, err
 	}
-	shown, err := s.look(ctx, r, due, o)
+	shown, err := ob.Look(ctx, r, due, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,8 +42,8 @@ func (s *Site) observed(ctx context.Context, r state.Reader, prior plan.Prior, s
 	if o.Looked != nil {
 		o.Looked(shown)
 	}
-	s.tellLooks(prior, due, shown, seen)
-	return seen, s.warnUnknown(prior, due, unknown), nil
+	ob.tellLooks(prior, due, shown, seen)
+	return seen, ob.warnUnknown(prior, due, unknown), nil
 }
 
 // What a plan says of what could not be looked at: nothing is done about what was done,
@@ -54,7 +54,7 @@ const (
 )
 
 // warnUnknown says what a look could not tell, and of whom: once for each reason.
-func (s *Site) warnUnknown(prior plan.Prior, due []plan.Step, shown []looks.Look) []string {
+func (ob Observer) warnUnknown(prior plan.Prior, due []plan.Step, shown []looks.Look) []string {
 	wanted := map[plan.StepID]bool{}
 	for i := range due {
 		wanted[due[i].ID] = awaited(prior, &due[i])
@@ -67,19 +67,19 @@ func (s *Site) warnUnknown(prior plan.Prior, due []plan.Step, shown []looks.Look
 			done = append(done, l)
 		}
 	}
-	return append(s.reasonsOf(leftAlone, "%d more reasons why something could not be looked at; nothing is planned for that", done),
-		s.reasonsOf(unseen, "%d more reasons why a switch could not be read", open)...)
+	return append(ob.reasonsOf(leftAlone, "%d more reasons why something could not be looked at; nothing is planned for that", done),
+		ob.reasonsOf(unseen, "%d more reasons why a switch could not be read", open)...)
 }
 
 // reasonsOf are the reasons of looks that showed nothing, each with whom it is about.
-func (s *Site) reasonsOf(format, more string, shown []looks.Look) (list []string) {
+func (ob Observer) reasonsOf(format, more string, shown []looks.Look) (list []string) {
 	whom, why, text := map[string][]string{}, []string{}, map[string]string{}
 	for _, l := range shown {
 		of := string(l.Step)
 		if i := strings.LastIndexByte(of, '/'); i >= 0 && !strings.HasPrefix(of, "site/") {
 			of = of[:i]
 		}
-		like := s.unnamed(l.Evidence, of)
+		like := ob.unnamed(l.Evidence, of)
 		if whom[like] == nil {
 			why = append(why, like)
 			text[like] = l.Evidence
@@ -100,8 +100,8 @@ func (s *Site) reasonsOf(format, more string, shown []looks.Look) (list []string
 
 // unnamed is a reason without the switch that it is about: of many switches with one
 // wrong password it is said once.
-func (s *Site) unnamed(text, name string) string {
-	sw := status.FindSwitchByName(s.Inv, name)
+func (ob Observer) unnamed(text, name string) string {
+	sw := status.FindSwitchByName(ob.Inv, name)
 	if sw == nil {
 		return text
 	}
@@ -110,7 +110,7 @@ func (s *Site) unnamed(text, name string) string {
 
 // due lists the steps that are to be looked at: done, wanted, of nodes that the
 // plan is about, and seen too long ago; and those of switches that are to be done.
-func (s *Site) due(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o PlanOptions) ([]plan.Step, error) {
+func (ob Observer) due(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o Options) ([]plan.Step, error) {
 	if !o.Refresh && (o.Trust <= 0 || !anyOlder(prior, o.Now.Add(-o.Trust))) {
 		return nil, nil
 	}
@@ -135,12 +135,12 @@ func (s *Site) due(ctx context.Context, r state.Reader, prior plan.Prior, steps 
 
 // met reports whether a step of a switch is to be looked at although it was never done:
 // it is planned in any case, and what it meets there is what is asked.
-func (o PlanOptions) met(prior plan.Prior, st *plan.Step) bool {
+func (o Options) met(prior plan.Prior, st *plan.Step) bool {
 	return o.Refresh && st.Subject.Kind == subject.Switch && visible(*st, true) && awaited(prior, st)
 }
 
 // old reports whether what was done is to be looked at by its age.
-func (o PlanOptions) old(prior plan.Prior, st *plan.Step) bool {
+func (o Options) old(prior plan.Prior, st *plan.Step) bool {
 	done, was := prior.Steps[st.ID]
 	return was && visible(*st, o.Refresh) && (o.Refresh || o.Now.Sub(done.At) > o.Trust)
 }

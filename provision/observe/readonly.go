@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package observe
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/fabric"
-	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
@@ -22,23 +20,23 @@ import (
 // records nothing and refuses every effect.
 type readOnlyRun struct {
 	step plan.Step
-	memory
+	Memory
 }
 
-// memory is the facts that stages observe with, and what becomes of those that
+// Memory is the facts that stages observe with, and what becomes of those that
 // they learn meanwhile.
-type memory interface {
+type Memory interface {
 	Fact(fact.Key) (fact.Fact, bool)
 	Learn(context.Context, ...fact.Fact) error
 }
 
-// readOnlyFacts is a memory that keeps nothing.
+// readOnlyFacts is a Memory that keeps nothing.
 type readOnlyFacts func(fact.Key) (fact.Fact, bool)
 
-// Fact implements memory.
+// Fact implements Memory.
 func (f readOnlyFacts) Fact(k fact.Key) (fact.Fact, bool) { return f(k) }
 
-// Learn implements memory.
+// Learn implements Memory.
 func (readOnlyFacts) Learn(context.Context, ...fact.Fact) error { return nil }
 
 var _ stage.Run = readOnlyRun{}
@@ -74,23 +72,22 @@ func (readOnlyRun) Attach(string, []byte) (string, error) { return "", errReadOn
 // Clock implements stage.Run.
 func (readOnlyRun) Clock() clock.Clock { return clock.Wall{} }
 
-// looked is what a stage says of one of its steps.
-type looked struct {
-	step plan.Step
+// StepState is what a stage says of one of its steps.
+type StepState struct {
+	Step plan.Step
 	stage.Observation
 }
 
-// settled asks the stages that configure installed nodes, drivers and fabrics,
+// NodeObserver asks the stages that configure installed nodes, drivers and fabrics,
 // whether their steps are so already. Answers come by node, in the order of the
-// steps. The function may be called for several nodes at the same time.
-func (s *Site) settled(nodes onnode.Nodes, facts memory) func(ctx context.Context, node string) []looked {
-	w := world{nodes: nodes, inv: s.Inv, links: s.links, repos: s.Artifacts.Repositories("")}
+// steps. The function that it returns may be called for several nodes at the same time.
+func (ob Observer) NodeObserver(nodes onnode.Nodes, facts Memory) func(ctx context.Context, node string) []StepState {
 	type work struct {
 		stage.Stage
 		plan.Step
 	}
 	of := map[string][]work{}
-	for _, st := range []stage.Stage{driver.New(s.Inv, driverKinds(w)), fabric.New(s.Inv, fabricKinds(w))} {
+	for _, st := range ob.NodeStages(nodes) {
 		steps, _ := st.Plan(facts) // what cannot be planned is not asked
 		for _, x := range steps {
 			if x.Subject.Kind == subject.Node {
@@ -98,13 +95,13 @@ func (s *Site) settled(nodes onnode.Nodes, facts memory) func(ctx context.Contex
 			}
 		}
 	}
-	return func(ctx context.Context, node string) (all []looked) {
+	return func(ctx context.Context, node string) (all []StepState) {
 		for _, x := range of[node] {
 			o, err := x.Observe(ctx, readOnlyRun{x.Step, facts}, x.Step)
 			if err != nil {
 				o = stage.Observation{State: stage.Unknown, Evidence: err.Error()}
 			}
-			all = append(all, looked{x.Step, o})
+			all = append(all, StepState{x.Step, o})
 		}
 		return all
 	}

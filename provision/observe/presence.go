@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package observe
 
 import (
 	"bufio"
@@ -28,13 +28,13 @@ const (
 	presenceTries = 8                       // where this machine itself has no room for a connection
 )
 
-// presenceLook is a look at the nodes that the state knows nothing about: whether they
+// PresenceLook is a look at the nodes that the state knows nothing about: whether they
 // run. An empty state beside running nodes must never lead to an install. The evidence is
 // the banner of an SSH server: it is what a running system of any make sends first, our
 // own host key included. That a connection is accepted is none: firewalls and proxies
 // accept for addresses behind which nobody is. Such nodes are named in a warning. It
 // asks no BMC, since a plan resolves no secret; apply does, before it powers anything.
-type presenceLook struct {
+type PresenceLook struct {
 	wg  sync.WaitGroup
 	end func() // of the word on how far it is
 
@@ -45,18 +45,18 @@ type presenceLook struct {
 	missed []string // nodes that this machine could not ask
 }
 
-// beginPresence asks all unknown nodes at once and returns. say is told every few
+// BeginPresence asks all unknown nodes at once and returns. say is told every few
 // seconds how far it is; nil: nobody is.
-func (s *Site) beginPresence(ctx context.Context, prior plan.Prior, say func(string)) *presenceLook {
-	l := &presenceLook{found: map[string]plan.Presence{}}
+func (ob Observer) BeginPresence(ctx context.Context, prior plan.Prior, say func(string)) *PresenceLook {
+	l := &PresenceLook{found: map[string]plan.Presence{}}
 	var unknown []*inventory.Node
-	for _, n := range s.Inv.Nodes {
+	for _, n := range ob.Inv.Nodes {
 		if n.Image != nil && n.Address.IsValid() && !touched(prior, n) {
 			unknown = append(unknown, n)
 		}
 	}
 	for _, n := range unknown {
-		l.wg.Go(func() { l.add(n, s.probePatiently(ctx, n.Address)) })
+		l.wg.Go(func() { l.add(n, ob.probePatiently(ctx, n.Address)) })
 	}
 	l.end = sayEvery(say, func() string {
 		l.mu.Lock()
@@ -67,7 +67,7 @@ func (s *Site) beginPresence(ctx context.Context, prior plan.Prior, say func(str
 }
 
 // add notes what one node answered.
-func (l *presenceLook) add(n *inventory.Node, answer sshAnswer) {
+func (l *PresenceLook) add(n *inventory.Node, answer sshAnswer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.done++
@@ -81,18 +81,18 @@ func (l *presenceLook) add(n *inventory.Node, answer sshAnswer) {
 	}
 }
 
-// wait returns when nobody is asked any more. A nil look asks nobody.
-func (l *presenceLook) wait() {
+// Wait returns when nobody is asked any more. A nil look asks nobody.
+func (l *PresenceLook) Wait() {
 	if l != nil {
 		l.wg.Wait()
 		l.end()
 	}
 }
 
-// result waits for all answers: which nodes run, and warnings about those of which it is
+// Result waits for all answers: which nodes run, and warnings about those of which it is
 // not certain. A nil look has none.
-func (l *presenceLook) result() (found map[string]plan.Presence, warnings []string) {
-	l.wait()
+func (l *PresenceLook) Result() (found map[string]plan.Presence, warnings []string) {
+	l.Wait()
 	if l == nil {
 		return nil, nil
 	}
@@ -109,9 +109,9 @@ func (l *presenceLook) result() (found map[string]plan.Presence, warnings []stri
 
 // probePatiently is probeSSH that tries again where this machine itself had no room for
 // the connection: that says nothing of the node.
-func (s *Site) probePatiently(ctx context.Context, a netip.Addr) (answer sshAnswer) {
+func (ob Observer) probePatiently(ctx context.Context, a netip.Addr) (answer sshAnswer) {
 	for range presenceTries {
-		if answer = s.probeSSH(ctx, a); !answer.unasked {
+		if answer = ob.probeSSH(ctx, a); !answer.unasked {
 			return answer
 		}
 		select {
@@ -159,10 +159,10 @@ const (
 // probeSSH reads what the SSH port of an address sends first: the identification
 // string, and other lines before it (RFC 4253, section 4.2). It takes at most
 // presenceWait.
-func (s *Site) probeSSH(ctx context.Context, a netip.Addr) (answer sshAnswer) {
+func (ob Observer) probeSSH(ctx context.Context, a netip.Addr) (answer sshAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	c, err := s.network.Dial(ctx, "tcp", netip.AddrPortFrom(a, reach.SSHPort).String())
+	c, err := ob.Network.Dial(ctx, "tcp", netip.AddrPortFrom(a, reach.SSHPort).String())
 	if err != nil {
 		answer.unasked = isExhausted(err)
 		return answer

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package observe
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (l *driftLook) judge(ctx context.Context, seen []driftSeen) (Drift, error) 
 
 // portOf is the site's name of a port that a change is about; "" for another part.
 func (l *driftLook) portOf(c drift.Change) string {
-	n, ok := l.site.Inv.Node(c.Node)
+	n, ok := l.Inv.Node(c.Node)
 	if !ok || n.Hardware == nil || c.Part == "" {
 		return ""
 	}
@@ -69,7 +69,7 @@ func (l *driftLook) portOf(c drift.Change) string {
 func settings(x driftSeen, since time.Time) (all []drift.Change) {
 	for _, a := range x.settled {
 		if a.State == stage.Differs {
-			_, name, _ := strings.Cut(string(a.step.ID), "/")
+			_, name, _ := strings.Cut(string(a.Step.ID), "/")
 			all = append(all, drift.Change{Node: x.Node, Kind: drift.Settings, Name: name, Was: "as the site has it", Is: a.Evidence, Since: since,
 				Action: fmt.Sprintf("`ironrail plan --refresh --target %s` shows the step that puts it right", x.Node)})
 		}
@@ -143,7 +143,7 @@ func (l *driftLook) sets(ctx context.Context, seen []driftSeen) (drift.Sets, err
 }
 
 func (l *driftLook) roleOf(node string) string {
-	n, ok := l.site.Inv.Node(node)
+	n, ok := l.Inv.Node(node)
 	if !ok || n.Role == nil {
 		return ""
 	}

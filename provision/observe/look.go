@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package observe
 
 import (
 	"context"
@@ -16,11 +16,8 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/switchos"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/hub"
-	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/reach"
@@ -34,11 +31,11 @@ const (
 	lookSay      = 5 * time.Second  // between two words on how far it is
 )
 
-// look asks the stages of steps whether all is as they left it. Steps of one node
+// Look asks the stages of steps whether all is as they left it. Steps of one node
 // are asked one after another, so that a BMC has one session and a node one login;
 // nodes that do not answer at all are not asked again for each step.
-func (s *Site) look(ctx context.Context, r state.Reader, steps []plan.Step, o PlanOptions) ([]looks.Look, error) {
-	l, err := s.newLooker(ctx, r, o)
+func (ob Observer) Look(ctx context.Context, r state.Reader, steps []plan.Step, o Options) ([]looks.Look, error) {
+	l, err := ob.newLooker(ctx, r, o)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +76,7 @@ func bySubject(steps []plan.Step) (parts [][]plan.Step) {
 
 // looker looks at the world and changes nothing. It is safe for concurrent use.
 type looker struct {
-	site   *Site
+	Observer
 	reader state.Reader
 	stages map[string]stage.Stage
 	now    time.Time
@@ -89,34 +86,23 @@ type looker struct {
 
 // newLooker makes the stages of a world that is only looked at: nodes over SSH,
 // and BMCs when the operator wants all to be looked at. No service is opened.
-func (s *Site) newLooker(ctx context.Context, r state.Reader, o PlanOptions) (*looker, error) {
-	boots, err := s.loadBoots(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	digests, err := s.Artifacts.Digests()
-	if err != nil {
-		return nil, err
-	}
-	l := &looker{site: s, reader: r, now: o.Now, stages: map[string]stage.Stage{}, ssh: remote.NewPoolOn(lookParallel, s.network),
-		bmcs: s.access().BMCs(reach.Facts(r))}
-	ssh := s.access().Nodes(l.ssh, reach.Facts(r))
-	w := world{
-		bmc:     func(_ context.Context, node string) (oob.BMC, error) { return nil, errNotAsked },
-		install: install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: ssh, BMC: func(context.Context, string) (install.Control, error) { return nil, errNotAsked }},
-		nodes:   ssh, store: r, repos: s.Artifacts.Repositories(""),
-	}
+func (ob Observer) newLooker(ctx context.Context, r state.Reader, o Options) (*looker, error) {
+	facts := reach.Facts(r)
+	l := &looker{Observer: ob, reader: r, now: o.Now, stages: map[string]stage.Stage{}, ssh: remote.NewPoolOn(lookParallel, ob.Network), bmcs: ob.BMCs(facts)}
+	w := World{Nodes: ob.Nodes(l.ssh, facts), BMC: func(context.Context, string) (oob.BMC, error) { return nil, ErrNotAsked }}
 	if o.Refresh {
-		w.switches = s.access().Switches(l.ssh, reach.Facts(r))
-		w.bmc = func(_ context.Context, node string) (oob.BMC, error) { return l.bmcs.Handle(node) }
+		w.Switches = ob.Switches(l.ssh, facts)
+		w.BMC = func(_ context.Context, node string) (oob.BMC, error) { return l.bmcs.Handle(node) }
 	}
-	for _, st := range s.stages(digests, w) {
+	stages, err := ob.Stages(ctx, r, w)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range stages {
 		l.stages[st.Name()] = st
 	}
 	return l, nil
 }
-
-var errNotAsked = errkind.New(errkind.Refused, "BMCs are not asked by this look").Do("`ironrail plan --refresh` asks them.")
 
 // close ends the sessions. What cannot be ended well was not changed either.
 func (l *looker) close() {
@@ -166,11 +152,11 @@ func (l *looker) subject(ctx context.Context, steps []plan.Step) (found []looks.
 
 // silent says why a node need not be asked; "" when it may.
 func (l *looker) silent(ctx context.Context, id subject.ID) string {
-	n, ok := l.site.Inv.Node(id.Name)
+	n, ok := l.Inv.Node(id.Name)
 	if id.Kind != subject.Node || !ok {
 		return ""
 	}
-	if !l.site.probeSSH(ctx, n.Address).accepted {
+	if !l.probeSSH(ctx, n.Address).accepted {
 		return fmt.Sprintf("nothing answers on its SSH port within %s", presenceWait)
 	}
 	return ""
@@ -205,10 +191,10 @@ type lookMemory struct {
 	keys []fact.Fact // host keys that switches showed and the state does not know
 }
 
-// Fact implements memory.
+// Fact implements Memory.
 func (m *lookMemory) Fact(k fact.Key) (fact.Fact, bool) { return m.facts(k) }
 
-// Learn implements memory.
+// Learn implements Memory.
 func (m *lookMemory) Learn(_ context.Context, fs ...fact.Fact) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

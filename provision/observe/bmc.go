@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/reach"
+	"github.com/ironrail/ironrail/provision/selection"
+)
+
+// closeWait bounds the end of sessions of BMCs.
+const closeWait = 5 * time.Second
+
+// PowerStatus asks the BMCs of nodes, all of them when none is named, and gives each
+// answer to tell when it comes, one at a time. The state holds the certificates that
+// they must show.
+func (o Observer) PowerStatus(ctx context.Context, r state.Reader, names []string, tell func(control.Power)) ([]control.Power, error) {
+	want, err := selection.CheckNames(o.Inv, names)
+	if err != nil {
+		return nil, err
+	}
+	b := o.BMCs(reach.Facts(r))
+	list := b.PowerOf(ctx, want, tell)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+	defer cancel()
+	return list, b.Pool.Close(end)
+}
+
+// AskBMC asks a node's BMC, and its PDUs where they may tell more, while no run is
+// active: it opens one session and closes it. It resolves the secrets of both.
+func (o Observer) AskBMC(ctx context.Context, node string, r state.Reader) (control.Look, error) {
+	if _, err := selection.CheckNames(o.Inv, []string{node}); err != nil {
+		return control.Look{}, err
+	}
+	n, _ := o.Inv.Node(node)
+	b := o.BMCs(reach.Facts(r))
+	l := reach.AskBMC(ctx, n, b, o.Feeds(nil))
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+	defer cancel()
+	return l, b.Pool.Close(end)
+}
+
+// Console copies what a node prints on its serial console to w until ctx ends; up
+// is called each time that the console is open. It opens a session of its own at
+// the node's BMC, besides that of a run. See bmc.Console.
+func (o Observer) Console(ctx context.Context, r state.Reader, node string, w io.Writer, up func()) error {
+	if _, err := selection.CheckNames(o.Inv, []string{node}); err != nil {
+		return err
+	}
+	n, _ := o.Inv.Node(node)
+	t, err := o.BMCs(reach.Facts(r)).Target(n, n.Serial)
+	if err != nil {
+		return err
+	}
+	return bmc.Console(ctx, t, bmc.Options{Network: o.Network}, w, up)
+}

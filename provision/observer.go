@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provision
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/fabric/switchos"
+	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/provision/adopt"
+	"github.com/ironrail/ironrail/provision/hub"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/observe"
+)
+
+// Observer looks at the site with what r overrides of its files.
+func (s *Site) Observer(ctx context.Context, r state.Reader) (observe.Observer, error) {
+	s, err := s.Desired(ctx, r, nil)
+	if err != nil {
+		return observe.Observer{}, err
+	}
+	return s.observer(), nil
+}
+
+// Adopter adopts nodes of the site with what r overrides of its files.
+func (s *Site) Adopter(ctx context.Context, r state.Reader) (adopt.Adopter, error) {
+	s, err := s.Desired(ctx, r, nil)
+	if err != nil {
+		return adopt.Adopter{}, err
+	}
+	steps := func(v stage.View) ([]plan.Step, error) {
+		list, _, err := s.desired(v) // what cannot be planned is not recorded
+		return list, err
+	}
+	return adopt.Adopter{Observer: s.observer(), Steps: steps}, nil
+}
+
+// observer looks at the site as it is desired.
+func (s *Site) observer() observe.Observer {
+	return observe.Observer{
+		Access: s.access(),
+		Stages: s.observedStages,
+		NodeStages: func(nodes onnode.Nodes) []stage.Stage {
+			w := world{nodes: nodes, inv: s.Inv, links: s.links, repos: s.Artifacts.Repositories("")}
+			return []stage.Stage{driver.New(s.Inv, driverKinds(w)), fabric.New(s.Inv, fabricKinds(w))}
+		},
+		SwitchKind: func() *switchos.Kind {
+			return fabricKinds(world{inv: s.Inv, links: s.links})[roce.Name].(*switchos.Kind)
+		},
+	}
+}
+
+// observedStages are the stages of a world that is only looked at: nodes over SSH, and
+// BMCs and switches where they are asked. No service is opened.
+func (s *Site) observedStages(ctx context.Context, r state.Reader, o observe.World) ([]stage.Stage, error) {
+	boots, err := s.loadBoots(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	digests, err := s.Artifacts.Digests()
+	if err != nil {
+		return nil, err
+	}
+	control := func(context.Context, string) (install.Control, error) { return nil, observe.ErrNotAsked }
+	return s.stages(digests, world{
+		bmc: o.BMC, nodes: o.Nodes, switches: o.Switches, store: r, repos: s.Artifacts.Repositories(""),
+		install: install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: o.Nodes, BMC: control},
+	}), nil
+}

@@ -40,11 +40,11 @@ test-setup: build
 # Tests that wait leave the processors to others: more run at once than there are.
 TIER   := sh bench/tier.sh
 GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p 4 -parallel 8
-BELOW  := ./internal ./engine $(addprefix ./provision/,agent bmc drift handover hub install netboot pdu remote) ./rehearse/integration ./rehearse/virtual ./validate ./cmd/ironrail-lab
+BELOW  := ./internal ./engine $(addprefix ./provision/,adopt agent bmc drift handover hub install netboot observe pdu remote) ./rehearse/integration ./rehearse/virtual ./validate ./cmd/ironrail-lab
 WHOLE  := ./provision $(BELOW:%=%/...) ./fabric/cabling ./images/store ./images/internal/tool
 # The folders of files in which something is found.
 with    = $(sort $(dir $(addprefix ./,$(shell git grep --untracked -lE '$(1)' -- '$(2)'))))
-SHARED := ./provision/ ./internal/% ./engine/% $(addprefix ./provision/,agent/% bmc/% hub/% netboot/% pdu/% remote/% services/%) ./rehearse/integration/bmc/
+SHARED := ./provision/ ./internal/% ./engine/% $(addprefix ./provision/,adopt/% agent/% bmc/% hub/% netboot/% observe/% pdu/% remote/% services/%) ./rehearse/integration/bmc/
 RACE    = $(filter $(SHARED),$(call with,"sync(/atomic)?"|"testing/synctest"|\bgo func,*.go))
 LONG    = $(call with,^func TestLong,*_test.go)
 PEERS   = $(call with,^func TestPeer,*_test.go)

@@ -96,6 +96,7 @@ func (ob Observer) newLooker(ctx context.Context, r state.Reader, o Options) (*l
 	}
 	stages, err := ob.Stages(ctx, r, w)
 	if err != nil {
+		l.close()
 		return nil, err
 	}
 	for _, st := range stages {

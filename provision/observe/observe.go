@@ -2,7 +2,8 @@
 
 // Package observe looks at nodes, switches and BMCs without changing them: whether what
 // was done is so still, what steps of switches would write, which unknown nodes run, and
-// what has drifted since nodes were accepted.
+// what has drifted since nodes were accepted. It keeps baselines, and the answers of BMCs,
+// in the state.
 package observe
 
 import (

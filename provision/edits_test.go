@@ -67,21 +67,6 @@ func TestEditOfOwnAddresses(t *testing.T) {
 	}
 }
 
-// TestWordsForManyNodes: a role that is meant whole is named as such.
-func TestWordsForManyNodes(t *testing.T) {
-	t.Parallel()
-	r := &inventory.Role{Name: "worker"}
-	s := &Site{Inv: &inventory.Inventory{}}
-	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		s.Inv.Nodes = append(s.Inv.Nodes, &inventory.Node{Name: name, Role: r})
-	}
-	for n, want := range map[int]string{1: "a", 3: "a,b,c", 4: "NODE,...", 5: "role.worker"} {
-		if got := s.wordsFor(s.Inv.Nodes[:n]); got != want {
-			t.Errorf("%d nodes of 5: %s, want %s", n, got, want)
-		}
-	}
-}
-
 // give records that a node was installed with the settings of an inventory.
 func give(t *testing.T, store state.Store, inv *inventory.Inventory, n *inventory.Node) {
 	t.Helper()

@@ -27,7 +27,7 @@ type planning struct {
 	steps   []plan.Step           // of all stages, done or not
 	options plan.Options          // of the comparison
 	looking *observe.PresenceLook // at nodes that the state does not know; nil: none
-	edits   []edited              // host settings that installed nodes do not have
+	edits   install.Edits         // host settings that installed nodes do not have
 	gaps    gaps.List             // what the files ask for and do not get
 	plan    *plan.Plan            // after the comparison
 	diags   hcl.Diagnostics       // an error ends planning after its pass
@@ -179,7 +179,7 @@ func (p *planning) endPresence(context.Context) error {
 // since they change nothing in it but its warnings.
 func (p *planning) compare(context.Context) (err error) {
 	var wg sync.WaitGroup
-	wg.Go(func() { p.edits = p.site.edited(p.prior, p.options.Targets) })
+	wg.Go(func() { p.edits = install.FindEdits(p.site.Inv, p.prior, p.options.Targets) })
 	p.plan, err = plan.Diff(p.steps, p.prior, p.options)
 	wg.Wait()
 	if err != nil {
@@ -208,7 +208,7 @@ func (p *planning) warn(context.Context) error {
 	if p.asked.Offline {
 		w = slices.Insert(w, 0, offlineWarning)
 	}
-	edits, err := p.site.editWarnings(p.edits, p.plan)
+	edits, err := p.edits.ListWarnings(p.plan)
 	w = append(w, edits...)
 	if !p.plan.Empty() {
 		w = append(w, p.gaps.Of(gaps.NoEffect).Lines()...)

@@ -48,10 +48,10 @@ func NewGiven(key string, list []Setting) Given {
 	return g
 }
 
-// Gives reports whether a stored Given has all of these settings as they are. False
+// hasSettings reports whether a stored Given has all of these settings as they are. False
 // tells nothing: it looks for them without decoding it, as most nodes of most plans
 // have what the files say.
-func Gives(stored []byte, list []Setting) bool {
+func hasSettings(stored []byte, list []Setting) bool {
 	var want []byte
 	for _, x := range list {
 		value, err := json.Marshal(x.Value)

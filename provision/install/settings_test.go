@@ -62,19 +62,19 @@ func TestGivenSettings(t *testing.T) {
 	}
 }
 
-// TestGives: what a node has is told from what it has not, without decoding it.
-func TestGives(t *testing.T) {
+// TestHasSettings: what a node has is told from what it has not, without decoding it.
+func TestHasSettings(t *testing.T) {
 	t.Parallel()
 	list := []Setting{{Name: "kernel_args", Value: `a "b" <c>`}, {Name: "dns"}, {Name: "timezone", Value: "UTC"}}
 	stored, err := json.Marshal(NewGiven(`k","dns":"`, list))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !Gives(stored, list) {
+	if !hasSettings(stored, list) {
 		t.Errorf("not found in %s", stored)
 	}
 	for _, x := range []Setting{{Name: "kernel_args", Value: `a "b`}, {Name: "kernel_args"}, {Name: "dns", Value: "1.2.3.4"}, {Name: "timezone", Value: "UT"}, {Name: "zone", Value: "UTC"}, {Name: "gateway"}} {
-		if Gives(stored, []Setting{x}) {
+		if hasSettings(stored, []Setting{x}) {
 			t.Errorf("%+v found in %s", x, stored)
 		}
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
+	"github.com/ironrail/ironrail/provision/rebuild"
 	"github.com/ironrail/ironrail/provision/selection"
 )
 
@@ -206,6 +207,40 @@ func (s *Site) Desired(ctx context.Context, r state.Reader, decommission []strin
 		return nil, err
 	}
 	return s.with(d), nil
+}
+
+// PrepareRebuild returns the site that requests a rebuild, whose plans are made for the
+// chassis that is there now. Nothing is changed, in the state or in the world.
+func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *rebuild.Request) (*Site, error) {
+	s, err := s.Desired(ctx, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	asks := *s
+	if asks.requested.Chassis, err = rebuild.Prepare(ctx, r, s.access(), s.over, o); err != nil {
+		return nil, err
+	}
+	return asks.Desired(ctx, r, nil)
+}
+
+// PrepareRollback finds what each node goes back to and makes sure that all of it
+// is still there. It returns the site that requests it, whose plans are made for it.
+// Nothing is changed in the state or on any node.
+func (s *Site) PrepareRollback(ctx context.Context, r state.Reader, o *acceptance.Rollback) (*Site, error) {
+	s, err := s.Desired(ctx, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := selection.CheckNames(s.Inv, o.Nodes); err != nil {
+		return nil, err
+	}
+	restorable := func(ctx context.Context, p overrides.Pin) error { return s.Artifacts.CheckRestorable(ctx, s.over, p) }
+	if err := o.ChoosePins(ctx, r, restorable); err != nil {
+		return nil, err
+	}
+	asks := *s
+	asks.requested.Pins = o.Pins
+	return asks.Desired(ctx, r, nil)
 }
 
 // with is the site with overrides.

@@ -10,8 +10,6 @@ import (
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/inventory/unit"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/overrides"
 )
 
@@ -19,35 +17,6 @@ var (
 	oldMAC = addr.MAC{2, 0, 0, 0, 0, 1}
 	newMAC = addr.MAC{2, 0, 0, 0, 0, 2}
 )
-
-// The boot NIC is chosen only where nothing else can be it.
-func TestBootPort(t *testing.T) {
-	t.Parallel()
-	h := &inventory.Hardware{NICs: []inventory.NIC{{Name: "mgmt", Boot: true, Speed: unit.BitRate(25e9), Ports: []inventory.NICPort{{}}}}}
-	port := func(last byte, mbps int) bmc.NIC {
-		return bmc.NIC{ID: "p", MAC: addr.MAC{2, 0, 0, 0, 0, last}, Mbps: mbps}
-	}
-	for name, c := range map[string]struct {
-		ports []bmc.NIC
-		want  byte // 0: none
-	}{
-		"none":                    {nil, 0},
-		"the only one":            {[]bmc.NIC{port(1, 0)}, 1},
-		"the only one that fast":  {[]bmc.NIC{port(1, 400000), port(2, 25000), port(3, 400000)}, 2},
-		"two of that speed":       {[]bmc.NIC{port(1, 25000), port(2, 25000)}, 0},
-		"one that does not tell":  {[]bmc.NIC{port(1, 25000), port(2, 0)}, 0},
-		"none of that speed":      {[]bmc.NIC{port(1, 1000), port(2, 400000)}, 0},
-		"speeds of a node off: 0": {[]bmc.NIC{port(1, 0), port(2, 0)}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, ok := bootPort(h, c.ports)
-			if ok != (c.want != 0) || got.MAC[5] != c.want {
-				t.Errorf("%v, %v", got, ok)
-			}
-		})
-	}
-}
 
 // Whoever compares nodes with the site compares the chassis that stands there.
 func TestObserverKnowsTheNewChassis(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/rebuild"
 	"github.com/ironrail/ironrail/provision/selection"
 )
 
@@ -78,8 +79,8 @@ them, and every plan says what to write there, until they have it.`,
 }
 
 // options are what the command line asks for.
-func (f rebuildFlags) options() (r provision.Rebuild, err error) {
-	r = provision.Rebuild{Serial: f.serial, UUID: f.uuid, Disk: f.disk, Reason: f.reason, By: operatorName()}
+func (f rebuildFlags) options() (r rebuild.Request, err error) {
+	r = rebuild.Request{Serial: f.serial, UUID: f.uuid, Disk: f.disk, Reason: f.reason, By: operatorName()}
 	if f.mac != "" {
 		if r.BootMAC, err = addr.ParseMAC(f.mac); err != nil {
 			return r, err
@@ -92,7 +93,7 @@ func (f rebuildFlags) options() (r provision.Rebuild, err error) {
 }
 
 // rebuild owns the state from here to its end.
-func (a *app) rebuild(ctx context.Context, f rebuildFlags, r provision.Rebuild) error {
+func (a *app) rebuild(ctx context.Context, f rebuildFlags, r rebuild.Request) error {
 	r.At = a.now()
 	site, files, err := a.loadFor(f.words()...)
 	if err != nil {
@@ -119,9 +120,9 @@ func (a *app) rebuild(ctx context.Context, f rebuildFlags, r provision.Rebuild) 
 }
 
 // rebuildPlanned plans, asks, and does it.
-func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, f rebuildFlags, r *provision.Rebuild) error {
+func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files inventory.Files, o ownership, f rebuildFlags, r *rebuild.Request) error {
 	options := f.planOptions(a)
-	options.Disks = r.Options().Disks
+	options.Disks = r.Disks()
 	p, err := a.makePlan(ctx, site, files, o.store, options)
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func (a *app) rebuildPlanned(ctx context.Context, site *provision.Site, files in
 	if p.Empty() {
 		return a.nothingDone(p)
 	}
-	if err := provision.RecordRebuild(ctx, o.store, o.fence, r, p); err != nil {
+	if err := rebuild.Record(ctx, o.store, o.fence, r, p); err != nil {
 		return err
 	}
 	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), EraseApproved: approval.Erase, Approval: approval})

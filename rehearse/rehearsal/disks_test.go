@@ -22,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/provision/adopt"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/rebuild"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual"
@@ -183,7 +184,7 @@ func TestDisksOfFirstInstall(t *testing.T) {
 		for _, x := range layouts {
 			nodes = append(nodes, x.node)
 		}
-		p, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: nodes})
+		p, res, err := l.Rebuild(ctx, &rebuild.Request{Nodes: nodes})
 		if err != nil {
 			return err
 		}
@@ -255,7 +256,7 @@ func TestDisksOfReinstall(t *testing.T) {
 // reinstall reinstalls one node, as either command does.
 func reinstall(ctx context.Context, l *rehearsaltest.Later, how, node string) (*plan.Plan, apply.Result, error) {
 	if how == "rebuild" {
-		return l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}})
+		return l.Rebuild(ctx, &rebuild.Request{Nodes: []string{node}})
 	}
 	p, err := l.Plan(ctx, provision.PlanOptions{Replace: []string{node}, Targets: []string{node}})
 	if err != nil {
@@ -311,14 +312,14 @@ func TestDiskReplaced(t *testing.T) {
 		if text := findingOf(res, node); done(res, node) || !strings.Contains(text, "--disk "+used.serial) || !strings.Contains(text, is) {
 			t.Errorf("used: plan %q, finding %q", erases(p, node), text)
 		}
-		p, res, err = l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}, Disk: used.serial})
+		p, res, err = l.Rebuild(ctx, &rebuild.Request{Nodes: []string{node}, Disk: used.serial})
 		if err != nil {
 			return err
 		}
 		if !strings.Contains(erases(p, node), used.serial) || !done(res, node) {
 			t.Errorf("named: plan %q, %q", erases(p, node), findingOf(res, node))
 		}
-		if _, _, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node, "r02-u01"}, Disk: used.serial}); err == nil || errkind.Action(err) == "" {
+		if _, _, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{node, "r02-u01"}, Disk: used.serial}); err == nil || errkind.Action(err) == "" {
 			t.Errorf("a disk for two nodes: %v", err)
 		}
 		return nil
@@ -340,7 +341,7 @@ func TestDisksOfNewChassis(t *testing.T) {
 			return err
 		}
 		time.Sleep(bmcStart)
-		_, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}, Serial: newSerial(l, node)})
+		_, res, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{node}, Serial: newSerial(l, node)})
 		if err != nil {
 			return err
 		}
@@ -349,7 +350,7 @@ func TestDisksOfNewChassis(t *testing.T) {
 			t.Errorf("finding %q; want %s and %s", text, system, d.serial)
 		}
 		d.intact(t, l.World, node, "rebuild --serial")
-		p, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}, Disk: system})
+		p, res, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{node}, Disk: system})
 		if err != nil {
 			return err
 		}
@@ -432,7 +433,7 @@ func TestDisksOfAdopted(t *testing.T) {
 		for _, n := range list {
 			seen[n.Node] = strings.Join(n.Seen, "; ") + n.Error
 		}
-		p, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: words})
+		p, res, err := l.Rebuild(ctx, &rebuild.Request{Nodes: words})
 		if err != nil {
 			return err
 		}
@@ -509,7 +510,7 @@ func TestDisksByPlace(t *testing.T) {
 				if err := l.Edit(ctx, placed(t, c.wrong)); err != nil {
 					return err
 				}
-				_, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}})
+				_, res, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{node}})
 				if err != nil {
 					return err
 				}

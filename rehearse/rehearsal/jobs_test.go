@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/rebuild"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/slurm"
 )
@@ -26,7 +27,7 @@ func TestRebuildUnderJobs(t *testing.T) {
 	after(t, func(ctx context.Context, l *rehearsaltest.Later) error {
 		ctl := l.World.Scheduler()
 		refuse := func(name, want string, o handover.DrainOptions) error {
-			res, err := rebuild(ctx, l, node, o)
+			res, err := rebuildNode(ctx, l, node, o)
 			if err != nil {
 				return err
 			}
@@ -63,7 +64,7 @@ func TestRebuildUnderJobs(t *testing.T) {
 		}
 		ctl.Silence(false)
 		time.AfterFunc(10*time.Minute, func() { ctl.End("4711") })
-		res, err := rebuild(ctx, l, node, handover.DrainOptions{Wait: time.Hour})
+		res, err := rebuildNode(ctx, l, node, handover.DrainOptions{Wait: time.Hour})
 		if err != nil {
 			return err
 		}
@@ -77,9 +78,9 @@ func TestRebuildUnderJobs(t *testing.T) {
 	})
 }
 
-// rebuild rebuilds a node with options for its drain.
-func rebuild(ctx context.Context, l *rehearsaltest.Later, node string, o handover.DrainOptions) (apply.Result, error) {
-	r := &provision.Rebuild{Nodes: []string{node}, At: time.Now()}
+// rebuildNode rebuilds a node with options for its drain.
+func rebuildNode(ctx context.Context, l *rehearsaltest.Later, node string, o handover.DrainOptions) (apply.Result, error) {
+	r := &rebuild.Request{Nodes: []string{node}, At: time.Now()}
 	if _, err := l.Site.PrepareRebuild(ctx, l.Store, r); err != nil {
 		return apply.Result{}, err
 	}
@@ -92,7 +93,7 @@ func rebuild(ctx context.Context, l *rehearsaltest.Later, node string, o handove
 	if err != nil {
 		return apply.Result{}, err
 	}
-	if err := provision.RecordRebuild(ctx, l.Store, fence, r, p); err != nil {
+	if err := rebuild.Record(ctx, l.Store, fence, r, p); err != nil {
 		return apply.Result{}, err
 	}
 	return l.Apply(ctx, p)

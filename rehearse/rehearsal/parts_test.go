@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/parts"
+	"github.com/ironrail/ironrail/provision/rebuild"
 	"github.com/ironrail/ironrail/provision/status"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
@@ -44,7 +45,7 @@ func TestPartsThatFailed(t *testing.T) {
 		if err := l.Plant(fault.Fault{Kind: fault.MissingDIMM, Node: bad}); err != nil {
 			return err
 		}
-		_, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{bad}})
+		_, res, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{bad}})
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func TestPartsThatFailed(t *testing.T) {
 		if err := l.Plant(fault.Fault{Kind: fault.DiskWriteError, Node: bad}); err != nil {
 			return err
 		}
-		if _, _, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{bad}}); err != nil {
+		if _, _, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{bad}}); err != nil {
 			return err
 		}
 		return comeBack(ctx, t, l, bad, next, dimm, disk, func() string { mu.Lock(); defer mu.Unlock(); return strings.Join(notes, "\n") })
@@ -89,7 +90,7 @@ func comeBack(ctx context.Context, t *testing.T, l *rehearsaltest.Later, bad, ne
 		return err
 	}
 	before := notes()
-	_, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{next}})
+	_, res, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{next}})
 	if err != nil {
 		return err
 	}

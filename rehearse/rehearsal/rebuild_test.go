@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/rebuild"
 	"github.com/ironrail/ironrail/provision/status"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
@@ -91,7 +92,7 @@ func TestRebuildNewChassis(t *testing.T) {
 		time.Sleep(bmcStart)
 		was, _ := l.Site.Inv.Node(node)
 		old := overrides.ChassisOf(was)
-		o := &provision.Rebuild{Nodes: []string{node}, Serial: newSerial(l, node), Reason: "the board is dead", By: "kim"}
+		o := &rebuild.Request{Nodes: []string{node}, Serial: newSerial(l, node), Reason: "the board is dead", By: "kim"}
 		p, res, err := l.Rebuild(ctx, o)
 		if err != nil {
 			return err
@@ -187,7 +188,7 @@ func TestRebuildWrongChassis(t *testing.T) {
 			return err
 		}
 		time.Sleep(bmcStart)
-		for name, o := range map[string]*provision.Rebuild{
+		for name, o := range map[string]*rebuild.Request{
 			"typed wrong":           {Nodes: []string{node}, Serial: newSerial(l, node) + "X"},
 			"still the old one":     {Nodes: []string{node}, Serial: oldSerial(l, node)},
 			"another slot":          {Nodes: []string{other}, Serial: newSerial(l, node)},
@@ -210,11 +211,11 @@ func TestRebuildWrongChassis(t *testing.T) {
 		if err := state.HoldNode(ctx, l.Store, fence, other, state.Hold{By: "kim", Reason: "riser"}); err != nil {
 			return err
 		}
-		if _, _, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{other}}); err == nil || !strings.Contains(errkind.Action(err), "ironrail release "+other) {
+		if _, _, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{other}}); err == nil || !strings.Contains(errkind.Action(err), "ironrail release "+other) {
 			t.Errorf("held: %v", err)
 		}
 		// Without a serial number the old chassis is expected: the BMC says otherwise.
-		_, res, err := l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}})
+		_, res, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{node}})
 		if err != nil {
 			return err
 		}
@@ -255,7 +256,7 @@ func TestRebuildExchanged(t *testing.T) {
 		}
 		time.Sleep(bmcStart)
 		for _, node := range []string{one, two} {
-			o := &provision.Rebuild{Nodes: []string{node}, Serial: newSerial(l, node)}
+			o := &rebuild.Request{Nodes: []string{node}, Serial: newSerial(l, node)}
 			_, res, err := l.Rebuild(ctx, o)
 			if err != nil {
 				return err
@@ -266,7 +267,7 @@ func TestRebuildExchanged(t *testing.T) {
 			if text := findingOf(res, node); done(res, node) || !strings.Contains(text, "rebuild "+node+" --disk "+disk) || !strings.Contains(text, "install marker") {
 				t.Errorf("%s: not refused: %s", node, text)
 			}
-			if _, res, err = l.Rebuild(ctx, &provision.Rebuild{Nodes: []string{node}, Disk: disk}); err != nil {
+			if _, res, err = l.Rebuild(ctx, &rebuild.Request{Nodes: []string{node}, Disk: disk}); err != nil {
 				return err
 			}
 			if !done(res, node) {

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/rebuild"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
@@ -69,13 +70,13 @@ func (l *Later) Plan(ctx context.Context, o provision.PlanOptions) (*plan.Plan, 
 
 // Rebuild rebuilds nodes as the command does, with everything approved; the plan
 // is nil when it was refused before there was one.
-func (l *Later) Rebuild(ctx context.Context, o *provision.Rebuild) (*plan.Plan, apply.Result, error) {
+func (l *Later) Rebuild(ctx context.Context, o *rebuild.Request) (*plan.Plan, apply.Result, error) {
 	o.At = l.Clock.Now()
 	var err error
 	if l.plans, err = l.Site.PrepareRebuild(ctx, l.Store, o); err != nil {
 		return nil, apply.Result{}, err
 	}
-	p, err := l.Plan(ctx, o.Options())
+	p, err := l.Plan(ctx, provision.PlanOptions{Replace: o.Nodes, Targets: o.Nodes, Disks: o.Disks()})
 	l.plans = nil
 	if err != nil {
 		return p, apply.Result{}, err
@@ -87,7 +88,7 @@ func (l *Later) Rebuild(ctx context.Context, o *provision.Rebuild) (*plan.Plan, 
 	if err != nil {
 		return p, apply.Result{}, err
 	}
-	if err := provision.RecordRebuild(ctx, l.Store, fence, o, p); err != nil {
+	if err := rebuild.Record(ctx, l.Store, fence, o, p); err != nil {
 		return p, apply.Result{}, err
 	}
 	res, err := l.Apply(ctx, p)

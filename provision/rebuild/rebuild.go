@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+// Package rebuild owns the request to install nodes again: what it may ask for, who the
+// chassis is that was put in the place of another, and what becomes durable of it.
+package rebuild
 
 import (
 	"context"
@@ -15,23 +17,24 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/provision/acceptance"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // The records of a rebuild in the journal.
 const (
-	RebuildAsked state.RecordKind = "rebuild" // Rebuild, of each node
+	Asked state.RecordKind = "rebuild" // Request, of each node
 )
 
-// Rebuild is an operator's request to rebuild nodes, and what came of preparing it.
-// Prepare it, plan with Nodes as PlanOptions.Replace and Targets, record it when
-// the plan is approved, then apply the plan.
-type Rebuild struct {
+// Request is an operator's request to rebuild nodes, and what came of preparing it.
+// Prepare it with provision's Site.PrepareRebuild, plan with Nodes as PlanOptions.Replace
+// and Targets, record it when the plan is approved, then apply the plan.
+type Request struct {
 	Nodes  []string  `json:"nodes"`
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
@@ -46,30 +49,29 @@ type Rebuild struct {
 	// PlanOptions.Disks.
 	Disk string `json:"disk,omitempty"`
 
-	Notes       []string               `json:"-"` // what the operator should know before approving; set by PrepareRebuild
-	replacement *overrides.Replacement // set by PrepareRebuild
+	Notes       []string               `json:"-"` // what the operator should know before approving; set by Prepare
+	replacement *overrides.Replacement // set by Prepare
 	certificate string                 // that the BMC of the new chassis showed
 }
 
-// PrepareRebuild checks what was asked for. When the chassis is another one it
-// asks the BMC who it is, and who its NICs are. It returns the site that requests it,
-// whose plans are made for that chassis. Nothing is changed, in the state or in the
-// world.
-func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *Rebuild) (*Site, error) {
-	s, err := s.Desired(ctx, r, nil)
-	if err != nil {
+// Prepare checks what is requested of the site as it is desired. Where the chassis is
+// another one, it asks the BMC who that is, and who its NICs are, and returns the
+// replacement that plans are to be made for; else nil. Nothing is changed, in the state
+// or in the world.
+func Prepare(ctx context.Context, r state.Reader, access reach.Access, desired *overrides.Desired, o *Request) (*overrides.Replacement, error) {
+	if err := o.check(ctx, r, desired.Inv); err != nil || o.Serial == "" {
 		return nil, err
 	}
-	if err := s.mayRebuild(ctx, r, o); err != nil || o.Serial == "" {
-		return s, err
+	if err := o.learnChassis(ctx, r, access, desired); err != nil {
+		return nil, err
 	}
-	return s.learnChassis(ctx, r, o)
+	return o.replacement, nil
 }
 
-// mayRebuild refuses a rebuild of nodes that are on hold or not named, and words about a
+// check refuses a rebuild of nodes that are on hold or not named, and words about a
 // chassis that fit none.
-func (s *Site) mayRebuild(ctx context.Context, r state.Reader, o *Rebuild) error {
-	if _, err := selection.CheckNames(s.Inv, o.Nodes); err != nil {
+func (o *Request) check(ctx context.Context, r state.Reader, inv *inventory.Inventory) error {
+	if _, err := selection.CheckNames(inv, o.Nodes); err != nil {
 		return err
 	}
 	for _, name := range o.Nodes {
@@ -97,26 +99,25 @@ func (s *Site) mayRebuild(ctx context.Context, r state.Reader, o *Rebuild) error
 	return nil
 }
 
-// Options are those of the plan of a rebuild.
-func (o *Rebuild) Options() PlanOptions {
-	p := PlanOptions{Replace: o.Nodes, Targets: o.Nodes}
-	if o.Disk != "" {
-		p.Disks = map[string]string{o.Nodes[0]: o.Disk}
+// Disks is the disk that is named, by node, as PlanOptions.Disks has it; nil: none is.
+func (o *Request) Disks() map[string]string {
+	if o.Disk == "" {
+		return nil
 	}
-	return p
+	return map[string]string{o.Nodes[0]: o.Disk}
 }
 
-// RecordRebuild makes a prepared and approved rebuild durable, before its plan is
+// Record makes a prepared and approved rebuild durable, before its plan is
 // applied: the reason, the new chassis, and that nothing that was learned from the
 // old one is believed of it. Nodes come out of quarantine: they get a new chance.
 // The plan is told the versions of what is changed here.
-func RecordRebuild(ctx context.Context, store state.Store, fence state.Fence, o *Rebuild, p *plan.Plan) error {
+func Record(ctx context.Context, store state.Store, fence state.Fence, o *Request, p *plan.Plan) error {
 	var b state.Batch
 	at := o.At.UTC()
 	moved := map[string]uint64{}
 	for _, name := range o.Nodes {
 		me := subject.OfNode(name)
-		b.Records = append(b.Records, state.Record{Kind: RebuildAsked, Time: at, Subject: me}.With(o))
+		b.Records = append(b.Records, state.Record{Kind: Asked, Time: at, Subject: me}.With(o))
 		// A boot attempt of before was of hardware that somebody has touched since.
 		b.Puts = append(b.Puts, state.Put{Key: state.FactKey(install.AttemptFact.Of(me)), Want: state.Any})
 		n, version, err := state.Get[state.Node](ctx, store, state.NodeKey(name))
@@ -164,7 +165,7 @@ func ofChassis(node string) []fact.Key {
 
 // recordChassis adds the new chassis to a batch, and takes out what was learned
 // from the old one.
-func (o *Rebuild) recordChassis(ctx context.Context, r state.Reader, b *state.Batch) error {
+func (o *Request) recordChassis(ctx context.Context, r state.Reader, b *state.Batch) error {
 	if o.replacement == nil {
 		return nil
 	}
@@ -205,24 +206,4 @@ func (o *Rebuild) recordChassis(ctx context.Context, r state.Reader, b *state.Ba
 	b.Puts = append(b.Puts, put)
 	b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: x.At, Subject: me}.With(f))
 	return nil
-}
-
-// PrepareRollback finds what each node goes back to and makes sure that all of it
-// is still there. It returns the site that requests it, whose plans are made for it.
-// Nothing is changed in the state or on any node.
-func (s *Site) PrepareRollback(ctx context.Context, r state.Reader, o *acceptance.Rollback) (*Site, error) {
-	s, err := s.Desired(ctx, r, nil)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := selection.CheckNames(s.Inv, o.Nodes); err != nil {
-		return nil, err
-	}
-	restorable := func(ctx context.Context, p overrides.Pin) error { return s.Artifacts.CheckRestorable(ctx, s.over, p) }
-	if err := o.ChoosePins(ctx, r, restorable); err != nil {
-		return nil, err
-	}
-	asks := *s
-	asks.requested.Pins = o.Pins
-	return asks.Desired(ctx, r, nil)
 }

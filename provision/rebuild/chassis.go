@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package provision
+package rebuild
 
 import (
 	"context"
@@ -28,33 +28,31 @@ const learnWait = 3 * time.Minute
 // place, and stages what it says for planning. The certificate that was believed
 // of the old chassis is not looked at: that the operator typed a serial number,
 // and that this BMC has it, is what permits to believe another one.
-func (s *Site) learnChassis(ctx context.Context, r state.Reader, o *Rebuild) (*Site, error) {
-	n, _ := s.Inv.Node(o.Nodes[0])
+func (o *Request) learnChassis(ctx context.Context, r state.Reader, access reach.Access, desired *overrides.Desired) error {
+	n, _ := desired.Inv.Node(o.Nodes[0])
 	x := overrides.Replacement{Node: n.Name, Chassis: overrides.Chassis{Serial: o.Serial, UUID: strings.ToLower(o.UUID), BootMAC: o.BootMAC},
-		Was: s.over.InFiles(n.Name), By: o.By, Reason: o.Reason, At: o.At.UTC()}
-	l := learner{site: s, node: n, was: overrides.ChassisOf(n), x: &x}
+		Was: desired.InFiles(n.Name), By: o.By, Reason: o.Reason, At: o.At.UTC()}
+	l := learner{access: access, node: n, was: overrides.ChassisOf(n), x: &x}
 	if err := l.ask(ctx, reach.Facts(r)); err != nil {
-		return nil, err
+		return err
 	}
 	if x.BootMAC.IsZero() {
-		return nil, l.noMAC()
+		return l.noMAC()
 	}
 	if err := l.claimed(); err != nil {
-		return nil, err
+		return err
 	}
 	o.replacement, o.certificate = &x, l.certificate
 	for _, w := range x.Learned {
 		o.Notes = append(o.Notes, fmt.Sprintf("%s: %s", n.Name, w))
 	}
 	o.Notes = append(o.Notes, l.notes...)
-	asks := *s
-	asks.requested.Chassis = &x
-	return asks.Desired(ctx, r, nil)
+	return nil
 }
 
 // learner is the look at one new chassis.
 type learner struct {
-	site        *Site
+	access      reach.Access // of the site as it is desired
 	node        *inventory.Node
 	was         overrides.Chassis // before this rebuild
 	x           *overrides.Replacement
@@ -69,7 +67,7 @@ func (l *learner) ask(ctx context.Context, facts func(fact.Key) (fact.Fact, bool
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
 	pin := oob.CertificateFact.Of(subject.OfNode(l.node.Name))
-	b := l.site.access().BMCs(func(k fact.Key) (fact.Fact, bool) {
+	b := l.access.BMCs(func(k fact.Key) (fact.Fact, bool) {
 		if k == pin {
 			return fact.Fact{}, false
 		}
@@ -126,7 +124,7 @@ func (l *learner) compare(id bmc.Identity) error {
 
 // owner names the node that a serial number is of.
 func (l *learner) owner(serial string) string {
-	for _, n := range l.site.Inv.Nodes {
+	for _, n := range l.access.Inv.Nodes {
 		if n.Serial == serial && n.Name != l.node.Name {
 			return fmt.Sprintf(" (%s's)", n.Name)
 		}
@@ -203,7 +201,7 @@ func (l *learner) noMAC() error {
 // claimed looks whether another node has the serial number or the MAC by the
 // site's files. A chassis that a BMC proves may have moved from there.
 func (l *learner) claimed() error {
-	for _, n := range l.site.Inv.Nodes {
+	for _, n := range l.access.Inv.Nodes {
 		if n.Name == l.node.Name {
 			continue
 		}

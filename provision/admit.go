@@ -13,8 +13,8 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
-	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // Admit makes a saved plan anew, from the site, the state and the options that it was
@@ -41,7 +41,10 @@ func (s *Site) Admit(ctx context.Context, store state.Store, fence state.Fence, 
 			return nil, err
 		}
 	}
-	now, err := s.planAsked(ctx, store, p, say)
+	now, diags, err := s.Plan(ctx, store, savedOptions(p, say))
+	if err == nil && diags.HasErrors() {
+		err = noLongerFits(p, "it has errors now")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -65,19 +68,15 @@ func noLongerFits(p *plan.Plan, why string) error {
 	return errkind.New(errkind.Refused, "plan %s no longer fits the site's files: %s", p.ID, why).Do(planAgain)
 }
 
-// planAsked plans with the options that a saved plan was made with. What it trusts is
-// as old as it was then, so that the same steps are looked at.
-func (s *Site) planAsked(ctx context.Context, store state.Store, p *plan.Plan, say func(string)) (*plan.Plan, error) {
+// savedOptions are the options that a saved plan was made with. What it trusts is as old
+// as it was then, so that the same steps are looked at.
+func savedOptions(p *plan.Plan, say func(string)) PlanOptions {
 	var a plan.Request
 	if p.Request != nil {
 		a = *p.Request
 	}
-	now, diags, err := s.Plan(ctx, store, PlanOptions{Replace: a.Replace, Targets: a.Targets, Decommission: a.Decommission,
-		Refresh: a.Refresh, Trust: a.Trust, Now: p.Created, Say: say})
-	if err == nil && diags.HasErrors() {
-		err = noLongerFits(p, "it has errors now")
-	}
-	return now, err
+	return PlanOptions{Replace: a.Replace, Targets: a.Targets, Decommission: a.Decommission,
+		Refresh: a.Refresh, Trust: a.Trust, Now: p.Created, Say: say}
 }
 
 // admits runs the checks of the engine on a plan.
@@ -101,7 +100,7 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 	if err != nil {
 		return "", err
 	}
-	if n := s.protectedIn(p); n != "" {
+	if n := protectedIn(s.Inv, p); n != "" {
 		return n + " is protected now", nil
 	}
 	if was, is := p.Erase.Budget, s.Inv.Site.MaxErase; len(p.Erase.Nodes) > 0 && was != is {
@@ -140,12 +139,12 @@ func (s *Site) Outdated(ctx context.Context, r state.Reader, p *plan.Plan) (stri
 }
 
 // protectedIn is a node that a plan erases and that the site protects; empty: none.
-func (s *Site) protectedIn(p *plan.Plan) string {
+func protectedIn(inv *inventory.Inventory, p *plan.Plan) string {
 	for i := range p.Steps {
 		if !p.Steps[i].May.Has(plan.Erase) {
 			continue
 		}
-		if n, ok := s.Inv.Node(p.Steps[i].Subject.Name); ok && n.Protect {
+		if n, ok := inv.Node(p.Steps[i].Subject.Name); ok && n.Protect {
 			return n.Name
 		}
 	}
@@ -162,24 +161,6 @@ var factKind = state.FactKey(fact.Key{}).Kind
 // offered for adoption, and its power is not touched.
 func OfItsMoment(k state.Key) bool {
 	return k.Kind == factKind && strings.HasSuffix(k.Name, "#"+string(install.AttemptFact))
-}
-
-// setDeadlines gives every step its deadline: from the site's own past where it is long
-// enough, else from the table.
-func (s *Site) setDeadlines(ctx context.Context, r state.Reader, p *plan.Plan) error {
-	if p.Empty() {
-		return nil
-	}
-	profiles := predict.Profiles(s.Inv)
-	past, err := predict.ReadRecent(ctx, r, profiles, Durations())
-	if err != nil {
-		return err
-	}
-	budgets := predict.Budgets(p, predict.Options{Table: Durations(), Profiles: profiles, Images: s.Artifacts.ImageSizes(), History: past})
-	for i := range p.Steps {
-		p.Steps[i].Deadline = budgets[i]
-	}
-	return nil
 }
 
 // StillUnmanaged is what is left of the nodes that a plan left unmanaged: the plan of a

@@ -64,10 +64,10 @@ func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
 		return w, err
 	}
 	b.live(&w)
-	for _, s := range b.run.saw.Of(node, time.Time{}) {
+	for _, s := range b.run.witness.Of(node, time.Time{}) {
 		w.Evidence = append(w.Evidence, sightingEvent(s))
 	}
-	for _, s := range b.run.saw.Strangers() {
+	for _, s := range b.run.witness.Strangers() {
 		w.Evidence = append(w.Evidence, sightingEvent(s))
 	}
 	current, err := b.status(ctx)
@@ -148,9 +148,9 @@ func (b *Backend) live(w *control.Why) {
 		case x.Since.IsZero():
 			continue
 		case base == install.StepOf(w.Node.Name, install.Boot):
-			w.Console = b.run.said.Of(w.Node.Name, x.ID)
+			w.Console = b.run.consoles.Of(w.Node.Name, x.ID)
 		case base == install.StepOf(w.Node.Name, install.Netboot):
-			w.Console = b.run.said.Of(w.Node.Name, x.ID)
+			w.Console = b.run.consoles.Of(w.Node.Name, x.ID)
 			w.Guess = b.guess(w.Node.Name, x.Since)
 		}
 	}
@@ -178,8 +178,8 @@ func (b *Backend) guess(node string, since time.Time) *control.Guess {
 	if !ok {
 		return nil
 	}
-	lines, _ := b.run.said.Printed(node)
-	d := install.Diagnose(n, b.run.saw.Of(node, since), lines)
+	lines, _ := b.run.consoles.Printed(node)
+	d := install.Diagnose(n, b.run.witness.Of(node, since), lines)
 	return &control.Guess{Cause: d.Cause, Action: d.Action}
 }
 

@@ -26,19 +26,19 @@ func (s *Site) Gaps() (gaps.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := gaps.Found{Refused: slices.Concat(services.CheckControllers(s.Inv), s.refusals(digests)), Stock: s.Artifacts.Unmirrored(digests)}
+	f := gaps.Found{Refused: slices.Concat(services.CheckControllers(s.Inv), s.offlineWorld().refusals(digests)), Stock: s.Artifacts.Unmirrored(digests)}
 	if f.Refused.HasErrors() { // what of it does a rehearsal refuse as well?
 		stand := *s
 		stand.Inv, _ = Plannable(s.Inv)
 		stand.links = roce.Addresses(stand.Inv)
-		f.Rehearsal = slices.Concat(services.CheckControllers(s.Inv), stand.refusals(digests))
+		f.Rehearsal = slices.Concat(services.CheckControllers(s.Inv), stand.offlineWorld().refusals(digests))
 	}
 	return gaps.Collect(s.Inv, plannableKinds(s.Inv), f), nil
 }
 
 // refusals are what the stages of the site find wrong for a plan.
-func (s *Site) refusals(digests map[string]string) (found hcl.Diagnostics) {
-	for _, st := range s.bareStages(digests, world{links: s.links, inv: s.Inv}) {
+func (w world) refusals(digests map[string]string) (found hcl.Diagnostics) {
+	for _, st := range w.bareStages(digests) {
 		if c, ok := st.(stage.Checker); ok {
 			found = append(found, c.Check()...)
 		}
@@ -57,13 +57,14 @@ func Refusals(inv *inventory.Inventory) (hcl.Diagnostics, error) {
 	for _, i := range inv.Images {
 		digests[i.Name] = "built"
 	}
-	all := slices.Concat(refused(inv), s.refusals(digests))
+	all := slices.Concat(refused(inv), s.offlineWorld().refusals(digests))
 	return slices.DeleteFunc(all, func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError }), nil
 }
 
 // plannableKinds are the kinds of typed blocks, reaching nothing.
 func plannableKinds(inv *inventory.Inventory) gaps.Kinds {
-	return gaps.Kinds{Drivers: driverKinds(world{}), Fabrics: fabricKinds(world{inv: inv, links: roce.Addresses(inv)}), Handovers: handoverKinds(&Site{}, world{})}
+	w := world{inv: inv, links: roce.Addresses(inv)}
+	return gaps.Kinds{Drivers: driverKinds(w), Fabrics: fabricKinds(w), Handovers: handoverKinds(w)}
 }
 
 // Plannable returns the site without what cannot be planned yet, and what was left out

@@ -44,7 +44,7 @@ func TestEveryClaimFits(t *testing.T) {
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
-	all, claims := (&Site{Inv: inv}).capacity(), power.NewInrush(inv)
+	all, claims := capacity(inv), power.NewInrush(inv)
 	for _, n := range inv.Nodes {
 		of := claims.Of(n.Name)
 		if len(of) != 6 {

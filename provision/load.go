@@ -116,7 +116,7 @@ func (s *Site) Predict(p *plan.Plan, past *predict.History, images map[string]pr
 	if images == nil {
 		images = s.Artifacts.ImageSizes()
 	}
-	return predict.Estimate(p, predict.Options{Table: Durations(), Profiles: predict.Profiles(s.Inv), Images: images, Capacity: s.capacity(), Parallel: s.parallel(), History: past})
+	return predict.Estimate(p, predict.Options{Table: Durations(), Profiles: predict.Profiles(s.Inv), Images: images, Capacity: capacity(s.Inv), Parallel: parallel(s.Inv), History: past})
 }
 
 // Past reads how long steps took in earlier runs of this site.
@@ -124,11 +124,11 @@ func (s *Site) Past(ctx context.Context, r state.Reader) (*predict.History, erro
 	return predict.ReadHistory(ctx, r, predict.Profiles(s.Inv), Durations())
 }
 
-// rollouts are how changes reach nodes in service, by role, and the role of each
+// listRollouts is how changes reach nodes in service, by role, and the role of each
 // node. A role without a rollout block has the language's defaults.
-func (s *Site) rollouts() (map[string]plan.Rollout, map[string]string) {
-	nodes, roleOf := map[*inventory.Role]int{}, make(map[string]string, len(s.Inv.Nodes))
-	for _, n := range s.Inv.Nodes {
+func listRollouts(inv *inventory.Inventory) (map[string]plan.Rollout, map[string]string) {
+	nodes, roleOf := map[*inventory.Role]int{}, make(map[string]string, len(inv.Nodes))
+	for _, n := range inv.Nodes {
 		if n.Role != nil {
 			nodes[n.Role]++
 			roleOf[n.Name] = n.Role.Name

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/observe"
+	"github.com/ironrail/ironrail/provision/services"
 )
 
 // Observer looks at the site with what r overrides of its files.
@@ -47,11 +48,12 @@ func (s *Site) observer() observe.Observer {
 		Access: s.access(),
 		Stages: s.observedStages,
 		NodeStages: func(nodes onnode.Nodes) []stage.Stage {
-			w := world{nodes: nodes, inv: s.Inv, links: s.links, repos: s.Artifacts.Repositories("")}
+			w := s.offlineWorld()
+			w.nodes, w.repos = nodes, s.Artifacts.Repositories("")
 			return []stage.Stage{driver.New(s.Inv, driverKinds(w)), fabric.New(s.Inv, fabricKinds(w))}
 		},
 		SwitchKind: func() *switchos.Kind {
-			return fabricKinds(world{inv: s.Inv, links: s.links})[roce.Name].(*switchos.Kind)
+			return fabricKinds(s.offlineWorld())[roce.Name].(*switchos.Kind)
 		},
 	}
 }
@@ -59,7 +61,7 @@ func (s *Site) observer() observe.Observer {
 // observedStages are the stages of a world that is only looked at: nodes over SSH, and
 // BMCs and switches where they are asked. No service is opened.
 func (s *Site) observedStages(ctx context.Context, r state.Reader, o observe.World) ([]stage.Stage, error) {
-	boots, err := s.loadBoots(ctx, r)
+	boots, err := services.LoadBoots(ctx, r, s.Inv, s.over.BootMACs(), s.Keys.Boot)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +70,8 @@ func (s *Site) observedStages(ctx context.Context, r state.Reader, o observe.Wor
 		return nil, err
 	}
 	control := func(context.Context, string) (install.Control, error) { return nil, observe.ErrNotAsked }
-	return s.stages(digests, world{
-		bmc: o.BMC, nodes: o.Nodes, switches: o.Switches, store: r, repos: s.Artifacts.Repositories(""),
-		install: install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: o.Nodes, BMC: control},
-	}), nil
+	w := s.offlineWorld()
+	w.bmc, w.nodes, w.switches, w.store, w.repos = o.BMC, o.Nodes, o.Switches, r, s.Artifacts.Repositories("")
+	w.install = install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: o.Nodes, BMC: control}
+	return w.stages(digests), nil
 }

@@ -4,17 +4,23 @@ package provision
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/observe"
+	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/selection"
 )
 
 // planning is one plan in the making. Each pass reads what the passes before it left
@@ -142,10 +148,10 @@ func (p *planning) desire(context.Context) (err error) {
 }
 
 func (p *planning) readOptions(context.Context) (err error) {
-	if p.options, err = p.site.planOptions(p.asked); err != nil {
+	if p.options, err = readOptions(p.site.Inv, p.asked); err != nil {
 		return err
 	}
-	p.options.Rollouts, p.options.RoleOf = p.site.rollouts()
+	p.options.Rollouts, p.options.RoleOf = listRollouts(p.site.Inv)
 	p.site.over.Apply(p.prior, &p.options)
 	return nil
 }
@@ -195,8 +201,21 @@ func (p *planning) showDisks(context.Context) error {
 	return install.ShowDisks(p.site.Inv, p.prior, p.plan, p.asked.Disks)
 }
 
+// setDeadlines takes the site's own past where it is long enough, else the table.
 func (p *planning) setDeadlines(ctx context.Context) error {
-	return p.site.setDeadlines(ctx, p.reader, p.plan)
+	if p.plan.Empty() {
+		return nil
+	}
+	profiles := predict.Profiles(p.site.Inv)
+	past, err := predict.ReadRecent(ctx, p.reader, profiles, Durations())
+	if err != nil {
+		return err
+	}
+	budgets := predict.Budgets(p.plan, predict.Options{Table: Durations(), Profiles: profiles, Images: p.site.Artifacts.ImageSizes(), History: past})
+	for i := range p.plan.Steps {
+		p.plan.Steps[i].Deadline = budgets[i]
+	}
+	return nil
 }
 
 // offlineWarning is in every plan that contacted nobody.
@@ -215,4 +234,52 @@ func (p *planning) warn(context.Context) error {
 	}
 	p.plan.Warnings = w
 	return err
+}
+
+// readOptions checks the operator's words against the inventory.
+func readOptions(inv *inventory.Inventory, o PlanOptions) (plan.Options, error) {
+	opt := plan.Options{Site: inv.Site.Name, MaxErase: inv.Site.MaxErase, Protected: map[string]bool{}}
+	var err error
+	if opt.Replace, err = selection.ReadSet(inv, o.Replace); err != nil {
+		return opt, err
+	}
+	if opt.Targets, err = selection.ReadSet(inv, o.Targets); err != nil {
+		return opt, err
+	}
+	if err := within(inv, opt); err != nil {
+		return opt, err
+	}
+	for _, n := range inv.Nodes {
+		if n.Protect {
+			opt.Protected[n.Name] = true
+		}
+	}
+	return opt, nil
+}
+
+// within refuses nodes that are to be reinstalled and left alone at once.
+func within(inv *inventory.Inventory, opt plan.Options) error {
+	if len(opt.Targets) == 0 {
+		return nil
+	}
+	var outside []string
+	for _, n := range inv.Nodes {
+		if opt.Replace[n.Name] && !opt.Targets[n.Name] {
+			outside = append(outside, n.Name)
+		}
+	}
+	if len(outside) == 0 {
+		return nil
+	}
+	and := ""
+	if more := len(outside) - 1; more > 0 {
+		and = fmt.Sprintf(" and %d more", more)
+	}
+	return errkind.New(errkind.Refused, "--replace names %s%s, which --target leaves out", outside[0], and).
+		Do("Name the same nodes with both, or leave --target out: --replace alone says which nodes are reinstalled.")
+}
+
+// planID names a plan; names sort by time.
+func planID(now time.Time) string {
+	return "p" + now.UTC().Format("20060102T150405") + "-" + rand.Text()[:6]
 }

@@ -8,7 +8,6 @@ package provision
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +25,6 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/fabric/roce"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
@@ -34,6 +32,7 @@ import (
 	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/fabricreview"
 	"github.com/ironrail/ironrail/provision/gaps"
+	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/overrides"
@@ -293,60 +292,12 @@ func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostic
 	if err != nil {
 		return nil, nil, err
 	}
-	all := s.stages(digests, world{})
+	all := s.offlineWorld().stages(digests)
 	of, wrong := make([][]plan.Step, len(all)), make([]hcl.Diagnostics, len(all))
 	var wg sync.WaitGroup
 	for i, st := range all { // pure, so that they may plan at the same time
 		wg.Go(func() { of[i], wrong[i] = st.Plan(view) })
 	}
 	wg.Wait()
-	return s.hooked(slices.Concat(of...)), slices.Concat(refused(s.Inv), slices.Concat(wrong...)), nil
-}
-
-// planOptions checks the operator's words against the inventory.
-func (s *Site) planOptions(o PlanOptions) (plan.Options, error) {
-	opt := plan.Options{Site: s.Inv.Site.Name, MaxErase: s.Inv.Site.MaxErase, Protected: map[string]bool{}}
-	var err error
-	if opt.Replace, err = selection.ReadSet(s.Inv, o.Replace); err != nil {
-		return opt, err
-	}
-	if opt.Targets, err = selection.ReadSet(s.Inv, o.Targets); err != nil {
-		return opt, err
-	}
-	if err := within(s.Inv, opt); err != nil {
-		return opt, err
-	}
-	for _, n := range s.Inv.Nodes {
-		if n.Protect {
-			opt.Protected[n.Name] = true
-		}
-	}
-	return opt, nil
-}
-
-// within refuses nodes that are to be reinstalled and left alone at once.
-func within(inv *inventory.Inventory, opt plan.Options) error {
-	if len(opt.Targets) == 0 {
-		return nil
-	}
-	var outside []string
-	for _, n := range inv.Nodes {
-		if opt.Replace[n.Name] && !opt.Targets[n.Name] {
-			outside = append(outside, n.Name)
-		}
-	}
-	if len(outside) == 0 {
-		return nil
-	}
-	and := ""
-	if more := len(outside) - 1; more > 0 {
-		and = fmt.Sprintf(" and %d more", more)
-	}
-	return errkind.New(errkind.Refused, "--replace names %s%s, which --target leaves out", outside[0], and).
-		Do("Name the same nodes with both, or leave --target out: --replace alone says which nodes are reinstalled.")
-}
-
-// planID names a plan; names sort by time.
-func planID(now time.Time) string {
-	return "p" + now.UTC().Format("20060102T150405") + "-" + rand.Text()[:6]
+	return hook.Place(s.Inv, slices.Concat(of...)), slices.Concat(refused(s.Inv), slices.Concat(wrong...)), nil
 }

@@ -5,7 +5,6 @@ package provision
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -88,16 +87,4 @@ func (r recalledRun) fits(node subject.ID) []parts.Fit {
 		hw = wire.Hardware{}
 	}
 	return parts.List(hw)
-}
-
-// rememberWait bounds the writing of histories; what is left over is written by
-// the next run.
-const rememberWait = time.Minute
-
-// remember brings the histories of parts up to date. It is for the owner of the
-// state, when no step runs.
-func (s *Site) remember(ctx context.Context, store state.Store, fence state.Fence) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rememberWait)
-	defer cancel()
-	return parts.CatchUp(ctx, store, fence, s.Inv)
 }

@@ -19,9 +19,8 @@ import (
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
-	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/power"
-	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/overrides"
@@ -38,7 +37,7 @@ const sshParallel = 2048
 // parallel is how many steps of a site run at a time. A step that waits for a
 // self-test or a package manager loads nothing, and what loads something is held
 // by the resources above; it only bounds goroutines.
-func (s *Site) parallel() int { return max(512, 2*len(s.Inv.Nodes)) }
+func parallel(inv *inventory.Inventory) int { return max(512, 2*len(inv.Nodes)) }
 
 // RunOptions are what a run needs beside its plan.
 type RunOptions struct {
@@ -56,14 +55,12 @@ type RunOptions struct {
 // need meanwhile. Its methods are safe for concurrent use.
 type Running struct {
 	*apply.Executor
-	site     *Site
-	store    state.Store
-	fence    state.Fence
+	records
 	bus      *event.Bus
-	saw      *services.Witness
-	srv      *services.Services
+	witness  *services.Witness
+	services *services.Services
 	bmcs     reach.BMCs
-	said     *reach.Consoles
+	consoles *reach.Consoles
 	ssh      *remote.Pool
 	switches *reach.Switches
 }
@@ -81,27 +78,24 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n := s.protectedIn(o.Plan); n != "" { // whatever was said when it was planned
+	if n := protectedIn(s.Inv, o.Plan); n != "" { // whatever was said when it was planned
 		return nil, errkind.New(errkind.Refused, "%s is protected: no plan erases it", n).Do("Remove `protect` from its role, or plan again without it.")
 	}
 	if err := s.over.ForgetSuperseded(ctx, o.Store, o.Fence); err != nil {
 		return nil, err
 	}
-	if err := s.remember(ctx, o.Store, o.Fence); err != nil { // of a run that died before its end
+	rec := records{site: s, store: o.Store, fence: o.Fence}
+	if err := rec.recordBefore(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := s.recordBefore(ctx, o); err != nil {
-		return nil, err
-	}
-	saw := services.NewWitness(o.Bus)
-	boots, err := s.loadBoots(ctx, o.Store)
+	boots, err := services.LoadBoots(ctx, o.Store, s.Inv, s.over.BootMACs(), s.Keys.Boot)
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{site: s, store: o.Store, fence: o.Fence, bus: o.Bus, saw: saw, ssh: remote.NewPoolOn(sshParallel, s.network),
+	r := &Running{records: rec, bus: o.Bus, witness: services.NewWitness(o.Bus), ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: s.access().BMCs(reach.Facts(o.Store))}
 	r.switches = s.access().Switches(r.ssh, r.fact)
-	r.said = reach.NewConsoles(r.bmcs, reach.ListenOn(s.network))
+	r.consoles = reach.NewConsoles(r.bmcs, reach.ListenOn(s.network))
 	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return nil, err
@@ -111,25 +105,25 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if _, err := apply.New(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if r.srv, err = s.openServices(ctx, saw, boots); err != nil {
+	if r.services, err = r.openServices(ctx, boots); err != nil {
 		return nil, err
 	}
-	for _, st := range s.stages(digests, s.world(r)) {
+	for _, st := range r.world().stages(digests) {
 		cfg.Stages[st.Name()] = st
 	}
 	if r.Executor, err = apply.New(ctx, cfg); err != nil {
-		return nil, errors.Join(err, r.srv.Close())
+		return nil, errors.Join(err, r.services.Close())
 	}
 	return r, nil
 }
 
 // openServices opens what the site serves, with the install ramdisks of its images.
-func (s *Site) openServices(ctx context.Context, saw *services.Witness, boots *install.Boots) (*services.Services, error) {
-	ramdisk, err := s.Artifacts.Ramdisk(s.agent)
+func (r *Running) openServices(ctx context.Context, boots *install.Boots) (*services.Services, error) {
+	ramdisk, err := r.site.Artifacts.Ramdisk(r.site.agent)
 	if err != nil {
 		return nil, err
 	}
-	return services.Open(ctx, s.servicesConfig(saw, boots, ramdisk))
+	return services.Open(ctx, r.site.servicesConfig(r.witness, boots, ramdisk))
 }
 
 // servicesConfig is what the site serves to nodes that boot the given ramdisk.
@@ -139,10 +133,10 @@ func (s *Site) servicesConfig(saw *services.Witness, boots *install.Boots, ramdi
 
 // config is what the executor needs of a run, with stages that reach nothing yet.
 func (s *Site) config(o RunOptions, digests map[string]string) apply.Config {
-	cfg := apply.Config{Plan: o.Plan, Store: o.Store, Fence: o.Fence, Bus: o.Bus, Capacity: s.capacity(), Units: units,
-		EvidenceDir: s.path("evidence"), Resume: o.Resume, MaxErase: s.Inv.Site.MaxErase, EraseApproved: o.EraseApproved, Approval: o.Approval, Drain: o.Drain, Parallel: s.parallel(),
+	cfg := apply.Config{Plan: o.Plan, Store: o.Store, Fence: o.Fence, Bus: o.Bus, Capacity: capacity(s.Inv), Units: units,
+		EvidenceDir: s.path("evidence"), Resume: o.Resume, MaxErase: s.Inv.Site.MaxErase, EraseApproved: o.EraseApproved, Approval: o.Approval, Drain: o.Drain, Parallel: parallel(s.Inv),
 		Stages: map[string]stage.Stage{}}
-	for _, st := range s.stages(digests, world{}) {
+	for _, st := range s.offlineWorld().stages(digests) {
 		cfg.Stages[st.Name()] = st
 	}
 	return cfg
@@ -157,47 +151,25 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	var wg sync.WaitGroup
 	var served error
 	wg.Go(func() {
-		if served = r.srv.Serve(serving); served != nil {
+		if served = r.services.Serve(serving); served != nil {
 			abort(fmt.Errorf("boot services: %w", served))
 		}
 	})
 	wg.Go(func() { r.bmcs.Pool.KeepAlive(serving) })
-	wg.Go(func() { r.srv.ReportFindings(serving, r.Executor.Report) })
+	wg.Go(func() { r.services.ReportFindings(serving, r.Executor.Report) })
 	res, err := r.Executor.Run(ctx)
 	stop()
 	wg.Wait()
-	r.said.Wait()
-	if err := r.site.remember(ctx, r.store, r.fence); err != nil {
+	r.consoles.Wait()
+	if err := r.recordParts(ctx); err != nil {
 		r.bus.Emit(event.Event{Type: event.Note, Text: "warning: the histories of parts are not up to date; the next run does it: " + err.Error()})
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	if err == nil {
-		err = r.site.recordAfter(end, r.store, r.fence, res)
+		err = r.recordAfter(end, res)
 	}
 	return res, errors.Join(err, served, r.bmcs.Pool.Close(end), r.ssh.Close())
-}
-
-// loadBoots makes the memory of boot attempts from what is recorded.
-func (s *Site) loadBoots(ctx context.Context, r state.Reader) (*install.Boots, error) {
-	facts, err := state.ReadFactsNamed(ctx, r, string(install.AttemptFact))
-	if err != nil {
-		return nil, err
-	}
-	cs, console := services.ListClients(s.Inv, s.over.BootMACs())
-	boots := install.NewBoots(s.Keys.Boot, cs, console)
-	for _, n := range s.Inv.Nodes {
-		f, ok := facts[install.AttemptFact.Of(subject.OfNode(n.Name))]
-		if !ok {
-			continue
-		}
-		at, err := install.AttemptFact.Get(f)
-		if err != nil {
-			return nil, err
-		}
-		boots.Set(at)
-	}
-	return boots, nil
 }
 
 // fact reads a fact as it stands in the store now.
@@ -211,45 +183,6 @@ func (s *Site) RememberNodes(ctx context.Context, store state.Store, fence state
 		return err
 	}
 	return overrides.Remember(ctx, store, fence, s.Inv, nil)
-}
-
-// recordBefore makes durable, before a run begins, what the next one may need that
-// the site's files may not say any more; and what a process that died had no time
-// for.
-func (s *Site) recordBefore(ctx context.Context, o RunOptions) error {
-	if !o.Resume {
-		if err := overrides.ForgetDecommissioned(ctx, o.Store, o.Fence, s.over.Files); err != nil {
-			return err
-		}
-	}
-	if err := overrides.Remember(ctx, o.Store, o.Fence, s.Inv, o.Plan); err != nil {
-		return err
-	}
-	last, _, err := state.Get[state.Run](ctx, o.Store, state.LastRun)
-	if err != nil || last.ID == "" || last.Outcome != "" {
-		return err
-	}
-	return s.recordAccepted(ctx, o.Store, o.Fence, last.ID) // it died before it could
-}
-
-// recordAccepted remembers what nodes were accepted with by a run, and keeps the packages
-// of it, however long that takes.
-func (s *Site) recordAccepted(ctx context.Context, store state.Store, fence state.Fence, run string) error {
-	keep := func(a acceptance.Accepted) error {
-		return s.Artifacts.KeepPackages(context.WithoutCancel(ctx), s.over, a.Image, a.Digest, a.Drivers)
-	}
-	return acceptance.Record(ctx, store, fence, s.Inv, run, keep)
-}
-
-// recordAfter makes durable what a run that has ended means for later ones.
-func (s *Site) recordAfter(ctx context.Context, store state.Store, fence state.Fence, res apply.Result) error {
-	if err := s.recordAccepted(ctx, store, fence, res.Run); err != nil {
-		return err
-	}
-	if (state.Run{ID: res.Run, Outcome: res.Outcome}).Resumable() {
-		return nil // its steps are gone on with
-	}
-	return overrides.ForgetDecommissioned(ctx, store, fence, s.over.Files)
 }
 
 // limits hold in every run, by resource. A name that ends in a slash stands for
@@ -266,9 +199,9 @@ var limits = map[string]int{
 
 // capacity is how much there is of each resource: the limits, and the room of
 // each circuit for nodes that are switched on, in watts.
-func (s *Site) capacity() map[string]int {
+func capacity(inv *inventory.Inventory) map[string]int {
 	all := maps.Clone(limits)
-	for circuit, watts := range power.NewInrush(s.Inv).Room {
+	for circuit, watts := range power.NewInrush(inv).Room {
 		all[install.InrushUses+circuit] = watts
 	}
 	return all

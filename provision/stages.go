@@ -42,9 +42,16 @@ import (
 	"github.com/ironrail/ironrail/validate"
 )
 
-// world is what the stages of a run reach. The zero world reaches nothing: it is
-// enough to plan with.
+// world is a site as its stages see it, and what they reach there. Where nothing is
+// reached, it is enough to plan with: Site.offlineWorld.
 type world struct {
+	inv        *inventory.Inventory // the site's, or one that plans are made of
+	links      []*roce.Links        // addresses that were allocated
+	orphaned   []*inventory.Node    // nodes of the state that are in no file
+	dir        string               // the site's folder, absolute
+	exports    string               // folder for what handovers write
+	schedulers reach.Schedulers
+
 	bmc      func(ctx context.Context, node string) (oob.BMC, error)
 	ask      func(node string) (*bmc.Handle, error) // as bmc, for what only some can tell; nil: none is asked
 	install  install.World
@@ -53,47 +60,53 @@ type world struct {
 	store    state.Reader
 	feeds    *reach.Feeds                        // nil: PDUs are not asked
 	accept   func(stage.Stage) stage.Stage       // around the stage that accepts nodes; nil: nothing
-	inv      *inventory.Inventory                // the site's, or one that plans are made of
 	subnets  func(fabric string) infiniband.Host // where a subnet manager runs; nil: nowhere
 	switches switchos.Switches                   // nil: they cannot be reached
-	links    []*roce.Links                       // addresses that were allocated; those of the site
 }
 
 // listens is the step in which a node hears its neighbours.
 func listens(node string) plan.StepID { return install.StepOf(node, install.Configure) }
 
-// handover is the stage that gives nodes to their schedulers and takes them back.
-func (s *Site) handover(w world) stage.Stage {
-	return handover.New(s.Inv, handoverKinds(s, w), standings{w.store}).Keeping(s.over.Orphaned)
+// offlineWorld is the site as its stages see it, with nothing that is reached.
+func (s *Site) offlineWorld() world {
+	dir, err := filepath.Abs(s.Inv.Dir)
+	if err != nil {
+		dir = s.Inv.Dir // the working folder is gone; a program of a hook fails by itself
+	}
+	return world{inv: s.Inv, links: s.links, orphaned: s.over.Orphaned, dir: dir, exports: s.path("handover"), schedulers: s.schedulers()}
 }
 
 // bareStages is the stage table: the way of a node from power-off to its scheduler.
 // A stage's steps need those of stages above it.
-func (s *Site) bareStages(digests map[string]string, w world) []stage.Stage {
+func (w world) bareStages(digests map[string]string) []stage.Stage {
 	return []stage.Stage{
-		oob.New(s.Inv, w.bmc).Reaching(w.nodes),                     // reach the BMC, compare its serial, BIOS settings
-		install.New(s.Inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
-		cabling.New(s.Inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
-		driver.New(s.Inv, driverKinds(w)),                           // driver stacks, verified by what runs
-		fabric.New(s.Inv, fabricKinds(w)),                           // InfiniBand, RoCE, NVLink
-		validate.New(s.Inv, w.nodes).Asking(reach.ChassisBy(w.ask)), // pairs, collectives, acceptance
-		supply.New(s.Inv, w.feeds),                                  // PDUs, once their nodes were under load
-		s.handover(w),                                               // to the scheduler, and drains
-		overrides.Retirement{Inv: s.Inv},                            // nodes that are in no file any more
-		s.hooks(w),                                                  // the site's own programs, before and after the steps of the others
+		oob.New(w.inv, w.bmc).Reaching(w.nodes),                     // reach the BMC, compare its serial, BIOS settings
+		install.New(w.inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
+		cabling.New(w.inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
+		driver.New(w.inv, driverKinds(w)),                           // driver stacks, verified by what runs
+		fabric.New(w.inv, fabricKinds(w)),                           // InfiniBand, RoCE, NVLink
+		validate.New(w.inv, w.nodes).Asking(reach.ChassisBy(w.ask)), // pairs, collectives, acceptance
+		supply.New(w.inv, w.feeds),                                  // PDUs, once their nodes were under load
+		w.handover(),                                                // to the scheduler, and drains
+		overrides.Retirement{Inv: w.inv},                            // nodes that are in no file any more
+		w.hooks(),                                                   // the site's own programs, before and after the steps of the others
 	}
 }
 
 // stages is the stage table with what surrounds the stages.
-func (s *Site) stages(digests map[string]string, w world) []stage.Stage {
-	w.links, w.inv = s.links, s.Inv
-	all := s.bareStages(digests, w)
+func (w world) stages(digests map[string]string) []stage.Stage {
+	all := w.bareStages(digests)
 	for i := range all {
-		for _, wrap := range s.middleware(w) {
+		for _, wrap := range w.middleware() {
 			all[i] = wrap(all[i])
 		}
 	}
 	return all
+}
+
+// handover is the stage that gives nodes to their schedulers and takes them back.
+func (w world) handover() stage.Stage {
+	return handover.New(w.inv, handoverKinds(w), standings{w.store}).Keeping(w.orphaned)
 }
 
 // middleware is put around a stage; one that does not concern a stage returns it as it is.
@@ -101,9 +114,9 @@ type middleware func(stage.Stage) stage.Stage
 
 // middleware is what surrounds the stages, from the inside out: each sees what those
 // before it have made of a stage.
-func (s *Site) middleware(w world) (list []middleware) {
-	if withBIOS(s.Inv) { // nothing is installed before the BIOS is as it should be
-		list = append(list, func(st stage.Stage) stage.Stage { return settingsFirst{st, s.Inv} })
+func (w world) middleware() (list []middleware) {
+	if withBIOS(w.inv) { // nothing is installed before the BIOS is as it should be
+		list = append(list, func(st stage.Stage) stage.Stage { return settingsFirst{st, w.inv} })
 	}
 	if w.accept != nil { // the baseline of a node that is accepted
 		list = append(list, func(st stage.Stage) stage.Stage {
@@ -117,32 +130,30 @@ func (s *Site) middleware(w world) (list []middleware) {
 		list = append(list, func(st stage.Stage) stage.Stage { return w.feeds.Around(st) })
 	}
 	if w.store != nil { // parts that were found bad before are known again
-		list = append(list, func(st stage.Stage) stage.Stage { return recalled{st, s.Inv, w.store} })
+		list = append(list, func(st stage.Stage) stage.Stage { return recalled{st, w.inv, w.store} })
 	}
 	return list
 }
 
-// world is what the stages of this run reach.
-func (s *Site) world(r *Running) world {
+// world is the site with what the stages of this run reach.
+func (r *Running) world() world {
+	s := r.site
 	ssh := s.access().Nodes(r.ssh, r.fact)
-	return world{
-		bmc: func(_ context.Context, node string) (oob.BMC, error) { return r.bmcs.Handle(node) },
-		ask: r.bmcs.Handle,
-		install: install.World{
-			BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
-			Hub: r.srv.Hub(), Boots: r.srv.Boots(), Images: s.Artifacts.Library(r.srv.Root()), Nodes: ssh, Evidence: r.saw.Of, Console: r.said.Open, Printed: r.said.Printed,
-			BootNetwork: r.srv.BootNetwork, OtherOwner: r.srv.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
-		},
-		nodes:    ssh,
-		switches: r.switches,
-		subnets:  s.subnets,
-		accept: func(st stage.Stage) stage.Stage {
-			return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Keeper{Store: r.store, Fence: r.fence})
-		},
-		store: r.store,
-		feeds: s.access().Feeds(r.fact),
-		repos: s.Artifacts.Repositories(r.srv.Root()),
+	w := s.offlineWorld()
+	w.bmc = func(_ context.Context, node string) (oob.BMC, error) { return r.bmcs.Handle(node) }
+	w.ask = r.bmcs.Handle
+	w.install = install.World{
+		BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
+		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.witness.Of, Console: r.consoles.Open, Printed: r.consoles.Printed,
+		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
+	w.nodes, w.switches, w.subnets = ssh, r.switches, s.subnets
+	w.accept = func(st stage.Stage) stage.Stage {
+		return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Keeper{Store: r.store, Fence: r.fence})
+	}
+	w.store, w.feeds = r.store, s.access().Feeds(r.fact)
+	w.repos = s.Artifacts.Repositories(r.services.Root())
+	return w
 }
 
 // standings answers where nodes stand from the state. It implements
@@ -211,10 +222,10 @@ func fabricKinds(w world) map[string]fabric.Kind {
 }
 
 // handoverKinds are the kinds of `handover` blocks.
-func handoverKinds(s *Site, w world) map[string]handover.Kind {
+func handoverKinds(w world) map[string]handover.Kind {
 	return map[string]handover.Kind{
-		slurm.Name:      slurm.New(s.path("handover", "slurm"), s.schedulers().Programs(w.nodes)),
-		kubernetes.Name: kubernetes.New(s.schedulers().Clusters(w.nodes)),
+		slurm.Name:      slurm.New(filepath.Join(w.exports, "slurm"), w.schedulers.Programs(w.nodes)),
+		kubernetes.Name: kubernetes.New(w.schedulers.Clusters(w.nodes)),
 		command.Name:    command.Command{},
 	}
 }
@@ -242,19 +253,12 @@ func withBIOS(inv *inventory.Inventory) bool {
 	return false
 }
 
-// hooked adds the site's own steps before and after those of the stages.
-func (s *Site) hooked(steps []plan.Step) []plan.Step { return hook.Place(s.Inv, steps) }
-
 // hooks is the stage that runs the site's own programs.
-func (s *Site) hooks(w world) *hook.Stage {
-	dir, err := filepath.Abs(s.Inv.Dir)
-	if err != nil {
-		dir = s.Inv.Dir // the working folder is gone; the program fails by itself
-	}
+func (w world) hooks() *hook.Stage {
 	if w.store == nil {
-		return hook.New(s.Inv, dir, nil)
+		return hook.New(w.inv, w.dir, nil)
 	}
-	return hook.New(s.Inv, dir, func(ctx context.Context, node string) (string, error) {
+	return hook.New(w.inv, w.dir, func(ctx context.Context, node string) (string, error) {
 		n, _, err := state.Get[state.Node](ctx, w.store, state.NodeKey(node))
 		return standingWords(n), err
 	})

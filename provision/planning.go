@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/observe"
+	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/provision/selection"
 )
@@ -223,7 +224,7 @@ const offlineWarning = "planned offline: nobody was contacted. Nodes that the st
 
 func (p *planning) warn(context.Context) error {
 	over := p.site.over
-	w := slices.Concat(p.plan.Warnings, p.silent, p.unread, over.ChassisWarnings(), over.PinWarnings())
+	w := slices.Concat(p.plan.Warnings, p.silent, p.unread, over.ChassisWarnings(), over.PinWarnings(), oob.TrustWarnings(p.site.Inv))
 	if p.asked.Offline {
 		w = slices.Insert(w, 0, offlineWarning)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/overrides"
 )
@@ -82,5 +83,28 @@ func TestOfflinePlan(t *testing.T) {
 	}
 	if _, _, err := s.Plan(t.Context(), state.Empty{}, PlanOptions{Offline: true, Refresh: true}); err == nil || !strings.Contains(err.Error(), "contacts nobody") {
 		t.Errorf("offline and refresh: %v", err)
+	}
+}
+
+// TestInsecureIsInEveryPlan: a BMC whose certificate nobody verifies is named by each
+// plan, also by one that changes nothing.
+func TestInsecureIsInEveryPlan(t *testing.T) {
+	t.Parallel()
+	text := strings.NewReplacer("DIGEST", one, `protocol = "ipmi"`, `protocol = "redfish"`).Replace(pinned)
+	insecure := strings.Replace(text, `protocol = "redfish"`, `protocol = "redfish"
+  tls      = "insecure"`, 1)
+	warned := func(p *plan.Plan) bool {
+		return slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, "BMC certificates are not verified") })
+	}
+	if p := planFor(t, openText(t, text), state.Empty{}, PlanOptions{Offline: true}); warned(p) {
+		t.Errorf("pinned certificates: %q", p.Warnings)
+	}
+	s := openText(t, insecure)
+	p := planFor(t, s, state.Empty{}, PlanOptions{Offline: true})
+	if !warned(p) {
+		t.Errorf("first plan: %q", p.Warnings)
+	}
+	if p = planFor(t, s, finished(t, p), PlanOptions{Offline: true}); !p.Empty() || !warned(p) {
+		t.Errorf("plan without changes: %d steps, %q", len(p.Steps), p.Warnings)
 	}
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package oob
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// TrustWarnings says of which BMCs no certificate is verified, with the place of each
+// `tls = "insecure"`: every plan shows them.
+func TrustWarnings(inv *inventory.Inventory) []string {
+	nodes, order := map[hcl.Range][]string{}, []hcl.Range(nil)
+	for _, n := range inv.Nodes {
+		if n.BMC.TLS.Mode != inventory.TLSInsecure {
+			continue
+		}
+		at := n.Decl
+		if p := n.BMC.Profile; p != nil && p.TLS.Mode == inventory.TLSInsecure {
+			at = p.Ranges["tls"]
+		}
+		if nodes[at] == nil {
+			order = append(order, at)
+		}
+		nodes[at] = append(nodes[at], n.Name)
+	}
+	list := make([]string, len(order))
+	for i, at := range order {
+		who := nodes[at][0]
+		if len(nodes[at]) > 1 {
+			who = diag.Count(len(nodes[at]), "node", "nodes")
+		}
+		list[i] = fmt.Sprintf("%s:%d: BMC certificates are not verified (%s): tls = \"insecure\" accepts any, so that whoever answers at a BMC's address gets its password", at.Filename, at.Start.Line, who)
+	}
+	return list
+}

@@ -228,7 +228,7 @@ func TestTestCommandIsThatOfCI(t *testing.T) {
 }
 
 // made is a stage in the stage table.
-var made = regexp.MustCompile(`(?m)^\t\t([a-z]+)\.New\(s\.Inv`)
+var made = regexp.MustCompile(`(?m)^\t\t([a-z]+)\.New\(w\.inv`)
 
 func TestEveryStageIsInTheTable(t *testing.T) {
 	t.Parallel()

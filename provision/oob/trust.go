@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/inventory/diag"
 )
 
 // TrustWarnings says of which BMCs no certificate is verified, with the place of each
@@ -32,7 +31,7 @@ func TrustWarnings(inv *inventory.Inventory) []string {
 	for i, at := range order {
 		who := nodes[at][0]
 		if len(nodes[at]) > 1 {
-			who = diag.Count(len(nodes[at]), "node", "nodes")
+			who = fmt.Sprintf("%d nodes", len(nodes[at]))
 		}
 		list[i] = fmt.Sprintf("%s:%d: BMC certificates are not verified (%s): tls = \"insecure\" accepts any, so that whoever answers at a BMC's address gets its password", at.Filename, at.Start.Line, who)
 	}

@@ -37,7 +37,8 @@ test-setup: build
 #   peers   tests that ask programs of others: TestPeer... by name
 #
 # The memory of rehearsals is small: collecting it less often saves a tenth of their time.
-# Tests that wait leave the processors to others: more run at once than there are.
+# Tests that wait leave the processors to others: more run at once than there are, and
+# so do the two parts of a tier.
 TIER   := sh bench/tier.sh
 GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p 4 -parallel 8
 BELOW  := ./internal ./engine $(addprefix ./provision/,adopt agent bmc drift handover hub install netboot observe pdu remote) ./rehearse/integration ./rehearse/virtual ./validate ./cmd/ironrail-lab
@@ -52,13 +53,13 @@ BESIDE := ./provision/bmc/ ./provision/remote/
 SHARING := ^TestExamples$$/^hgx-h100$$
 
 check:
-	@$(TIER) check $(MAKE) --no-print-directory lint check-tests
+	@$(TIER) check $(MAKE) --no-print-directory -j2 -Oline lint check-tests
 
 check-tests:
 	$(GOTEST) -short -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./rehearse/rehearsal)")
 
 tests:
-	@$(TIER) tests $(MAKE) --no-print-directory race long
+	@$(TIER) tests $(MAKE) --no-print-directory -j2 -Oline race long
 
 race: export CGO_ENABLED := 1
 race:

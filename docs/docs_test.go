@@ -133,7 +133,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 				target = filepath.ToSlash(filepath.Join(filepath.Dir(name), path))
 			}
 			if _, err := os.Stat(filepath.Join(top, target)); err != nil {
-				t.Errorf("%s: the link %q leads nowhere", name, m[1])
+				t.Errorf("%s: the link %q is dead", name, m[1])
 			} else if anchor != "" && !slices.Contains(anchors(pages[target]), anchor) {
 				t.Errorf("%s: %s has no heading for %q", name, target, m[1])
 			}

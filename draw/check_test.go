@@ -241,7 +241,7 @@ func uniqueIDs(t *testing.T, root *element) map[string]*element {
 	})
 	for _, l := range links {
 		if !strings.HasPrefix(l, "#") || ids[l[1:]] == nil {
-			t.Errorf("%q leads nowhere", l)
+			t.Errorf("the link %q is dead", l)
 		}
 	}
 	return ids

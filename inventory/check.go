@@ -251,7 +251,7 @@ func (l *loader) checkAllowed(to *diag.List, checks []string, at func(int) hcl.R
 			continue
 		}
 		if isFixed(c) {
-			to.Add("allow.refused", at(i), "Check that cannot be allowed", fmt.Sprintf("What %q finds must be put right; it cannot be lowered to a warning.", c)).In(in)
+			to.Add("allow.refused", at(i), "Check that cannot be allowed", fmt.Sprintf("What %q finds must be fixed; it cannot be lowered to a warning.", c)).In(in)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func decodeEach[T any](l *loader, block string, byName map[string]*T, list *[]*T
 	sortByName(*list)
 }
 
-// describeApart says how two blocks of one name are told apart: of what a module declares,
+// describeApart says how two blocks of one name are distinguished: of what a module declares,
 // names are unique in the site as well.
 func describeApart(b, was *language.Body) string {
 	if b.Decl != was.Decl || b.Module() == was.Module() {

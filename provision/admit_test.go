@@ -338,7 +338,7 @@ func TestAdmitKeepsPlans(t *testing.T) {
 }
 
 // TestResumeOfFormat1: the plan of a run that an ironrail of plan format 1 had begun
-// is gone on with.
+// is continued.
 func TestResumeOfFormat1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -376,6 +376,6 @@ func TestResumeOfFormat1(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := apply.New(ctx, site.config(RunOptions{Plan: p, Store: store, Fence: fence, Resume: true}, digests)); err != nil {
-		t.Errorf("not gone on with: %v", err)
+		t.Errorf("not continued: %v", err)
 	}
 }

@@ -64,11 +64,11 @@ func (b *Backend) Why(ctx context.Context, node string) (control.Why, error) {
 		return w, err
 	}
 	b.live(&w)
-	for _, s := range b.run.witness.Of(node, time.Time{}) {
-		w.Evidence = append(w.Evidence, sightingEvent(s))
+	for _, s := range b.run.bootLog.Of(node, time.Time{}) {
+		w.Evidence = append(w.Evidence, bootEvidence(s))
 	}
-	for _, s := range b.run.witness.Strangers() {
-		w.Evidence = append(w.Evidence, sightingEvent(s))
+	for _, s := range b.run.bootLog.Unknown() {
+		w.Evidence = append(w.Evidence, bootEvidence(s))
 	}
 	current, err := b.status(ctx)
 	if err == nil {
@@ -118,8 +118,8 @@ func (b *Backend) Drain(context.Context) error {
 // Events implements control.Backend.
 func (b *Backend) Events(from uint64) *event.Subscription { return b.bus.Subscribe(from) }
 
-// sightingEvent shows a sighting as an event.
-func sightingEvent(s install.Sighting) event.Event {
+// bootEvidence shows a boot event as an event of the run.
+func bootEvidence(s install.BootEvent) event.Event {
 	e := event.Event{Time: s.Time.UTC(), Type: event.Evidence, Node: s.Node, Text: s.String(), Data: map[string]string{"mac": s.MAC.String()}}
 	if s.Refused {
 		e.Data["refused"] = "true"
@@ -179,7 +179,7 @@ func (b *Backend) guess(node string, since time.Time) *control.Guess {
 		return nil
 	}
 	lines, _ := b.run.consoles.Printed(node)
-	d := install.Diagnose(n, b.run.witness.Of(node, since), lines)
+	d := install.Diagnose(n, b.run.bootLog.Of(node, since), lines)
 	return &control.Guess{Cause: d.Cause, Action: d.Action}
 }
 

@@ -71,7 +71,7 @@ type hostileReport struct {
 	Done     []string          `json:"done"`
 	Failed   map[string]string `json:"failed"` // cause of each node that is not done
 	HostKeys []string          `json:"host_keys"`
-	Seen     []string          `json:"seen"` // what the boot services saw of strangers, of node 101 and of the stolen one
+	Seen     []string          `json:"seen"` // what the boot services saw of unknown clients, of node 101 and of the stolen one
 	Records  int               `json:"told"` // records in all
 	CPU      float64           `json:"cpu"`  // seconds, from the first power-on
 	MiB      int               `json:"mib"`  // most memory at once
@@ -215,7 +215,7 @@ func TestHostileController(t *testing.T) {
 	own := hostileName(hostileKnown) + "-0000"
 	boots.Set(install.Attempt{ID: own, Node: hostileName(hostileKnown), Phase: install.Open, Opened: time.Now(), Expires: time.Now().Add(time.Hour)})
 	bus := event.NewBus(100_000)
-	saw := services.NewWitness(bus)
+	saw := services.NewBootLog(bus)
 	v, err := services.Open(ctx, site.servicesConfig(saw, boots, hostileRamdisk{dir}))
 	if err != nil {
 		t.Fatal(err)
@@ -243,8 +243,8 @@ func TestHostileController(t *testing.T) {
 }
 
 // hostileSeen is what was recorded of attackers.
-func hostileSeen(saw *services.Witness) (out []string) {
-	all := saw.Strangers()
+func hostileSeen(saw *services.BootLog) (out []string) {
+	all := saw.Unknown()
 	for _, i := range []int{hostileKnown, hostileOther, hostileStolen} {
 		all = append(all, saw.Of(hostileName(i), time.Time{})...)
 	}
@@ -255,7 +255,7 @@ func hostileSeen(saw *services.Witness) (out []string) {
 }
 
 // hostileApply brings the site up and measures this process meanwhile.
-func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services.Services, saw *services.Witness, bus *event.Bus, rack *hostileRack) (r hostileReport) {
+func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services.Services, saw *services.BootLog, bus *event.Bus, rack *hostileRack) (r hostileReport) {
 	st, err := state.Open(filepath.Join(site.state, "state.db"))
 	if err != nil {
 		t.Fatal(err)

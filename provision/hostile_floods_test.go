@@ -30,11 +30,11 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 )
 
-// Strangers of the boot network have 10.99.200.1 and on.
-const hostileStrangers = 8
+// Unknown clients of the boot network have 10.99.200.1 and on.
+const hostileUnknown = 8
 
-func strangerAddr(i int) netip.Addr {
-	return netip.AddrFrom4([4]byte{10, 99, 200, byte(1 + i%hostileStrangers)})
+func unknownAddr(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{10, 99, 200, byte(1 + i%hostileUnknown)})
 }
 
 // flood is one attack at a fixed rate. Each call of do is one attempt of it and may
@@ -98,11 +98,11 @@ func (a *attacker) unknownMAC(context.Context, int) {
 
 // spoofedRelay asks for healthy nodes through a relay that nobody declared.
 func (a *attacker) spoofedRelay(_ context.Context, i int) {
-	a.dhcp(dhcpv4.WithHwAddr(hostileMAC(1+i%(hostileNodes-1)).HardwareAddr()), dhcpv4.WithRelay(strangerAddr(i).AsSlice()))
+	a.dhcp(dhcpv4.WithHwAddr(hostileMAC(1+i%(hostileNodes-1)).HardwareAddr()), dhcpv4.WithRelay(unknownAddr(i).AsSlice()))
 }
 
 func (a *attacker) halfOpen(ctx context.Context, i int) {
-	if c, err := a.dial(ctx, strangerAddr(i), "80"); err == nil {
+	if c, err := a.dial(ctx, unknownAddr(i), "80"); err == nil {
 		<-ctx.Done()
 		c.Close()
 	}
@@ -126,12 +126,12 @@ func (a *attacker) slow(ctx context.Context, from netip.Addr) {
 }
 
 func (a *attacker) slowKnown(ctx context.Context, _ int)   { a.slow(ctx, hostileAddr(hostileKnown)) }
-func (a *attacker) slowUnknown(ctx context.Context, i int) { a.slow(ctx, strangerAddr(i)) }
+func (a *attacker) slowUnknown(ctx context.Context, i int) { a.slow(ctx, unknownAddr(i)) }
 
 func (a *attacker) idleTLS(ctx context.Context, i int) {
 	from := hostileAddr(hostileOther)
 	if i%2 == 0 {
-		from = strangerAddr(i)
+		from = unknownAddr(i)
 	}
 	c, err := a.dial(ctx, from, "8443")
 	if err != nil {
@@ -177,7 +177,7 @@ func (a *attacker) hello(ctx context.Context, from netip.Addr, bootID string) {
 func (a *attacker) stolenToken(ctx context.Context, i int) {
 	from := hostileAddr(hostileKnown)
 	if i%2 == 0 {
-		from = strangerAddr(i)
+		from = unknownAddr(i)
 	}
 	a.hello(ctx, from, "another")
 }
@@ -255,7 +255,7 @@ func TestHostileFloods(t *testing.T) {
 	if a.udp, err = net.ListenPacket("udp4", hostileAddr(hostileKnown).String()+":0"); err != nil {
 		t.Fatal(err)
 	}
-	if a.tftp, err = net.ListenPacket("udp4", strangerAddr(0).String()+":0"); err != nil {
+	if a.tftp, err = net.ListenPacket("udp4", unknownAddr(0).String()+":0"); err != nil {
 		t.Fatal(err)
 	}
 	a.stolen.Transport = &http.Transport{DialContext: a.dialer(hostileAddr(hostileStolen)).DialContext, DisableKeepAlives: true}

@@ -53,8 +53,8 @@ func newHostileNet(t *testing.T, attack bool) hostileNet {
 	script.Reset()
 	say("link set w0 address %s up\naddr add %s/16 dev w0", hostileMAC(hostileKnown), hostileAddr(hostileKnown))
 	say("addr add %s/16 dev w0", hostileAddr(hostileOther))
-	for i := range hostileStrangers {
-		say("addr add %s/16 dev w0", strangerAddr(i))
+	for i := range hostileUnknown {
+		say("addr add %s/16 dev w0", unknownAddr(i))
 	}
 	if attack {
 		say("addr add %s/16 dev w0", hostileAddr(hostileStolen))
@@ -266,7 +266,7 @@ func hostileVictims(t *testing.T, r *hostileRun) {
 	}
 }
 
-// hostileFound: requests for the boot files of node 101 from the strangers' addresses
+// hostileFound: requests for the boot files of node 101 from addresses of unknown clients
 // are findings, in a bounded number; a quiet run has none.
 func hostileFound(t *testing.T, quiet, floods []string) {
 	t.Helper()
@@ -285,10 +285,10 @@ func hostileNamed(t *testing.T, seen []string) {
 	t.Helper()
 	for _, want := range []struct{ attack, line string }{
 		{"unknown MACs", "dhcp unknown"},
-		{"half-open or slow connections of strangers", "http connection-refused: 10.99.200."},
+		{"half-open or slow connections of unknown clients", "http connection-refused: 10.99.200."},
 		{"slow readers of a known address", "n101 10.99.1.101 "},
 		{"idle TLS of a known address", "n102 10.99.1.102 02:00:5e:00:00:66 agent connection-refused: "},
-		{"idle TLS of strangers", "agent connection-refused: no node"},
+		{"idle TLS of unknown clients", "agent connection-refused: no node"},
 		{"refused TFTP reads", "10.99.200.1 00:00:00:00:00:00 tftp refused"},
 		{"stolen token", "agent stolen-token: "},
 		{"forged results", "agent unasked-result: "},

@@ -195,7 +195,7 @@ func TestModesOfKeys(t *testing.T) {
 			continue
 		}
 		if again, err := keys.Load(dir); err != nil || !maps.Equal(again.Fingerprints(), k.Fingerprints()) {
-			t.Errorf("%s: put right: %v", name, err)
+			t.Errorf("%s: fixed: %v", name, err)
 		}
 	}
 }

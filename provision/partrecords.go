@@ -18,28 +18,28 @@ import (
 	"github.com/ironrail/ironrail/provision/parts"
 )
 
-// recalled is a stage that knows parts by their serial numbers: it says when a
+// partRecords is a stage that knows parts by their serial numbers: it says when a
 // node has one that was found bad before, and adds that to what is found of it.
 // It only reads; the histories are written between runs.
-type recalled struct {
+type partRecords struct {
 	stage.Stage
 	inv   *inventory.Inventory
 	store state.Reader
 }
 
 // Apply implements stage.Stage.
-func (r recalled) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	return r.Stage.Apply(ctx, recalledRun{run, r}, st)
+func (r partRecords) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	return r.Stage.Apply(ctx, partRecordsRun{run, r}, st)
 }
 
-// recalledRun looks at what is learned and blamed.
-type recalledRun struct {
+// partRecordsRun looks at what is learned and blamed.
+type partRecordsRun struct {
 	stage.Run
-	by recalled
+	by partRecords
 }
 
 // Learn implements stage.Run. A warning that cannot be made is no reason to stop.
-func (r recalledRun) Learn(ctx context.Context, fs ...fact.Fact) error {
+func (r partRecordsRun) Learn(ctx context.Context, fs ...fact.Fact) error {
 	err := r.Run.Learn(ctx, fs...)
 	for _, f := range fs {
 		if err != nil || f.Key.Name != string(install.HardwareFact) {
@@ -61,7 +61,7 @@ func (r recalledRun) Learn(ctx context.Context, fs ...fact.Fact) error {
 
 // Blame implements stage.Run: what was found of the suspected parts before is
 // evidence.
-func (r recalledRun) Blame(ctx context.Context, f stage.Finding) error {
+func (r partRecordsRun) Blame(ctx context.Context, f stage.Finding) error {
 	f.Evidence = slices.Clone(f.Evidence)
 	for _, s := range f.Suspects {
 		if s.Subject.Kind != subject.Node || s.Part == "" {
@@ -77,7 +77,7 @@ func (r recalledRun) Blame(ctx context.Context, f stage.Finding) error {
 }
 
 // fits are the parts of a node as they were learned last, in this run or before.
-func (r recalledRun) fits(node subject.ID) []parts.Fit {
+func (r partRecordsRun) fits(node subject.ID) []parts.Fit {
 	f, ok := r.Fact(install.HardwareFact.Of(node))
 	if !ok {
 		return nil

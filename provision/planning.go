@@ -158,7 +158,7 @@ func (p *planning) readOptions(context.Context) (err error) {
 }
 
 func (p *planning) judgeDisks(context.Context) error {
-	p.options.Unsure = install.Unsure(p.site.Inv, p.prior, p.asked.Disks)
+	p.options.Ambiguous = install.Ambiguous(p.site.Inv, p.prior, p.asked.Disks)
 	return nil
 }
 

@@ -181,7 +181,7 @@ type PlanOptions struct {
 	Disks   map[string]string
 	Refresh bool // look at everything that was done, whatever its age
 	// Trust is how long what was done, or seen, is taken to be so still; what is
-	// older is looked at. Zero: for ever.
+	// older is looked at. Zero: forever.
 	Trust time.Duration
 	Now   time.Time
 	Say   func(string) // is told how far a long look is; nil: nobody

@@ -161,7 +161,7 @@ func TestEveryResourceOfAPlanHasACapacity(t *testing.T) {
 	uses := 0
 	for _, s := range p.Steps {
 		if s.Deadline.Limit <= 0 {
-			t.Errorf("%s has no deadline: it could wait for ever", s.ID)
+			t.Errorf("%s has no deadline: it could wait forever", s.ID)
 		}
 		for _, u := range s.Uses {
 			uses++

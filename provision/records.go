@@ -58,7 +58,7 @@ func (r records) recordAfter(ctx context.Context, res apply.Result) error {
 		return err
 	}
 	if (state.Run{ID: res.Run, Outcome: res.Outcome}).Resumable() {
-		return nil // its steps are gone on with
+		return nil // its steps are continued
 	}
 	return overrides.ForgetDecommissioned(ctx, r.store, r.fence, r.site.over.Files)
 }

@@ -57,7 +57,7 @@ type Running struct {
 	*apply.Executor
 	records
 	bus      *event.Bus
-	witness  *services.Witness
+	bootLog  *services.BootLog
 	services *services.Services
 	bmcs     reach.BMCs
 	consoles *reach.Consoles
@@ -92,7 +92,7 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{records: rec, bus: o.Bus, witness: services.NewWitness(o.Bus), ssh: remote.NewPoolOn(sshParallel, s.network),
+	r := &Running{records: rec, bus: o.Bus, bootLog: services.NewBootLog(o.Bus), ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: s.access().BMCs(reach.Facts(o.Store))}
 	r.switches = s.access().Switches(r.ssh, r.fact)
 	r.consoles = reach.NewConsoles(r.bmcs, reach.ListenOn(s.network))
@@ -123,12 +123,12 @@ func (r *Running) openServices(ctx context.Context, boots *install.Boots) (*serv
 	if err != nil {
 		return nil, err
 	}
-	return services.Open(ctx, r.site.servicesConfig(r.witness, boots, ramdisk))
+	return services.Open(ctx, r.site.servicesConfig(r.bootLog, boots, ramdisk))
 }
 
 // servicesConfig is what the site serves to nodes that boot the given ramdisk.
-func (s *Site) servicesConfig(saw *services.Witness, boots *install.Boots, ramdisk install.Ramdisk) services.Config {
-	return services.Config{Inv: s.Inv, Keys: s.Keys, Network: s.network, Loaders: s.loaders, Mounts: s.Artifacts.Mounts(), Boots: boots, Ramdisk: ramdisk, Witness: saw}
+func (s *Site) servicesConfig(bootLog *services.BootLog, boots *install.Boots, ramdisk install.Ramdisk) services.Config {
+	return services.Config{Inv: s.Inv, Keys: s.Keys, Network: s.network, Loaders: s.loaders, Mounts: s.Artifacts.Mounts(), Boots: boots, Ramdisk: ramdisk, BootLog: bootLog}
 }
 
 // config is what the executor needs of a run, with stages that reach nothing yet.

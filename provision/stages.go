@@ -130,7 +130,7 @@ func (w world) middleware() (list []middleware) {
 		list = append(list, func(st stage.Stage) stage.Stage { return w.feeds.Around(st) })
 	}
 	if w.store != nil { // parts that were found bad before are known again
-		list = append(list, func(st stage.Stage) stage.Stage { return recalled{st, w.inv, w.store} })
+		list = append(list, func(st stage.Stage) stage.Stage { return partRecords{st, w.inv, w.store} })
 	}
 	return list
 }
@@ -144,7 +144,7 @@ func (r *Running) world() world {
 	w.ask = r.bmcs.Handle
 	w.install = install.World{
 		BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
-		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.witness.Of, Console: r.consoles.Open, Printed: r.consoles.Printed,
+		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed,
 		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
 	w.nodes, w.switches, w.subnets = ssh, r.switches, s.subnets

@@ -9,7 +9,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 )
 
-// TestStillUnmanaged: a run that goes on with an older plan does not call nodes
+// TestStillUnmanaged: a run that continues with an older plan does not call nodes
 // unmanaged that were adopted since.
 func TestStillUnmanaged(t *testing.T) {
 	t.Parallel()

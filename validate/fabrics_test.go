@@ -32,7 +32,7 @@ func twoFabrics(n int, compute, storage unit.BitRate) *inventory.Inventory {
 	return inv
 }
 
-// TestTwoFabrics: rail 0 of storage and rail 0 of the GPUs' fabric are told apart.
+// TestTwoFabrics: rail 0 of storage and rail 0 of the GPUs' fabric are distinguished.
 func TestTwoFabrics(t *testing.T) {
 	t.Parallel()
 	only := func(node string, device int, rate float64) func(string, string, int, int) float64 {
@@ -52,7 +52,7 @@ func TestTwoFabrics(t *testing.T) {
 	}{
 		{"storage is slow on one node", 400, 200, only("n2", storageDevice, 0.5), "n2 rail 0 of storage", "over n2 rail 0 of storage are slow", "rail 0 of storage"},
 		{"the GPUs' rail is slow on one node", 400, 200, only("n2", 0, 0.5), "n2 rail 0", "over n2 rail 0 are slow", "rail 0"},
-		{"nobody knows which is the GPUs' fabric", 0, 0, only("n3", 1, 0.5), "n3 rail 1 of rail", "over n3 rail 1 of rail are slow", "rail 1 of rail"},
+		{"it is unknown which is the GPUs' fabric", 0, 0, only("n3", 1, 0.5), "n3 rail 1 of rail", "over n3 rail 1 of rail are slow", "rail 1 of rail"},
 		{"a switch of storage", 400, 200, only("", storageDevice+1, 0), "storage what rail 1 of storage of all nodes shares", "fail", "rail 1 of storage"},
 		{"a path over storage", 400, 200, func(from, to string, d, _ int) float64 {
 			if from == "n1" && to == "n2" && d == storageDevice {

@@ -46,7 +46,7 @@ func (p *planning) add(c *Check, t target.Target) {
 }
 
 // compare adds the steps of a check that compares nodes by what others have read, and
-// lets what needs it wait for it: an odd node is taken out before it is tested, and
+// lets what needs it wait for it: an outlier is taken out before it is tested, and
 // before it is accepted.
 func (p *planning) compare(c *Check) {
 	of := map[string]plan.Need{} // by node

@@ -70,7 +70,7 @@ func TestUniformity(t *testing.T) {
 		{"half is no majority", []string{"1", "0", "0", "1"}, "", []string{"role worker: no majority of nodes has the same kernel: 0 (n2, n3); 1 (n1, n4)"}},
 		{"a rollout in its midst", []string{"1", "1", "1", "0@"}, "", []string{"n4: too few are meant to be the same for a majority: they were compared with nobody"}},
 		{"new ones against those in service", []string{"1+", "1+", "1+", "0"}, "n4", nil},
-		{"an odd one in service", []string{"0+", "1", "1", "1"}, "", []string{"n1, which is in service, has kernel 0; 3 of 4 nodes of role worker have 1"}},
+		{"an outlier in service", []string{"0+", "1", "1", "1"}, "", []string{"n1, which is in service, has kernel 0; 3 of 4 nodes of role worker have 1"}},
 		{"a BIOS is noted", []string{"BIOS=1", "BIOS=1", "BIOS=0", "BIOS=1"}, "", []string{"n3 has BIOS 0; 3 of 4 nodes of role worker have 1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -320,7 +320,7 @@ func TestAllReduce(t *testing.T) {
 			}
 			return good(nodes)
 		}, "n2 all-reduce", "mpirun: exit status 1", 2, true},
-		{"two nodes cannot be told apart", 2, func(nodes []string) onnode.Output {
+		{"two nodes cannot be distinguished", 2, func(nodes []string) onnode.Output {
 			return onnode.Output{Stdout: []byte(reduced(nodes, 5e6))}
 		}, "all all-reduce", "bus bandwidth", 1, false},
 		{"bad whoever is left out", 3, func([]string) onnode.Output { return onnode.Output{Exit: 1} }, "all all-reduce", "exit status 1", 4, false},

@@ -29,7 +29,7 @@ references, and things that cannot stand together. All findings are shown at
 once, each with its place. No secret is resolved and nothing is contacted.
 
 --explain NAME prints the page of a check: what it finds, why, where the rule
-comes from, and how to mend it. Without a name it lists the checks, with that of
+comes from, and how to fix it. Without a name it lists the checks, with that of
 an area (power, cable, driver) those of the area. No site is read for it.
 
 What the files ask for and this version does not do as asked is listed as well:
@@ -133,7 +133,7 @@ func (a *app) hintExplain(diags inventory.Diagnostics) {
 	if i := slices.IndexFunc(diags, func(d inventory.Diagnostic) bool { return d.Severity == diag.Error }); i >= 0 {
 		first = diags[i]
 	}
-	a.sayf("hint: `ironrail check --explain %s` says why and how to mend", first.Check)
+	a.sayf("hint: `ironrail check --explain %s` says why and how to fix", first.Check)
 }
 
 // writeSummary counts what a site without errors holds, what its feeds carry, and

@@ -81,13 +81,13 @@ func (a *app) lock(f lockFlags, names []string) error {
 	return err
 }
 
-// loadToLock loads the site with the errors that this command is there to mend.
+// loadToLock loads the site with the errors that this command is there to fix.
 func (a *app) loadToLock(f lockFlags) (*provision.Site, error) {
 	inv, all, files := a.loadInventory()
 	var diags inventory.Diagnostics
 	for _, d := range all {
-		mends := d.Check == "lock.missing" || d.Check == "lock.stale" && f.prune || d.Check == "lock.conflict" && f.upgrade
-		if !mends && (d.Severity == diag.Error || d.Check == "lock.stale") {
+		fixes := d.Check == "lock.missing" || d.Check == "lock.stale" && f.prune || d.Check == "lock.conflict" && f.upgrade
+		if !fixes && (d.Severity == diag.Error || d.Check == "lock.stale") {
 			diags = append(diags, d)
 		}
 	}

@@ -47,7 +47,7 @@ func showPlanTo(w io.Writer, p *plan.Plan, guess predict.Prediction, full bool) 
 		b.linef("Warning: %s", x)
 	}
 	for _, g := range p.Orphaned {
-		b.linef("%s is not in the site's files any more. Nothing is done to it; to drain, erase and forget it: %s", g.Node, g.Command)
+		b.linef("%s is not in the site's files any more. It is orphaned: automation is paused for it. To drain, erase and forget it: %s", g.Node, g.Command)
 	}
 	writeOffers(&b, p, full)
 	writeRefusals(&b, p)

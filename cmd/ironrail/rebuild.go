@@ -50,9 +50,9 @@ must fit it all the same.
 
 When the chassis is another one, give its serial number with --serial, from its
 label. The BMC must say the same number; its certificate, the UUID and the boot MAC
-are learned from it (the last must be given with --boot-mac where the BMC does not
-tell). The site's files need not be edited first: what was learned stands in for
-them, and every plan says what to write there, until they have it.`,
+are learned from it (the last must be given with --boot-mac where the BMC does
+not report it). The site's files need not be edited first: what was learned is
+used in their place, and every plan says what to write there, until they have it.`,
 		Example: "  ironrail rebuild n7\n  ironrail rebuild n7 --serial 7XK9Q24 --reason 'board replaced, case 4711'\n" +
 			"  ironrail rebuild n7 --disk S6CKNE0X100132\n  ironrail rebuild n7 --serial 7XK9Q24 --boot-mac 9c:6b:00:12:34:56\n  ironrail rebuild n7 n8 --drain-wait 2h --auto-approve",
 		Args:              asUsage(cobra.MinimumNArgs(1)),
@@ -70,8 +70,8 @@ them, and every plan says what to write there, until they have it.`,
 		},
 	}
 	c.Flags().StringVar(&f.serial, "serial", "", "serial `NUMBER` of the chassis that stands there now")
-	c.Flags().StringVar(&f.uuid, "uuid", "", "its SMBIOS `UUID`, where the BMC does not tell")
-	c.Flags().StringVar(&f.mac, "boot-mac", "", "`MAC` of its NIC that boots, where the BMC does not tell")
+	c.Flags().StringVar(&f.uuid, "uuid", "", "its SMBIOS `UUID`, where the BMC does not report")
+	c.Flags().StringVar(&f.mac, "boot-mac", "", "`MAC` of its NIC that boots, where the BMC does not report")
 	c.Flags().StringVar(&f.disk, "disk", "", "serial number or WWN of the `DISK` to install on, where it is not that of the last install")
 	c.Flags().StringVar(&f.reason, "reason", "", "`WHY`, for the journal and whoever looks at the node next")
 	f.addApproval(c)

@@ -137,7 +137,7 @@ func (a *app) inventory(nodes ...string) (*inventory.Inventory, error) {
 }
 
 // names loads the site for a command that shows what is on record or stops
-// automation: what an operator needs most while the files are being mended, or when
+// automation: what an operator needs most while the files are being fixed, or when
 // another version of ironrail finds more in them. Errors after which a part of the
 // model is missing end it; others are counted.
 func (a *app) names(nodes ...string) (*inventory.Inventory, error) {
@@ -147,7 +147,7 @@ func (a *app) names(nodes ...string) (*inventory.Inventory, error) {
 		return nil, hasErrors(diags)
 	}
 	if n := diags.Errors(); n > 0 {
-		a.sayf("warning: the site's files have %d %s, which `ironrail check` shows; nothing is planned until they are put right.", n, pluralOf(n, "error", "errors"))
+		a.sayf("warning: the site's files have %d %s, which `ironrail check` shows; nothing is planned until they are fixed.", n, pluralOf(n, "error", "errors"))
 	}
 	return inv, checkKnown(nodeNames(inv), nodes)
 }

@@ -27,7 +27,7 @@ import (
 func (a *app) stateCommand() *cobra.Command {
 	return groupCommands(&cobra.Command{
 		Use:   "state",
-		Short: "Look at, copy and mend what ironrail knows of the site",
+		Short: "Look at, copy and fix what ironrail knows of the site",
 		Long: `What ironrail knows of the site lies in .ironrail/state.db: where each node stands,
 what was learned of it, how each step ended, and a journal of all that was done.
 Losing it never means that a node is installed again: see docs/state.md.

@@ -262,7 +262,7 @@ ones of the state. It is for a site before its first apply, and for lost keys:
                  the new public key to root's authorized_keys by hand
   tls.key        nodes in the middle of an installation have to be booted again
 
-What a new key breaks is not mended by this command.`,
+What a new key breaks is not fixed by this command.`,
 		Example: "  ironrail state keys\n  ironrail state keys --new",
 		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -65,7 +65,7 @@ type standings struct {
 	Findings []stage.Finding `json:"findings,omitempty"`
 	// Last is the run that was begun last, while nobody owns the state.
 	Last *state.Run `json:"last,omitempty"`
-	// Stopped is Last when it was stopped or died before its end: apply goes on with it.
+	// Stopped is Last when it was stopped or died before its end: apply continues with it.
 	Stopped *state.Run `json:"stopped,omitempty"`
 }
 
@@ -83,7 +83,7 @@ func (a *app) status(ctx context.Context) (s standings, err error) {
 }
 
 // lastText says of the run that was begun last how it ended; of one that did not come
-// to its end also what goes on with it.
+// to its end also what continues with it.
 func lastText(r state.Run, now time.Time) string {
 	if r.Resumable() {
 		return stoppedText(r, now)
@@ -99,7 +99,7 @@ func (p *page) approvals(list []state.Approval, now time.Time) {
 }
 
 // stoppedText says of a run that did not come to its end how it ended, and what
-// goes on with it.
+// continues with it.
 func stoppedText(r state.Run, now time.Time) string {
 	if r.Restored {
 		return fmt.Sprintf("The state is that of a copy in which run %s, that began %s, had not ended. `ironrail plan` shows what is left; nothing is resumed.", r.ID, formatMoment(r.Started, now))
@@ -241,11 +241,11 @@ func describeActivity(x apply.StepStatus, now time.Time) string {
 func describeStanding(n state.Node, w why.NodeSummary, now time.Time) string {
 	switch {
 	case n.Hold != nil:
-		s := fmt.Sprintf("held by %s since %s", n.Hold.By, formatMoment(n.Hold.At, now))
+		by := n.Hold.By
 		if n.Hold.Reason != "" {
-			s += ": " + n.Hold.Reason
+			by += ": " + n.Hold.Reason
 		}
-		return s
+		return fmt.Sprintf("on hold since %s (%s)", formatMoment(n.Hold.At, now), by)
 	case n.Quarantine != nil:
 		return fmt.Sprintf("quarantined since %s: %s", formatMoment(n.Quarantine.At, now), n.Quarantine.Finding.Cause)
 	case n.Accepted:

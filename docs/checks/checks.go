@@ -2,7 +2,7 @@
 
 // Package checks holds the pages of the checks, one for each that `ironrail check`
 // can report: what it finds, why that matters, where the rule comes from, and how
-// to mend it. They are part of the program, for the night when there is no
+// to fix it. They are part of the program, for the night when there is no
 // network. The package is read-only and safe for concurrent use.
 package checks
 
@@ -22,7 +22,7 @@ var files embed.FS
 const index = "README.md"
 
 // Sections are the headings of every page, in their order.
-var Sections = [...]string{"What", "Why", "Source", "How to mend"}
+var Sections = [...]string{"What", "Why", "Source", "How to fix"}
 
 // Page is the page of one check.
 type Page struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state/statetest"
 )
 
-// life is one process: it claims the state, goes on with what is unfinished or
+// life is one process: it claims the state, continues with what is unfinished or
 // begins p, and dies at the given append. It reports whether it lived.
 func life(t *testing.T, disk *state.Memory, w *world, at int, when statetest.Moment) bool {
 	t.Helper()

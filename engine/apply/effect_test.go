@@ -47,7 +47,7 @@ func TestEffect(t *testing.T) {
 		{name: "known not done", before: state.EffectNotDone, done: 1, after: state.EffectIsDone},
 		{name: "in doubt, done", before: state.EffectIntended, effect: stage.Effect{Probe: probe(stage.Done, nil)}, after: state.EffectIsDone},
 		{name: "in doubt, not done", before: state.EffectIntended, effect: stage.Effect{Probe: probe(stage.NotDone, nil)}, done: 1, after: state.EffectIsDone},
-		{name: "in doubt for ever", before: state.EffectIntended, effect: stage.Effect{Probe: probe(stage.Doubt, nil)},
+		{name: "in doubt forever", before: state.EffectIntended, effect: stage.Effect{Probe: probe(stage.Doubt, nil)},
 			kind: errkind.Mismatch, say: "outcome unknown", after: state.EffectIntended},
 		{name: "in doubt, no probe", before: state.EffectInDoubt, kind: errkind.Mismatch, say: "no probe", after: state.EffectInDoubt},
 		{name: "in doubt, harmless", before: state.EffectInDoubt, effect: stage.Effect{Repeatable: true}, done: 1, after: state.EffectIsDone},

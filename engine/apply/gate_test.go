@@ -212,7 +212,7 @@ func TestGateSurvivesAKill(t *testing.T) {
 	}
 }
 
-// resumed goes on with what a killed process has left; the zero Result when it had
+// resumed continues with what a killed process has left; the zero Result when it had
 // come to its end.
 func resumed(t *testing.T, disk *state.Memory) (apply.Result, error) {
 	s := disk.Reopen()

@@ -38,7 +38,7 @@ func TestRetries(t *testing.T) {
 	}{
 		{name: "nobody answers, once", fails: []error{no(errkind.Unreachable, "no route")}, tries: 2, state: "done"},
 		{name: "three times", fails: slices.Repeat([]error{no(errkind.Timeout, "no answer")}, 3), tries: 4, state: "done"},
-		{name: "for ever", fails: slices.Repeat([]error{no(errkind.Unreachable, "no route")}, 9), tries: 4, state: "failed", kind: errkind.Unreachable},
+		{name: "forever", fails: slices.Repeat([]error{no(errkind.Unreachable, "no route")}, 9), tries: 4, state: "failed", kind: errkind.Unreachable},
 		{name: "by the other side", fails: []error{no(errkind.Interrupted, "connection reset")}, tries: 2, state: "done"},
 		{name: "another error in between", fails: []error{no(errkind.Unreachable, "no route"), no(errkind.Auth, "refused")}, tries: 2, state: "failed", kind: errkind.Auth},
 		{name: "password", fails: []error{no(errkind.Auth, "refused")}, tries: 1, state: "failed", kind: errkind.Auth},

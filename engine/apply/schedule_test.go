@@ -197,7 +197,7 @@ func TestDepthFirst(t *testing.T) {
 }
 
 // TestLargeClaimIsNotStarved: a step that needs all of a resource is not passed
-// for ever by small ones.
+// forever by small ones.
 func TestLargeClaimIsNotStarved(t *testing.T) {
 	t.Parallel()
 	p := &plan.Plan{Format: plan.Format, ID: "p1"}

@@ -130,7 +130,7 @@ func (l *Log) write(e Event) error {
 	return err
 }
 
-// openSegment goes on with the newest segment while it has room, so that many short
+// openSegment continues with the newest segment while it has room, so that many short
 // runs do not push a long one out. A line that a dead process left torn ends there.
 func (l *Log) openSegment(size int64) error {
 	names, err := Segments(l.Dir)

@@ -20,7 +20,7 @@ import (
 // caller sets ID and Created.
 //
 // The error is a defect of the stages (unknown need, cycle), never of the site, or that
-// of opt.Unsure.
+// of opt.Ambiguous.
 func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
 	g, err := newGraph(desired)
 	if err != nil {

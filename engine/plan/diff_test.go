@@ -62,8 +62,8 @@ func ids(p *Plan) string {
 	return strings.Join(out, " ")
 }
 
-// unsureOf is the rule that it is not known what a node would lose.
-func unsureOf(node string) func(*Step) (Reason, error) {
+// ambiguousOf is the rule that it is not known what a node would lose.
+func ambiguousOf(node string) func(*Step) (Reason, error) {
 	return func(s *Step) (why Reason, _ error) {
 		if s.Subject.Name == node {
 			why.Cause = "two disks fit"
@@ -72,11 +72,11 @@ func unsureOf(node string) func(*Step) (Reason, error) {
 	}
 }
 
-// TestUnsureFails: where it cannot be told what a plan erases, there is no plan.
-func TestUnsureFails(t *testing.T) {
+// TestAmbiguousFails: where it cannot be told what a plan erases, there is no plan.
+func TestAmbiguousFails(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("unreadable fact")
-	_, err := Diff(site("sha256:ab", "1500", "n1"), Prior{}, Options{MaxErase: 1, Unsure: func(*Step) (Reason, error) { return Reason{}, failed }})
+	_, err := Diff(site("sha256:ab", "1500", "n1"), Prior{}, Options{MaxErase: 1, Ambiguous: func(*Step) (Reason, error) { return Reason{}, failed }})
 	if !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
@@ -106,7 +106,7 @@ func TestDiff(t *testing.T) {
 			"~n1/handover.drain -/+n1/install.write ~n1/fabric.rail ~all/validate.pair ~n1/validate.accept ~site/handover.s", 0, 0, "n1"},
 		{"running but unknown: adopt is offered, nothing installed", old, Prior{}, Options{Presence: map[string]Presence{"n1": {Running: true, Evidence: "power is on"}, "n2": {Running: true, Evidence: "power is on"}}},
 			"", 0, 2, ""},
-		{"not known what n1 loses: not erased, and not counted", old, Prior{}, Options{MaxErase: 2, Unsure: unsureOf("n1")},
+		{"not known what n1 loses: not erased, and not counted", old, Prior{}, Options{MaxErase: 2, Ambiguous: ambiguousOf("n1")},
 			"+n1/install.write +n1/fabric.rail +n2/install.write +n2/fabric.rail +all/validate.pair +n1/validate.accept +n2/validate.accept +site/handover.s", 1, 0, "n2"},
 		{"protected is absolute", old, after(old, true), Options{Replace: map[string]bool{"n1": true}, Protected: map[string]bool{"n1": true}, Targets: map[string]bool{"n1": true}},
 			"~n1/handover.drain -/+n1/install.write ~n1/fabric.rail ~all/validate.pair ~n1/validate.accept ~site/handover.s", 1, 0, ""},

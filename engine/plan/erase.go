@@ -45,8 +45,8 @@ func (d *differ) mayErase(s *Step, n string) (bool, error) {
 			action += fmt.Sprintf("; or give role %s a rollout block, so that an edit reaches its nodes in waves", role)
 		}
 		d.refuse(s, n+" is in service ("+describeService(st)+"): it is not reinstalled by an edit alone", action)
-	case d.opt.Unsure != nil:
-		why, err := d.opt.Unsure(s)
+	case d.opt.Ambiguous != nil:
+		why, err := d.opt.Ambiguous(s)
 		if err != nil || why == (Reason{}) {
 			return err == nil, err
 		}

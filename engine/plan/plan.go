@@ -267,7 +267,7 @@ type Wave struct {
 }
 
 // OrphanedNode is a node that the state knows and the site does not have any more.
-// Nothing is done to it unless it is asked for.
+// Automation is paused for it unless it is asked for.
 type OrphanedNode struct {
 	Node    string `json:"node"`
 	Command string `json:"command"` // ironrail plan --decommission n7

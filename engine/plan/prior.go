@@ -57,9 +57,9 @@ type Options struct {
 	Targets   map[string]bool     // nodes to plan for; empty: all
 	Protected map[string]bool     // nodes that no plan ever erases
 	Presence  map[string]Presence // observed nodes that the state does not know
-	// Unsure says of an erasing step why it is not known what it would erase; the zero
+	// Ambiguous says of an erasing step why it is not known what it would erase; the zero
 	// Reason: it is known. nil: so it is of all.
-	Unsure func(*Step) (Reason, error)
+	Ambiguous func(*Step) (Reason, error)
 
 	// Rollouts say how changes reach nodes in service, by role, and RoleOf which
 	// role a node has. A node without one is changed with everything else.

@@ -94,7 +94,7 @@ const (
 
 // Effect is one journaled side effect.
 type Effect struct {
-	Key  string      // the side-effect key; names this very effect for ever, such as n1/attempt-7f3a/power
+	Key  string      // the side-effect key; names this very effect forever, such as n1/attempt-7f3a/power
 	Kind plan.Effect // must be in the step's May
 	Does string      // a sentence for the journal and the terminal
 	// Probe tells whether the effect already happened. It is called only when
@@ -136,7 +136,7 @@ func Source(r hcl.Range) plan.SourceRange {
 }
 
 // DiagnoseUnsupportedKind is the diagnostic of a typed block whose kind nothing can apply.
-// have are the kinds that can be. use goes on with the sentence that names the
+// have are the kinds that can be. use continues with the sentence that names the
 // kind, and way is a sentence on how to do without; both may be empty.
 func DiagnoseUnsupportedKind[K any](block, name, kind string, have map[string]K, use, way string, decl hcl.Range) hcl.Diagnostics {
 	var names []string

@@ -181,7 +181,7 @@ func TestCompact(t *testing.T) {
 	}
 	f = must(s.Claim(t.Context(), "test"))(t)
 	if seq := must(s.Append(t.Context(), f, state.Batch{Records: []state.Record{{Kind: state.Note}}}))(t); seq != 7 || f.Number != 2 {
-		t.Errorf("goes on with record %d under fence %d", seq, f.Number)
+		t.Errorf("continues with record %d under fence %d", seq, f.Number)
 	}
 }
 

@@ -158,7 +158,7 @@ type Retry struct {
 type Run struct {
 	ID      string    `json:"id"`
 	Plan    string    `json:"plan"`
-	Resumes string    `json:"resumes,omitempty"` // the run that it goes on with
+	Resumes string    `json:"resumes,omitempty"` // the run that it continues with
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Outcome string    `json:"outcome,omitempty"` // "" while it runs, or when it died
@@ -166,7 +166,7 @@ type Run struct {
 	// not known, so that nobody may go on with the run.
 	Restored bool `json:"restored,omitempty"`
 	// Approvals say who approved its plan: first when it was begun, then each time that
-	// it was gone on with. Empty: an ironrail that did not record it yet.
+	// it was continued. Empty: an ironrail that did not record it yet.
 	Approvals []Approval `json:"approvals,omitempty"`
 }
 

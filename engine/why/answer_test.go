@@ -63,9 +63,9 @@ func TestAnswer(t *testing.T) {
 			"n1 is not up: install.netboot: waits for DHCP, since 15:04:05 (10m0s), until 15:15:05 at the latest. P50 of hgx nodes: 3m, P95: 4m (by the table: too few measured here): it is late.|Most likely cause: it never asked.|Next: Check its cable. The run goes on by itself, and waits for this until 15:15:05 at the latest."},
 		{"waits, refused", control.Why{Active: []apply.StepStatus{netboot}, Evidence: []event.Event{saw("n1", "dhcp: wrong firmware", "m", true, later)}}, true,
 			"n1 is not up: install.netboot: waits for DHCP, since 15:04:05 (10m0s), until 15:15:05 at the latest.|Most likely cause: it asked and was refused (dhcp: wrong firmware).|Next: Correct what the refusal names in the site's files, then `ironrail apply`."},
-		{"waits, a stranger asks", control.Why{Active: []apply.StepStatus{netboot}, Evidence: []event.Event{saw("", "dhcp: unknown", "m9", true, later)}}, true,
+		{"waits, an unknown client asks", control.Why{Active: []apply.StepStatus{netboot}, Evidence: []event.Event{saw("", "dhcp: unknown", "m9", true, later)}}, true,
 			"n1 is not up: install.netboot: waits for DHCP, since 15:04:05 (10m0s), until 15:15:05 at the latest.|Most likely cause: a client with MAC m9, which no node has, asked 1 times and was refused: it may be this node with another boot MAC.|Next: Compare that MAC with the node's boot_mac in the site's files."},
-		{"a stranger of before is none", control.Why{Active: []apply.StepStatus{netboot}, Paces: pace(fast), Evidence: []event.Event{saw("", "dhcp: unknown", "m9", true, fixtureTime.Add(-time.Hour))}}, true,
+		{"an unknown client of before does not count", control.Why{Active: []apply.StepStatus{netboot}, Paces: pace(fast), Evidence: []event.Event{saw("", "dhcp: unknown", "m9", true, fixtureTime.Add(-time.Hour))}}, true,
 			"n1 is not up: install.netboot: waits for DHCP, since 15:04:05 (10m0s), until 15:15:05 at the latest. P50 of such steps: 20m, P95: 25m (40 measured here): it is not late yet.|Next: Nothing yet: the run goes on by itself, and waits for this until 15:15:05 at the latest."},
 		{"its power is off", control.Why{Active: []apply.StepStatus{netboot}, Look: &control.Look{Power: "off", Outlets: []string{"PDU r1/a: breaker 1 is open"}}}, true,
 			"n1 is not up: install.netboot: waits for DHCP, since 15:04:05 (10m0s), until 15:15:05 at the latest.|Most likely cause: its power is off, though the run switched it on.|Next: Look at the node's power supplies, its outlets and the BMC's event log. The run goes on by itself, and waits for this until 15:15:05 at the latest."},
@@ -77,7 +77,7 @@ func TestAnswer(t *testing.T) {
 			"n1 is not up: install.netboot: waits for DHCP, since 15:04:05 (10m0s), until 15:15:05 at the latest.|Most likely cause: it has booted something else than the network: the BMC says OSRunning, and the boot services saw nothing of it.|Next: Look at its boot order, and that network boot is enabled for its boot NIC. The run goes on by itself, and waits for this until 15:15:05 at the latest."},
 		{"the run drains", control.Why{Active: []apply.StepStatus{driver}, Draining: true}, true,
 			"n1 is not up: drivers.rdma: installs, since 15:04:05 (10m0s).|Next: Nothing yet: the run goes on by itself. It drains: after this step nothing more is started, and `ironrail apply` goes on from there."},
-		{"strangers mean nothing to drivers", control.Why{Active: []apply.StepStatus{driver}, Evidence: []event.Event{saw("", "dhcp: unknown", "m9", true, later)}}, true,
+		{"unknown clients mean nothing to drivers", control.Why{Active: []apply.StepStatus{driver}, Evidence: []event.Event{saw("", "dhcp: unknown", "m9", true, later)}}, true,
 			"n1 is not up: drivers.rdma: installs, since 15:04:05 (10m0s).|Next: Nothing yet: the run goes on by itself."},
 		{"waits its turn", control.Why{Node: state.Node{Run: "r"}}, true,
 			"n1 is not up: it waits for steps of others.|Next: `ironrail status` shows which run now."},
@@ -184,7 +184,7 @@ func TestAlikeNodesNameWhatTheyShare(t *testing.T) {
 	}
 }
 
-func TestRefusedStrangersAreCounted(t *testing.T) {
+func TestRefusedUnknownClientsAreCounted(t *testing.T) {
 	t.Parallel()
 	no := event.Event{Time: fixtureTime, Text: "dhcp: unknown", Data: map[string]string{"mac": "m9", "refused": "true"}}
 	s := ExplainNode(control.Why{Evidence: []event.Event{no, {Text: "tftp", Node: "n1"}, no, {Text: "bytes of somebody"}}}, false, now)

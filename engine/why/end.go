@@ -25,7 +25,7 @@ func (s question) endOf(x apply.StepStatus) end {
 	case s.now.Before(x.Next):
 		e.next = x.Next
 	case !x.Next.IsZero(): // tried again since
-	case x.Limit.IsZero(): // of an owner that does not tell them apart
+	case x.Limit.IsZero(): // of an owner that does not report them apart
 		e.at, e.wait = x.Until, !x.Until.IsZero()
 	case s.now.Before(x.Until) && x.Until.Before(x.Limit):
 		e.at, e.wait = x.Until, true

@@ -88,7 +88,7 @@ type Wait struct {
 }
 
 // Explanation is an answer and what it rests on. Evidence is of the node alone; what was
-// refused to strangers stands in Refused.
+// refused to unknown clients stands in Refused.
 type Explanation struct {
 	Answer Answer `json:"answer"`
 	control.Why

@@ -33,7 +33,7 @@ func afterwards(t *testing.T, l *labtest.Lab) {
 		t.Logf("planned: %s (%s)", s.ID, strings.Join(s.Why, "; "))
 	}
 	if !slices.ContainsFunc(planned.Steps, func(s plan.Step) bool { return s.ID == "n1/fabric.rail" }) || len(planned.Erase.Nodes) != 0 {
-		t.Errorf("the changed MTU is not mended by a plan that looks: %d steps, erased %v", len(planned.Steps), planned.Erase.Nodes)
+		t.Errorf("the changed MTU is not fixed by a plan that looks: %d steps, erased %v", len(planned.Steps), planned.Erase.Nodes)
 	}
 	l.OnNode("n1", "ip link set dev enp0s4 mtu 1500")
 	drifted(t, l, labtest.ExitDone)

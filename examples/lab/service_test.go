@@ -55,7 +55,7 @@ func secondTerminal(t *testing.T, l *labtest.Lab) {
 		t.Errorf("status while apply runs: %+v", s)
 	}
 	if w := l.Why("n1"); len(w.Steps) == 0 || len(w.Evidence) == 0 {
-		t.Errorf("why n1 knows %d steps and %d sightings", len(w.Steps), len(w.Evidence))
+		t.Errorf("why n1 knows %d steps and %d boot events", len(w.Steps), len(w.Evidence))
 	}
 	for _, p := range l.Power() {
 		if p.State != "on" {

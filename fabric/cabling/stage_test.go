@@ -152,7 +152,7 @@ func TestListenAgain(t *testing.T) {
 		asked int
 		want  []string
 	}{
-		{"put right", answer, 2, nil},
+		{"fixed", answer, 2, nil},
 		{"pulled", silent, 2, []string{"node/n2 rail/0 (OSFP 1/1)", "node/n4 rail/0 (OSFP 1/1)"}},
 		{"no answer", gone, 2, []string{"node/n2 rail/0 (OSFP 1/1)", "node/n4 rail/0 (OSFP 1/1)"}},
 	} {

@@ -36,7 +36,7 @@ type Host interface {
 const fromEnd = -1
 
 // askTimeout is how long one diagnostic program may take. A sweep of 8,832 devices
-// takes some seconds; a program without a fabric would wait for ever.
+// takes some seconds; a program without a fabric would wait forever.
 const askTimeout = time.Minute
 
 // complaints are what the diagnostic programs print when they failed, some of them

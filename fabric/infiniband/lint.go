@@ -52,7 +52,7 @@ var portWords = []string{"ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF"
 const longestLine = 4094
 
 // parsePartitions reads partitions.conf more strictly than opensm does. After a
-// syntax error opensm goes on with a default configuration in which every port is
+// syntax error opensm continues with a default configuration in which every port is
 // a full member of every partition there is, and what it does not understand it
 // skips: all of that is a problem here. It is pure and takes any bytes.
 func parsePartitions(text []byte) ([]Statement, []Problem) {

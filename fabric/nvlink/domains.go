@@ -60,7 +60,7 @@ func (k *NVLink) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 		domains[n.Domain] = append(domains[n.Domain], n)
 	}
 	for _, name := range order {
-		nodes, findings := k.strangers(run, f, name, domains[name])
+		nodes, findings := k.findOutliers(run, f, name, domains[name])
 		if hasIMEX(f) && len(nodes) > 0 {
 			more, err := k.unready(ctx, run, f, name, nodes)
 			if err != nil {
@@ -101,9 +101,9 @@ func (k *NVLink) majority(run stage.Run, f *inventory.Fabric, nodes []*inventory
 	return most, in
 }
 
-// strangers finds the nodes of a domain that are in another clique than most, and
+// findOutliers finds the nodes of a domain that are in another clique than most, and
 // returns the others.
-func (k *NVLink) strangers(run stage.Run, f *inventory.Fabric, name string, nodes []*inventory.Node) (same []*inventory.Node, found []stage.Finding) {
+func (k *NVLink) findOutliers(run stage.Run, f *inventory.Fabric, name string, nodes []*inventory.Node) (same []*inventory.Node, found []stage.Finding) {
 	most, in := k.majority(run, f, nodes)
 	for _, n := range nodes {
 		c, _ := k.known(run, f, n)

@@ -182,7 +182,7 @@ func parseIMEX(out []byte) (status string, nodes map[string]imexNode, err error)
 		Nodes  map[string]imexNode `json:"nodes"`
 	}
 	if err := json.Unmarshal(out, &said); err != nil || said.Status == "" {
-		return "", nil, errkind.New(errkind.Invalid, "nvidia-imex-ctl -N -j does not tell the state of the domain: %v", err)
+		return "", nil, errkind.New(errkind.Invalid, "nvidia-imex-ctl -N -j does not report the state of the domain: %v", err)
 	}
 	nodes = map[string]imexNode{}
 	for _, n := range said.Nodes {

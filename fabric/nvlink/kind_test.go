@@ -203,7 +203,7 @@ func TestDomains(t *testing.T) {
 	x.inv.Nodes[2].Name = "a3"
 	_, run, err := x.bringUp(t)
 	if err != nil || suspects(run) != "b2 NVLink" {
-		t.Errorf("a stranger: %v, %s", err, suspects(run))
+		t.Errorf("of another clique: %v, %s", err, suspects(run))
 	}
 	x = newTrays()
 	x.imex = `{"nodes":{"0":{"status":"READY","host":"10.0.0.20"},"1":{"status":"UNAVAILABLE","host":"10.0.0.19"},"2":{"status":"READY","host":"10.0.0.18"},"3":{"status":"READY","host":"10.0.0.17"}},"status":"DEGRADED"}`

@@ -116,7 +116,7 @@ func TestSplitPortsAreRefused(t *testing.T) {
 	}
 	inv.Nodes[0].Hardware.NICs[0].Ports[0].PCI = ""
 	if d = New(nil, links...).Check(inv.Fabrics[0], inv.Nodes); len(d) < 2 || stage.HasOnlyNotImplemented(d) {
-		t.Errorf("%v: a mistake beside it is one to mend", d)
+		t.Errorf("%v: a mistake beside it is one to fix", d)
 	}
 	if found := CheckLinks(inv, links); len(found) > 0 {
 		t.Errorf("%v", found)
@@ -187,7 +187,7 @@ func TestCheckLinks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		mend  func(*inventory.Inventory)
+		fix   func(*inventory.Inventory)
 		check string
 		says  string
 		line  int
@@ -201,7 +201,7 @@ func TestCheckLinks(t *testing.T) {
 		{"no cable", func(i *inventory.Inventory) { i.Cables = i.Cables[:3] }, "roce.link", "n1/s/1, n2/s/0, n2/s/1 of fabric", 20},
 	} {
 		inv := linked()
-		c.mend(inv)
+		c.fix(inv)
 		found := CheckLinks(inv, Addresses(inv))
 		if len(found) != 1 || found[0].Check != c.check || !strings.Contains(found[0].Detail, c.says) || found[0].Subject.Start.Line != c.line {
 			t.Errorf("%s: %+v", c.name, found)

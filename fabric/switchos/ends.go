@@ -88,7 +88,7 @@ func (k *Kind) end(s *sonic.Switch, p *sonic.Port, now Standing, rail int, state
 		Cause: fmt.Sprintf("rail %d of %s and port %s of %s do not fit: %s", rail, node.Name, p.Name, s.Switch.Name, strings.Join(what, "; ")),
 		Evidence: []string{fmt.Sprintf("%s (rail %d) is as the site says: it pauses %v, DSCP %d has priority %d, MTU %d", state.Netdev, rail, state.Sorting.Paused, s.Lossless.DSCP, state.Sorting.Priorities[s.Lossless.DSCP], state.MTU),
 			fmt.Sprintf("%s %s was read: %s", s.Switch.Name, p.Name, describeQoS(now.Ports[p.Name]))},
-		Action: fmt.Sprintf("Mend the configuration of %s first, whose own step says what is wrong with it; then apply again.", s.Switch.Name),
+		Action: fmt.Sprintf("Fix the configuration of %s first, whose own step says what is wrong with it; then apply again.", s.Switch.Name),
 	}
 }
 

@@ -91,7 +91,7 @@ func (r Recipe) Check() error {
 	return nil
 }
 
-// isPlain reports whether s begins with a lower-case letter or digit and goes on
+// isPlain reports whether s begins with a lower-case letter or digit and continues
 // with those and the given signs. Names go into command lines, so nothing else
 // may pass.
 func isPlain(s, signs string) bool {

@@ -239,7 +239,7 @@ func TestInstallFailures(t *testing.T) {
 		set        func(*debian, *repos)
 		kind       errkind.Kind
 	}{
-		{"lock for ever", "Could not get lock", func(d *debian, _ *repos) { d.locks = 1000 }, errkind.Refused},
+		{"lock forever", "Could not get lock", func(d *debian, _ *repos) { d.locks = 1000 }, errkind.Refused},
 		{"unsigned", "not signed", func(d *debian, _ *repos) { d.broken = true }, errkind.Refused},
 		{"repository cannot be built", "no space", func(_ *debian, r *repos) { r.err = errors.New("no space") }, errkind.Internal},
 		{"other version", "rdma-core is 44.0-2, not 99", func(_ *debian, r *repos) { r.repo.Packages["rdma-core"] = "99" }, errkind.Mismatch},

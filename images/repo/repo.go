@@ -118,7 +118,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// isWord reports whether s begins with a lower-case letter or digit and goes on
+// isWord reports whether s begins with a lower-case letter or digit and continues
 // with those and the given signs (Debian Policy 5.6.1 for package names).
 func isWord(s, signs string) bool {
 	for i, c := range s {

@@ -95,13 +95,13 @@ func TestLoopbackAddresses(t *testing.T) {
 			t.Errorf("%s is %s, want %s", tt.site, got, tt.want)
 		}
 	}
-	// A port that a stranger has is replaced, and nobody in the site sees it.
-	stranger, err := net.Listen("tcp", "127.202.0.9:0")
+	// A port that another process has is replaced, and nobody in the site sees it.
+	other, err := net.Listen("tcp", "127.202.0.9:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Close()
-	at := netip.AddrPortFrom(netip.MustParseAddr("10.202.0.9"), stranger.Addr().(*net.TCPAddr).AddrPort().Port())
+	defer other.Close()
+	at := netip.AddrPortFrom(netip.MustParseAddr("10.202.0.9"), other.Addr().(*net.TCPAddr).AddrPort().Port())
 	c, s := connect(t, b.At(netip.MustParseAddr("10.202.0.8")), b.At(at.Addr()), at.String())
 	if c.RemoteAddr().String() != at.String() || s.LocalAddr().String() != at.String() {
 		t.Errorf("%v and %v, want %v", c.RemoteAddr(), s.LocalAddr(), at)

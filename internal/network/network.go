@@ -86,6 +86,6 @@ type Board interface {
 }
 
 // Pluggable is what the networks of a Board can do besides: their cable can be
-// pulled out and put back. Nothing that is lost in between is lost for ever on a
+// pulled out and put back. Nothing that is lost in between is lost forever on a
 // stream, if both ends still have it then.
 type Pluggable interface{ Plug(in bool) }

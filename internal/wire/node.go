@@ -102,7 +102,7 @@ type NodeCheck struct {
 	Digest   string   `json:"digest,omitempty"`  // of the manifest of the image that was installed
 	Identity Identity `json:"identity"`
 	Root     *Disk    `json:"root,omitempty"` // that the root file system lies on, without a look at its content; nil: not known
-	// BootOrder is that of the firmware; nil: it is no UEFI, or does not tell.
+	// BootOrder is that of the firmware; nil: it is no UEFI, or does not report.
 	BootOrder *BootOrder `json:"boot_order,omitempty"`
 	Error     *TaskError `json:"error,omitempty"`
 }

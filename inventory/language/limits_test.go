@@ -33,7 +33,7 @@ func doubling(format string, n int) string {
 	return b.String() + "}\n"
 }
 
-// TestLimits gives evaluation what would take for ever or fill the memory; each
+// TestLimits gives evaluation what would take forever or fill the memory; each
 // must end soon and say which limit was passed.
 func TestLimits(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,7 @@ func (f *sourceFile) parse(lim Limits) {
 }
 
 // ReadFile reads a regular file of at most limit bytes. What is no regular file is
-// not opened: a pipe would wait for its writer for ever.
+// not opened: a pipe would wait for its writer forever.
 func ReadFile(fsys fs.FS, name string, limit int) ([]byte, error) {
 	if info, err := fs.Stat(fsys, name); err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")

@@ -80,7 +80,7 @@ func TestTooManyTokens(t *testing.T) {
 	}
 }
 
-// TestPipe: opening a pipe that nobody writes to waits for ever.
+// TestPipe: opening a pipe that nobody writes to waits forever.
 func TestPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -130,7 +130,7 @@ const unequal = 0.10
 
 // imbalance warns of phases that differ, where another outlet for one supply
 // would help. Supplies without an outlet are spread by us, so they are nobody's
-// mistake, and what has too few plugs to be equal cannot be mended.
+// mistake, and what has too few plugs to be equal cannot be fixed.
 func (c *checker) imbalance(p *pdu) {
 	if p.circuits < 3 || p.placed == 0 {
 		return

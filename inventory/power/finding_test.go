@@ -68,7 +68,7 @@ func TestEveryCheck(t *testing.T) {
 	}
 	for check := range checks {
 		page := read("../../docs/checks/" + check + ".md")
-		for _, part := range []string{"# " + check + "\n", "\n## What\n", "\n## Why\n", "\n## Source\n", "\n## How to mend\n"} {
+		for _, part := range []string{"# " + check + "\n", "\n## What\n", "\n## Why\n", "\n## Source\n", "\n## How to fix\n"} {
 			if !strings.Contains(page, part) {
 				t.Errorf("docs/checks/%s.md has no %q", check, part)
 			}

@@ -61,7 +61,7 @@ func (l *List) Convert(m Mapping, o Options) (*Manifest, []Problem) {
 		out.nodes = append(out.nodes, node)
 	}
 	if _, ok := m[Serial]; !ok {
-		c.problems = append(c.problems, Problem{Text: "No column holds the serial, by which nodes are told apart."})
+		c.problems = append(c.problems, Problem{Text: "No column holds the serial, by which nodes are distinguished."})
 	}
 	if len(out.nodes) == 0 && len(c.problems) == 0 {
 		c.problems = append(c.problems, Problem{Text: "The list has no rows with a node."})

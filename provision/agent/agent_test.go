@@ -352,7 +352,7 @@ func TestAskedAgainBeforeTheAcknowledgement(t *testing.T) {
 	}
 	a.tasks.delivered("k", again)
 	if _, _, ok := a.tasks.undelivered(); ok {
-		t.Error("it is sent for ever")
+		t.Error("it is sent forever")
 	}
 }
 

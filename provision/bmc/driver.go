@@ -19,7 +19,7 @@ import (
 type driver interface {
 	library
 	connection
-	witness
+	observer
 }
 
 // library is what a driver does through bmclib.
@@ -43,8 +43,8 @@ type connection interface {
 	ping(context.Context) error // the cheapest question; it also settles the quirks
 }
 
-// witness is what a driver observes.
-type witness interface {
+// observer is what a driver observes.
+type observer interface {
 	identity(context.Context) (Identity, error)
 	// canBoot refuses a boot device that this BMC cannot set; nothing is sent.
 	canBoot(Boot) error

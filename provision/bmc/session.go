@@ -91,7 +91,7 @@ func (s *Session) Close(ctx context.Context) error {
 	return s.target.wrap("close session", s.drv.Close(ctx))
 }
 
-// Identity asks who BMC and node are. What the BMC does not tell is listed in
+// Identity asks who BMC and node are. What the BMC does not report is listed in
 // Identity.Gaps and is no error.
 func (s *Session) Identity(ctx context.Context) (Identity, error) {
 	var id Identity

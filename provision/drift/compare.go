@@ -77,7 +77,7 @@ func (c *comparison) items() {
 		}
 	}
 	if c.was.Plain || c.now.Plain {
-		return // what one of them does not tell is not gone
+		return // what one of them does not report is not gone
 	}
 	c.plugged(c.was.Items, now, func(part string) { c.change(wire.ItemHardware, part, "part", "there", absent) })
 	c.plugged(c.now.Items, was, func(part string) { c.change(wire.ItemHardware, part, "part", absent, "there") })
@@ -195,7 +195,7 @@ func actionOf(kind, node string) string {
 	plan := "`ironrail plan --refresh --target " + node + "`"
 	switch kind {
 	case wire.ItemPackages, wire.ItemDrivers:
-		return plan + " shows what the site's steps put right; " + take
+		return plan + " shows what the site's steps would fix; " + take
 	case wire.ItemNetwork, Settings:
 		return plan + " shows the step that puts it right"
 	case BIOS:

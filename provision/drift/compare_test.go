@@ -60,7 +60,7 @@ func TestCompare(t *testing.T) {
 		{"a speed that is not told any more", "hardware/p/NIC=x link/p/speed=400000", "hardware/p/NIC=x", "link p speed 400000 absent lower"},
 		{"a part that is gone is one change", "hardware/p/NIC=x hardware/p/MAC=y link/p/speed=4 hardware/q/NIC=x", "hardware/q/NIC=x", "hardware p part there absent"},
 		{"a part that is new", "hardware/q/NIC=x", "hardware/p/NIC=x hardware/p/MAC=y hardware/q/NIC=x", "hardware p part absent there"},
-		{"what plain programs do not tell is not gone", "hardware/p/GPU=x kernel//release=1", "plain= kernel//release=2", "kernel release 1 2"},
+		{"what plain programs do not report is not gone", "hardware/p/GPU=x kernel//release=1", "plain= kernel//release=2", "kernel release 1 2"},
 		{"a firmware entry that is refused now and then", "firmware/x/version=1 firmware/y/version=1", "firmware/y/version=1", ""},
 		{"packages: changed, gone and new", "set/packages=a", "set/packages=b", "packages gone 1 absent; packages new absent 1; packages x 1 2"},
 		{"BIOS: what a new firmware calls otherwise is no change", "set/bios=a", "set/bios=b", "bios x 1 2"},

@@ -206,7 +206,7 @@ func (o *Observer) askBMC(ctx context.Context, n *inventory.Node, now time.Time,
 	}
 	s.version("BMC", id.Version())
 	if bmc.Protocol(n.BMC.Protocol) != bmc.Redfish {
-		s.gap(strings.ToUpper(n.BMC.Protocol)+" does not tell BIOS settings", bmcKinds...)
+		s.gap(strings.ToUpper(n.BMC.Protocol)+" does not report BIOS settings", bmcKinds...)
 		return s
 	}
 	s.components(ctx, h, id.Version())

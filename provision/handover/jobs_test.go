@@ -63,7 +63,7 @@ func TestDrainAsks(t *testing.T) {
 		"a queue that cannot be read":  {says: answers{show: idle, queue: "slurm is migrating\n"}, want: "which is no job"},
 		"squeue fails":                 {says: answers{show: idle, queue: "error: Socket timed out"}, want: "Socket timed out"},
 		"another cluster's node":       {says: answers{show: strings.Replace(idle, "10.77.0.11", "10.99.0.11", 1)}, want: "another cluster's"},
-		"a state that cannot be read":  {says: answers{show: "NodeName=n1\n"}, want: "does not tell the state"},
+		"a state that cannot be read":  {says: answers{show: "NodeName=n1\n"}, want: "does not report the state"},
 		"it does not let it be closed": {says: answers{show: idle, "scontrol update": "error: Access/permission denied"}, want: "permission denied"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (nothing) Observe(context.Context, stage.Run, plan.Step) (stage.Observation
 	return stage.Observation{State: stage.Unknown}, nil
 }
 
-// life is one process: it begins plan id, or goes on with what was begun.
+// life is one process: it begins plan id, or continues with what was begun.
 func life(t *testing.T, dir, id, how string) (err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

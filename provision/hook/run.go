@@ -103,7 +103,7 @@ func runError(limited context.Context, h *inventory.Hook, err error) error {
 	var x *exec.ExitError
 	if errors.As(err, &x) {
 		return errkind.New(errkind.Refused, "%s ended with %s", name, x.ProcessState).
-			Do(fmt.Sprintf("Read what %s said, put right what it objects to, then `ironrail apply` runs it again.", name))
+			Do(fmt.Sprintf("Read what %s said, fix what it objects to, then `ironrail apply` runs it again.", name))
 	}
 	return errkind.New(errkind.NotFound, "%s cannot be run: %w", name, err).
 		Do(fmt.Sprintf("Put the program there and make it executable, or correct hook %q %q (%s:%d).", h.When, h.Stage, h.Decl.Filename, h.Decl.Start.Line))

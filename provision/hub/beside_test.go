@@ -56,7 +56,7 @@ func TestAgentGoesOnBesideAnotherBoot(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var fetched time.Time
 				saw := &notes{}
-				h := New(Config{Grants: fetchedAt{grants{"t": n1}, &fetched}, Witness: saw})
+				h := New(Config{Grants: fetchedAt{grants{"t": n1}, &fetched}, Recorder: saw})
 				fetched = time.Now()
 				time.Sleep(time.Minute)
 				ask(t, h, "POST", wire.PathHello, hello("b1"))

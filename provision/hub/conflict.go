@@ -139,11 +139,11 @@ func (h *Hub) besideBoot(g Grant, from netip.Addr) {
 		"its ramdisk was fetched again by " + since.UTC().Format(time.TimeOnly) + "; a node that does so was reset, and its agent says hello anew"}})
 }
 
-// saw tells the witness.
+// saw tells the recorder.
 func (h *Hub) saw(e boot.Evidence) {
-	if h.cfg.Witness == nil {
+	if h.cfg.Recorder == nil {
 		return
 	}
 	e.Time, e.Proto = time.Now(), boot.Agent
-	h.cfg.Witness.Saw(e)
+	h.cfg.Recorder.Record(e)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
-// FuzzRequest: whatever a node or a stranger sends is answered with a status of HTTP,
+// FuzzRequest: whatever a node or an unknown client sends is answered with a status of HTTP,
 // nobody without a token and its node's address is heard, and nothing is kept that was
 // not asked for.
 func FuzzRequest(f *testing.F) {

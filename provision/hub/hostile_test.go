@@ -24,19 +24,19 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
-// notes is a witness that keeps what it is told.
+// notes is a recorder that keeps what it is told.
 type notes struct {
 	mu  sync.Mutex
 	all []boot.Evidence
 }
 
-func (n *notes) Saw(e boot.Evidence) {
+func (n *notes) Record(e boot.Evidence) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all = append(n.all, e)
 }
 
-// first returns the first sighting of a word.
+// first returns the first event of a word.
 func (n *notes) first(what string) (boot.Evidence, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,11 +84,11 @@ func forged(i, bytes int) wire.Result {
 }
 
 // TestLongResultsThatNobodyAskedForAreNotKept sends 120 results of 3 MiB with the token
-// of n1, from its own address and from a stranger's.
+// of n1, from its own address and from an unknown client's.
 func TestLongResultsThatNobodyAskedForAreNotKept(t *testing.T) {
 	t.Parallel()
 	saw := &notes{}
-	h := New(Config{Grants: grants{"t": n1}, Witness: saw})
+	h := New(Config{Grants: grants{"t": n1}, Recorder: saw})
 	srv := httptest.NewServer(h.Handler())
 	t.Cleanup(srv.Close)
 	call(t, srv, "127.0.0.1", "POST", wire.PathHello, hello("b1"))
@@ -102,7 +102,7 @@ func TestLongResultsThatNobodyAskedForAreNotKept(t *testing.T) {
 		}
 	}
 	if status, _ := call(t, srv, "127.0.0.9", "POST", wire.PathResult, forged(0, 10)); status != http.StatusForbidden {
-		t.Errorf("a stranger's result: %d, want 403", status)
+		t.Errorf("an unknown client's result: %d, want 403", status)
 	}
 	if status, _ := call(t, srv, "127.0.0.1", "POST", wire.PathResult, forged(0, maxResult)); status != http.StatusBadRequest {
 		t.Errorf("a result of more than its limit: %d, want 400", status)
@@ -158,12 +158,12 @@ func TestTokenIsBoundToTheAddressOfItsNode(t *testing.T) {
 	}{
 		{"its own", "127.0.0.1", "n1", http.StatusOK},
 		{"another node's", "127.0.0.2", "n2", http.StatusForbidden},
-		{"a stranger's", "127.0.0.9", "", http.StatusForbidden},
+		{"an unknown client's", "127.0.0.9", "", http.StatusForbidden},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			saw := &notes{}
-			h := New(Config{Grants: grants{"t": n1}, Witness: saw})
+			h := New(Config{Grants: grants{"t": n1}, Recorder: saw})
 			srv := httptest.NewServer(h.Handler())
 			t.Cleanup(srv.Close)
 			status, text := call(t, srv, tt.from, "POST", wire.PathHello, hello("b1"))
@@ -185,7 +185,7 @@ func TestTokenIsBoundToTheAddressOfItsNode(t *testing.T) {
 func TestTwoBootsOfOneAttemptCloseIt(t *testing.T) {
 	t.Parallel()
 	saw := &notes{}
-	h := New(Config{Grants: grants{"t": n1}, Witness: saw})
+	h := New(Config{Grants: grants{"t": n1}, Recorder: saw})
 	srv := httptest.NewServer(h.Handler())
 	t.Cleanup(srv.Close)
 	call(t, srv, "127.0.0.1", "POST", wire.PathHello, hello("b1"))
@@ -220,7 +220,7 @@ func TestStolenAddressFailsClosed(t *testing.T) {
 	t.Parallel()
 	saw := &notes{}
 	thief := addr.MAC{2, 0, 0, 0, 0, 0x66}
-	h := New(Config{Grants: grants{"t": n1}, Witness: saw, OtherOwner: func(boot.Client) (addr.MAC, bool) { return thief, true }})
+	h := New(Config{Grants: grants{"t": n1}, Recorder: saw, OtherOwner: func(boot.Client) (addr.MAC, bool) { return thief, true }})
 	srv := httptest.NewServer(h.Handler())
 	t.Cleanup(srv.Close)
 	if status, _ := call(t, srv, "127.0.0.1", "POST", wire.PathHello, hello("b1")); status != http.StatusForbidden {

@@ -68,7 +68,7 @@ func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http
 	}
 }
 
-// refuse answers with the reason and tells the witness.
+// refuse answers with the reason and tells the recorder.
 func (h *Hub) refuse(w http.ResponseWriter, r *http.Request, status int, what string, from netip.Addr, why string) {
 	w.Header().Set("Connection", "close")
 	http.Error(w, why, status)

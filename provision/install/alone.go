@@ -64,9 +64,9 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 	}
 }
 
-// tookOther finds the sighting by which a node took the offer of another DHCP server,
+// tookOther finds the event by which a node took the offer of another DHCP server,
 // if nothing that we serve has brought it further since.
-func tookOther(seen []Sighting) (took Sighting, yes bool) {
+func tookOther(seen []BootEvent) (took BootEvent, yes bool) {
 	for _, s := range seen {
 		switch {
 		case s.Proto == boot.DHCP && s.What == dhcp.SawElsewhere:

@@ -14,10 +14,10 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// TestUnsure: of a node whose layout is on one of two equal disks, an installation is
+// TestAmbiguous: of a node whose layout is on one of two equal disks, an installation is
 // planned only where it is known on which: it was named, or written before. A state of
 // the first version says it by what was chosen before the write.
-func TestUnsure(t *testing.T) {
+func TestAmbiguous(t *testing.T) {
 	t.Parallel()
 	two := anyNVMe
 	two.Count = 2
@@ -43,11 +43,11 @@ func TestUnsure(t *testing.T) {
 	recorded := whole
 	recorded.Disk = &system
 	for _, c := range []struct {
-		name   string
-		n      *inventory.Node
-		facts  []fact.Fact
-		named  map[string]string
-		unsure bool
+		name      string
+		n         *inventory.Node
+		facts     []fact.Fact
+		named     map[string]string
+		ambiguous bool
 	}{
 		{"new", nodeOn(two), nil, nil, true},
 		{"new, one disk", nodeOn(anyNVMe), nil, nil, false},
@@ -63,12 +63,12 @@ func TestUnsure(t *testing.T) {
 			view.facts[f.Key] = f
 		}
 		write := plan.Step{ID: "n1/install.write", Stage: Name, Subject: me, Action: plan.Create, May: plan.Effects(plan.Erase)}
-		why, err := Unsure(&inventory.Inventory{Nodes: []*inventory.Node{c.n}}, view, c.named)(&write)
+		why, err := Ambiguous(&inventory.Inventory{Nodes: []*inventory.Node{c.n}}, view, c.named)(&write)
 		if err != nil {
 			t.Fatal(err)
 		}
-		unsure := why != plan.Reason{}
-		if unsure != c.unsure || unsure && (!strings.Contains(why.Cause, "2 disks of n1") || !strings.Contains(why.Action, "install_disk")) {
+		ambiguous := why != plan.Reason{}
+		if ambiguous != c.ambiguous || ambiguous && (!strings.Contains(why.Cause, "2 disks of n1") || !strings.Contains(why.Action, "install_disk")) {
 			t.Errorf("%s: %+v", c.name, why)
 		}
 	}

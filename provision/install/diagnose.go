@@ -12,11 +12,11 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 )
 
-// Sighting is one thing that the boot services saw of a node.
-type Sighting struct{ netboot.Evidence }
+// BootEvent is one thing that the boot services saw of a node.
+type BootEvent struct{ netboot.Evidence }
 
 // String says in words what was seen.
-func (s Sighting) String() string {
+func (s BootEvent) String() string {
 	text := string(s.Proto) + " " + s.What
 	if s.Detail != "" {
 		text += ": " + s.Detail
@@ -32,13 +32,13 @@ type Diagnosis struct {
 	Evidence []string
 }
 
-// quoted is how many sightings a diagnosis quotes, the last ones.
+// quoted is how many events a diagnosis quotes, the last ones.
 const quoted = 6
 
 // Diagnose says how far a netbooting node came and what to look at. seen holds
-// the sightings since its power was switched on, and console the last lines of its
+// the events since its power was switched on, and console the last lines of its
 // serial console where that is read; oldest first.
-func Diagnose(n *inventory.Node, seen []Sighting, console []string) Diagnosis {
+func Diagnose(n *inventory.Node, seen []BootEvent, console []string) Diagnosis {
 	r := reachedOf(seen)
 	d := r.diagnosis(n)
 	if took, yes := tookOther(seen); yes {
@@ -64,7 +64,7 @@ type reached struct {
 	reason                               string // of the last refusal
 }
 
-func reachedOf(seen []Sighting) (r reached) {
+func reachedOf(seen []BootEvent) (r reached) {
 	for _, s := range seen {
 		switch {
 		case s.Refused:

@@ -162,7 +162,7 @@ func tellApart(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
 			}
 		}
 		if len(out) < len(among) {
-			return nil // it does not tell them apart
+			return nil // it does not report them apart
 		}
 		return out
 	}

@@ -112,8 +112,8 @@ type World struct {
 	Boots    *Boots
 	Images   Images
 	Nodes    onnode.Nodes
-	Evidence func(node string, since time.Time) []Sighting // what the boot services saw, oldest first
-	SSHKey   string                                        // authorized_keys form, of the controller
+	Evidence func(node string, since time.Time) []BootEvent // what the boot services saw, oldest first
+	SSHKey   string                                         // authorized_keys form, of the controller
 	// BootNetwork tells of other DHCP servers; nil: they are not looked for.
 	BootNetwork func() BootNetwork
 	// OtherOwner returns the MAC that answers for a client's address when it is none of

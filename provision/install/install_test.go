@@ -198,7 +198,7 @@ func (f fixedImages) Image(string) (Image, error)          { return Image{Digest
 func (f fixedImages) Verify(context.Context, string) error { return f.bad }
 
 // bringUp plans and applies with the real engine, hub and agent.
-func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []Sighting) (apply.Result, *plan.Plan) {
+func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []BootEvent) (apply.Result, *plan.Plan) {
 	t.Helper()
 	inv := site()
 	boots := NewBoots([]byte(strings.Repeat("k", 32)), []netboot.Client{{Node: "n1", MACs: []addr.MAC{{2, 0, 0, 0, 0, 1}}, Address: netip.MustParsePrefix("127.0.0.1/8")}}, nil)
@@ -213,7 +213,7 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []S
 		srv.Close()
 	})
 	w := World{BMC: func(context.Context, string) (Control, error) { return c, nil }, Hub: h, Boots: boots, Images: images, Nodes: c,
-		Evidence: func(string, time.Time) []Sighting { return seen }, SSHKey: "ssh-ed25519 AAAA", BootNetwork: c.alone,
+		Evidence: func(string, time.Time) []BootEvent { return seen }, SSHKey: "ssh-ed25519 AAAA", BootNetwork: c.alone,
 		Printed: func(string) ([]string, int) { return c.console, len(c.console) }}
 	in := New(inv, map[string]string{"os": digest}, w)
 	bm := oob.New(inv, func(context.Context, string) (oob.BMC, error) { return c, nil })
@@ -355,21 +355,21 @@ func TestReplaceErasesItsOwn(t *testing.T) {
 func TestDiagnoseNamesTheFurthestStage(t *testing.T) {
 	t.Parallel()
 	n := site().Nodes[0]
-	saw := func(p boot.Proto, what string) Sighting { return Sighting{boot.Evidence{Proto: p, What: what}} }
+	saw := func(p boot.Proto, what string) BootEvent { return BootEvent{boot.Evidence{Proto: p, What: what}} }
 	for _, c := range []struct {
-		seen []Sighting
+		seen []BootEvent
 		want string
 	}{
 		{nil, "never asked"},
-		{[]Sighting{saw(boot.DHCP, "offer")}, "never fetched its loader"},
-		{[]Sighting{saw(boot.DHCP, "ack"), saw(boot.TFTP, "done")}, "never asked for the boot script"},
-		{[]Sighting{saw(boot.DHCP, "ack"), saw(boot.IPXE, "script")}, "never fetched the kernel"},
-		{[]Sighting{saw(boot.DHCP, "ack"), saw(boot.HTTP, "loader")}, "never asked for the boot script"},
-		{[]Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.start")}, "the kernel and did not come to its end"},
-		{[]Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.start"), saw(boot.HTTP, "kernel.end")}, "never its initrd"},
-		{[]Sighting{saw(boot.HTTP, "kernel.end"), saw(boot.HTTP, "initrd.start")}, "the initrd of the install ramdisk and did not"},
-		{[]Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.end"), saw(boot.HTTP, "initrd.end")}, "agent never called"},
-		{[]Sighting{{boot.Evidence{Proto: boot.DHCP, Refused: true, Detail: "UUID differs"}}}, "refused: UUID differs"},
+		{[]BootEvent{saw(boot.DHCP, "offer")}, "never fetched its loader"},
+		{[]BootEvent{saw(boot.DHCP, "ack"), saw(boot.TFTP, "done")}, "never asked for the boot script"},
+		{[]BootEvent{saw(boot.DHCP, "ack"), saw(boot.IPXE, "script")}, "never fetched the kernel"},
+		{[]BootEvent{saw(boot.DHCP, "ack"), saw(boot.HTTP, "loader")}, "never asked for the boot script"},
+		{[]BootEvent{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.start")}, "the kernel and did not come to its end"},
+		{[]BootEvent{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.start"), saw(boot.HTTP, "kernel.end")}, "never its initrd"},
+		{[]BootEvent{saw(boot.HTTP, "kernel.end"), saw(boot.HTTP, "initrd.start")}, "the initrd of the install ramdisk and did not"},
+		{[]BootEvent{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.end"), saw(boot.HTTP, "initrd.end")}, "agent never called"},
+		{[]BootEvent{{boot.Evidence{Proto: boot.DHCP, Refused: true, Detail: "UUID differs"}}}, "refused: UUID differs"},
 	} {
 		if d := Diagnose(n, c.seen, nil); !strings.Contains(d.Cause, c.want) || d.Action == "" || len(d.Evidence) == 0 {
 			t.Errorf("%v: %+v; want cause with %q", c.seen, d, c.want)

@@ -26,9 +26,9 @@ type OtherFetch struct {
 	NodeAt        time.Time
 }
 
-// Stranger is told of a request from an address that no client has, which is refused
+// UnknownClient is told of a request from an address that no client has, which is refused
 // before it comes to ServeHTTP.
-func (f *BootFiles) Stranger(r *http.Request) {
+func (f *BootFiles) UnknownClient(r *http.Request) {
 	if at, _, open := f.attempt(r); open {
 		f.otherFetch(r, at)
 	}

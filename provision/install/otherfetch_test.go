@@ -13,20 +13,20 @@ import (
 )
 
 // TestOtherFetchIsTold: who asks for the boot files of another node is told with all
-// that is known of it, strangers too, and a node that asks for its own is not.
+// that is known of it, unknown clients too, and a node that asks for its own is not.
 func TestOtherFetchIsTold(t *testing.T) {
 	t.Parallel()
 	answers := addr.MAC{2, 0, 0, 0, 0, 0x66}
 	for _, tt := range []struct {
 		name, from, path string
-		stranger         bool
+		unknown          bool
 		owner            string // of from; "-": nothing is told
 	}{
 		{"another node, initrd", "10.0.0.12", "/boot/n1-a/initrd", false, "n2"},
 		{"another node, kernel", "10.0.0.12", "/boot/n1-a/vmlinuz", false, "n2"},
-		{"a stranger", "10.0.0.99", "/boot/n1-a/initrd", true, ""},
-		{"a stranger with an attempt that is not open", "10.0.0.99", "/boot/n1-b/initrd", true, "-"},
-		{"a stranger with another path", "10.0.0.99", "/boot/", true, "-"},
+		{"an unknown client", "10.0.0.99", "/boot/n1-a/initrd", true, ""},
+		{"an unknown client with an attempt that is not open", "10.0.0.99", "/boot/n1-b/initrd", true, "-"},
+		{"an unknown client with another path", "10.0.0.99", "/boot/", true, "-"},
 		{"the node", "10.0.0.11", "/boot/n1-a/initrd", false, "-"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -36,10 +36,10 @@ func TestOtherFetchIsTold(t *testing.T) {
 			f.OtherFetch = func(o OtherFetch) { told = append(told, o) }
 			f.MAC = func(a netip.Addr) (addr.MAC, bool) { return answers, a.String() == tt.from }
 			fetchFrom(f, "10.0.0.11", "/boot/n1-a/initrd")
-			if tt.stranger {
+			if tt.unknown {
 				r := httptest.NewRequest(http.MethodGet, tt.path, nil)
 				r.RemoteAddr = tt.from + ":4000"
-				f.Stranger(r)
+				f.UnknownClient(r)
 			} else {
 				fetchFrom(f, tt.from, tt.path)
 			}

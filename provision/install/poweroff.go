@@ -38,7 +38,7 @@ func (s *Stage) isOff(ctx context.Context, n *inventory.Node) bool {
 	return err == nil && state == bmc.PowerOff
 }
 
-// switchedOff reports whether a live attempt leads nowhere because the node was
+// switchedOff reports whether a live attempt fails because the node was
 // switched off since: then a new one has to switch it on, for what was done of the
 // old one is not done again.
 func (s *Stage) switchedOff(ctx context.Context, run stage.Run, n *inventory.Node) bool {

@@ -21,7 +21,7 @@ const tellEvery = 15 * time.Second
 const mostKnown = 4096
 
 // progress is what is seen of a node that is waited for. A limit on silence counts from
-// the last of it: sightings of the boot services, bytes that the node fetched, an
+// the last of it: events of the boot services, bytes that the node fetched, an
 // answer by ARP, and console lines that it has not printed before in this wait. A
 // firmware that tries the same again and again prints the same: that is none.
 type progress struct {

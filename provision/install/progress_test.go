@@ -32,9 +32,9 @@ func watched(t *testing.T, do func(c *heardOf)) (took time.Duration, told []stri
 	n.Hardware.BootTimeout = 3 * time.Minute
 	s := New(site(), nil, World{Boots: c.boots, Hub: hub.New(hub.Config{Grants: c.boots}),
 		BMC:      func(context.Context, string) (Control, error) { return nil, errors.New("no BMC") },
-		Evidence: func(string, time.Time) []Sighting { return c.sightings() },
+		Evidence: func(string, time.Time) []BootEvent { return c.events() },
 		Printed:  func(string) ([]string, int) { lines := c.printed(); return lines, len(lines) }})
-	run := newTeller()
+	run := newNoteTaker()
 	ctx, cancel := context.WithTimeout(t.Context(), bootLimit)
 	defer cancel()
 	wait, giveUp := context.WithCancelCause(ctx)
@@ -49,11 +49,11 @@ type heardOf struct {
 	boots *Boots
 
 	mu    sync.Mutex // guards what follows
-	seen  []Sighting
+	seen  []BootEvent
 	lines []string
 }
 
-func (h *heardOf) see(s Sighting) {
+func (h *heardOf) see(s BootEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen = append(h.seen, s)
@@ -65,7 +65,7 @@ func (h *heardOf) print(line string) {
 	h.lines = append(h.lines, line)
 }
 
-func (h *heardOf) sightings() []Sighting {
+func (h *heardOf) events() []BootEvent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.seen)
@@ -104,7 +104,7 @@ func TestProgressMovesTheLimit(t *testing.T) {
 		}, minute, "PXE-E18"},
 		{"DHCP", func(h *heardOf) {
 			time.Sleep(2 * minute)
-			h.see(Sighting{boot.Evidence{Time: time.Now(), Proto: boot.DHCP, What: "offer"}})
+			h.see(BootEvent{boot.Evidence{Time: time.Now(), Proto: boot.DHCP, What: "offer"}})
 		}, 2 * minute, "dhcp offer"},
 		{"bytes of a slow initrd", func(h *heardOf) {
 			body := newJoin([]Segment{bytes.NewReader(make([]byte, 5<<10))})

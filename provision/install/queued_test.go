@@ -26,18 +26,18 @@ import (
 	"net/netip"
 )
 
-// teller is the stage.Run of a step that only tells.
-type teller struct {
+// noteTaker is the stage.Run of a step that only emits.
+type noteTaker struct {
 	stage.Run
 	mu     sync.Mutex
 	events []event.Event
 	more   chan struct{} // one token at each event
 }
 
-func newTeller() *teller { return &teller{more: make(chan struct{}, 1000)} }
+func newNoteTaker() *noteTaker { return &noteTaker{more: make(chan struct{}, 1000)} }
 
-func (r *teller) Clock() clock.Clock { return clock.Wall{} }
-func (r *teller) Emit(e event.Event) {
+func (r *noteTaker) Clock() clock.Clock { return clock.Wall{} }
+func (r *noteTaker) Emit(e event.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, e)
@@ -45,7 +45,7 @@ func (r *teller) Emit(e event.Event) {
 }
 
 // all is what was told.
-func (r *teller) all() (texts []string) {
+func (r *noteTaker) all() (texts []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.events {
@@ -102,7 +102,7 @@ func TestWaitsBehindAnEarlierWrite(t *testing.T) {
 	current = hub.New(hub.Config{Grants: boots})
 	mu.Unlock()
 
-	run, s, n := newTeller(), New(site(), nil, World{Hub: now(), Boots: boots}), site().Nodes[0]
+	run, s, n := newNoteTaker(), New(site(), nil, World{Hub: now(), Boots: boots}), site().Nodes[0]
 	wg.Go(func() {
 		defer close(goOn)
 		for ctx.Err() == nil {
@@ -128,7 +128,7 @@ func TestWaitsBehindAnEarlierWrite(t *testing.T) {
 func TestEarlierWriteHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		run := newTeller()
+		run := newNoteTaker()
 		q := newQueued(run)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		began := time.Now()

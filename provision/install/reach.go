@@ -33,7 +33,7 @@ func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Nod
 	if !here {
 		id, err = s.bringUp(ctx, run, n, st, at)
 		if resumed && errors.Is(err, errSilent) {
-			run.Emit(event.Event{Type: event.Note, Text: "the boot attempt of an earlier run led nowhere; a fresh one is opened"})
+			run.Emit(event.Event{Type: event.Note, Text: "the boot attempt of an earlier run failed; a fresh one is opened"})
 			if err = s.waitAlone(ctx, run, n); err == nil {
 				at, err = s.open(ctx, run, n, PowerCycle)
 			}

@@ -24,14 +24,14 @@ func ovmf() []string {
 func TestSecureBoot(t *testing.T) {
 	t.Parallel()
 	n := site().Nodes[0]
-	saw := func(p boot.Proto, what string) Sighting { return Sighting{boot.Evidence{Proto: p, What: what}} }
-	byTFTP := []Sighting{saw(boot.DHCP, "ack"), saw(boot.TFTP, "done")}
-	byHTTP := []Sighting{saw(boot.DHCP, "ack"), saw(boot.HTTP, "loader")}
-	kernel := []Sighting{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.end")}
-	ramdisk := []Sighting{saw(boot.HTTP, "kernel.end"), saw(boot.HTTP, "initrd.end")}
+	saw := func(p boot.Proto, what string) BootEvent { return BootEvent{boot.Evidence{Proto: p, What: what}} }
+	byTFTP := []BootEvent{saw(boot.DHCP, "ack"), saw(boot.TFTP, "done")}
+	byHTTP := []BootEvent{saw(boot.DHCP, "ack"), saw(boot.HTTP, "loader")}
+	kernel := []BootEvent{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.end")}
+	ramdisk := []BootEvent{saw(boot.HTTP, "kernel.end"), saw(boot.HTTP, "initrd.end")}
 	for _, c := range []struct {
 		name    string
-		seen    []Sighting
+		seen    []BootEvent
 		console []string
 		want    string // in the cause
 	}{
@@ -61,7 +61,7 @@ func TestSecureBootFinding(t *testing.T) {
 	t.Parallel()
 	c := whole()
 	c.silent, c.console = true, ovmf()
-	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, []Sighting{{boot.Evidence{Proto: boot.HTTP, What: "loader"}}})
+	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, []BootEvent{{boot.Evidence{Proto: boot.HTTP, What: "loader"}}})
 	if f := res.Nodes[0].Finding; f == nil || f.Cause != "Secure Boot refuses the first loader" || f.Suspects[0].Part != "Secure Boot" {
 		t.Errorf("finding %+v", f)
 	}

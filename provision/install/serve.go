@@ -51,11 +51,11 @@ const SawOtherNode = "boot-files-of-another"
 // an open attempt, at its own address only. Words fills in what the node is told
 // beside its attempt.
 type BootFiles struct {
-	Boots   *Boots
-	Ramdisk Ramdisk
-	Words   func(node string) (wire.Boot, error)
-	Witness netboot.Witness // told of requests from other addresses; nil: nobody
-	// OtherFetch is told of the same, of addresses that no client has too (Stranger). It
+	Boots    *Boots
+	Ramdisk  Ramdisk
+	Words    func(node string) (wire.Boot, error)
+	Recorder netboot.Recorder // told of requests from other addresses; nil: nobody
+	// OtherFetch is told of the same, of addresses that no client has too (UnknownClient). It
 	// must not block. Nil: nobody is told.
 	OtherFetch func(OtherFetch)
 	MAC        func(netip.Addr) (addr.MAC, bool) // that answers for an address; nil: none is known
@@ -114,12 +114,12 @@ func (f *BootFiles) ofNode(r *http.Request, at netboot.Attempt) (netip.Addr, boo
 	from := boot.AddressOf(r.RemoteAddr)
 	c, known := f.Boots.ByAddress(from)
 	if !known || c.Node != at.Node || c.Kind == netboot.BMC {
-		if f.Witness != nil {
+		if f.Recorder != nil {
 			detail := fmt.Sprintf("%s %s: %s is not the address of %s", r.Method, r.URL.Path, from, at.Node)
 			if last, ok := f.Boots.lastFetch(at.ID); ok {
 				detail += fmt.Sprintf("; %s fetched them at %s", last.from, last.at.UTC().Format(time.TimeOnly))
 			}
-			f.Witness.Saw(netboot.Evidence{Time: time.Now(), Node: c.Node, Address: from, Proto: boot.HTTP, What: SawOtherNode, Refused: true, Detail: detail})
+			f.Recorder.Record(netboot.Evidence{Time: time.Now(), Node: c.Node, Address: from, Proto: boot.HTTP, What: SawOtherNode, Refused: true, Detail: detail})
 		}
 		f.otherFetch(r, at)
 		return from, false

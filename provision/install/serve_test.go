@@ -25,11 +25,11 @@ func (tinyRamdisk) Open(string) (Segment, []Segment, func(), error) {
 }
 func (tinyRamdisk) Own(b wire.Boot) ([]byte, error) { return []byte(b.Token), nil }
 
-// witnessFunc makes a Witness of a function.
-type witnessFunc func(netboot.Evidence)
+// recorderFunc makes a Recorder of a function.
+type recorderFunc func(netboot.Evidence)
 
-// Saw implements netboot.Witness.
-func (f witnessFunc) Saw(e netboot.Evidence) { f(e) }
+// Record implements netboot.Recorder.
+func (f recorderFunc) Record(e netboot.Evidence) { f(e) }
 
 // bootFilesOfTwo serves n1 and n2, both with an open attempt.
 func bootFilesOfTwo() (*BootFiles, *[]netboot.Evidence) {
@@ -43,7 +43,7 @@ func bootFilesOfTwo() (*BootFiles, *[]netboot.Evidence) {
 	}
 	var saw []netboot.Evidence
 	return &BootFiles{Boots: boots, Ramdisk: tinyRamdisk{}, Words: func(string) (wire.Boot, error) { return wire.Boot{}, nil },
-		Witness: witnessFunc(func(e netboot.Evidence) { saw = append(saw, e) })}, &saw
+		Recorder: recorderFunc(func(e netboot.Evidence) { saw = append(saw, e) })}, &saw
 }
 
 func fetchFrom(f *BootFiles, from, path string) *httptest.ResponseRecorder {
@@ -65,7 +65,7 @@ func TestBootFilesAreTheirNodesOnly(t *testing.T) {
 		}{
 			{"the node", "10.0.0.11", "", http.StatusOK},
 			{"another node", "10.0.0.12", "n2", http.StatusForbidden},
-			{"a stranger", "10.0.0.99", "", http.StatusForbidden},
+			{"an unknown client", "10.0.0.99", "", http.StatusForbidden},
 		} {
 			t.Run(file+" for "+tt.name, func(t *testing.T) {
 				t.Parallel()

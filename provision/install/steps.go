@@ -23,7 +23,7 @@ import (
 )
 
 // Hang deadlines: what no healthy node needs. They end a step that would wait
-// for ever; they are not estimates.
+// forever; they are not estimates.
 const (
 	bootLimit    = 20 * time.Minute          // power-on to the agent's hello; servers with 32 DIMMs train memory for minutes
 	inspectLimit = bootLimit + 5*time.Minute // both may have to boot a node again that was switched off

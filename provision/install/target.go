@@ -111,12 +111,12 @@ func (d *shower) show(st *plan.Step, action string) {
 	}
 }
 
-// Unsure is the rule by which a plan refuses an installation of which nothing says which
+// Ambiguous is the rule by which a plan refuses an installation of which nothing says which
 // disk it would erase, before anything is done to its node: its layout is on a block that
 // counts several disks and no earlier install is known, or its node was adopted and its
 // system's disk is not certain. named is as for ShowDisks. The rule answers with the zero
 // Reason where it refuses nothing; its error is that of reading the facts.
-func Unsure(inv *inventory.Inventory, view factReader, named map[string]string) func(*plan.Step) (plan.Reason, error) {
+func Ambiguous(inv *inventory.Inventory, view factReader, named map[string]string) func(*plan.Step) (plan.Reason, error) {
 	return func(st *plan.Step) (plan.Reason, error) {
 		if st.Stage != Name || actionOf(*st) != Write {
 			return plan.Reason{}, nil
@@ -130,12 +130,12 @@ func Unsure(inv *inventory.Inventory, view factReader, named map[string]string) 
 		if err != nil || d.known.named != "" || d.known.last != nil {
 			return plan.Reason{}, err
 		}
-		return d.unsure(), nil
+		return d.ambiguous(), nil
 	}
 }
 
-// unsure is why a disk is not chosen of which only the layout is known.
-func (d *shower) unsure() (why plan.Reason) {
+// ambiguous is why a disk is not chosen of which only the layout is known.
+func (d *shower) ambiguous() (why plan.Reason) {
 	block, ok := d.n.Hardware.Disk(d.n.Disks.On)
 	switch {
 	case !ok:

@@ -95,7 +95,7 @@ func TestRebuildOfAdopted(t *testing.T) {
 				named["n1"] = tt.named
 			}
 			inv := &inventory.Inventory{Nodes: []*inventory.Node{n}}
-			opt := plan.Options{Unsure: Unsure(inv, facts, named), Replace: map[string]bool{"n1": !tt.first}}
+			opt := plan.Options{Ambiguous: Ambiguous(inv, facts, named), Replace: map[string]bool{"n1": !tt.first}}
 			p, err := plan.Diff([]plan.Step{step}, plan.Prior{Nodes: map[string]plan.NodeState{"n1": {Adopted: !tt.first}}}, opt)
 			if err == nil {
 				err = ShowDisks(inv, facts, p, named)

@@ -40,7 +40,7 @@ func (s *Stage) waitHello(ctx context.Context, run stage.Run, n *inventory.Node,
 func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, run stage.Run, n *inventory.Node, st plan.Step, at Attempt) {
 	now := run.Clock().Now()
 	p := s.watchProgress(n, st, now, "waits for the node's first DHCP request")
-	settling, last := now.Add(settles), Sighting{}
+	settling, last := now.Add(settles), BootEvent{}
 	var power powerWatch
 	for run.Clock().Sleep(ctx, time.Second) == nil {
 		now := run.Clock().Now()

@@ -4,7 +4,7 @@
 // loaders, HTTP for everything else, generated iPXE scripts, and on request the
 // empty router advertisement that iPXE waits for. It answers known clients
 // only, never learns why a node is to boot, and keeps nothing on disk: all it
-// knows comes from a Source, and all it sees goes to a Witness.
+// knows comes from a Source, and all it sees goes to a Recorder.
 package netboot
 
 import (
@@ -26,7 +26,7 @@ type (
 	Source   = boot.Source
 	Evidence = boot.Evidence
 	Proto    = boot.Proto
-	Witness  = boot.Witness
+	Recorder = boot.Recorder
 	Mount    = httpboot.Mount
 )
 
@@ -43,7 +43,7 @@ const (
 const Agent = boot.Agent
 
 // Config says where the boot services listen and what they offer. Source and
-// Witness are given to Open.
+// Recorder are given to Open.
 type Config struct {
 	// Network is where all sockets are opened. Nil: the operating system's. On
 	// another one DHCP answers what comes through a relay only, and there is no

@@ -119,7 +119,7 @@ type diary struct {
 
 func newDiary() *diary { return &diary{start: time.Now(), more: make(chan struct{})} }
 
-func (d *diary) Saw(e netboot.Evidence) {
+func (d *diary) Record(e netboot.Evidence) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seen = append(d.seen, e)
@@ -168,7 +168,7 @@ func (d *diary) String() string {
 
 // serve opens and serves the boot services until the test ends, and checks that
 // Serve returns nil then.
-func serve(t *testing.T, cfg netboot.Config, src netboot.Source, w netboot.Witness) *netboot.Server {
+func serve(t *testing.T, cfg netboot.Config, src netboot.Source, w netboot.Recorder) *netboot.Server {
 	t.Helper()
 	s, err := netboot.Open(t.Context(), cfg, src, w)
 	if err != nil {

@@ -49,7 +49,7 @@ type Server struct {
 
 // Open reads the loaders and opens all sockets; where one cannot be opened, it
 // closes the others and says which. Nothing is answered before Serve.
-func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, err error) {
+func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, er
 	if err != nil {
 		return nil, fmt.Errorf("netboot: %w", err)
 	}
-	s := &Server{tftp: tftp.New(tftp.Config{Loaders: set, Source: src, Witness: w})}
+	s := &Server{tftp: tftp.New(tftp.Config{Loaders: set, Source: src, Recorder: w})}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, er
 		return nil, err
 	}
 	root := s.httpLn.Addr().(*net.TCPAddr).AddrPort()
-	s.http, err = httpboot.New(httpboot.Config{Root: root, Loaders: set, Mounts: cfg.Mounts, Source: src, Witness: w})
+	s.http, err = httpboot.New(httpboot.Config{Root: root, Loaders: set, Mounts: cfg.Mounts, Source: src, Recorder: w})
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Witness) (_ *Server, er
 			return nil, err
 		}
 	}
-	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Network: cfg.Network, Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Witness: w,
+	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Network: cfg.Network, Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Recorder: w,
 		Policy: bootPolicy(cfg, root.Port(), set), Watch: s.watch, TwoUUIDs: cfg.TwoUUIDs})
 	if err != nil {
 		return nil, err

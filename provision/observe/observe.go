@@ -47,7 +47,7 @@ var ErrNotAsked = errkind.New(errkind.Refused, "BMCs are not asked by this look"
 type Options struct {
 	Refresh bool // look at everything that was done, whatever its age; BMCs and switches are asked
 	// Trust is how long what was done, or seen, is taken to be so still; what is
-	// older is looked at. Zero: for ever.
+	// older is looked at. Zero: forever.
 	Trust  time.Duration
 	Now    time.Time
 	Say    func(string)       // is told how far a long look is; nil: nobody

@@ -30,7 +30,7 @@ func TestTrustWarnings(t *testing.T) {
 		"pinned":      {[]*inventory.Node{node("n1", 10, closed, pinned)}, []string{}},
 		"a profile":   {[]*inventory.Node{node("n1", 10, open, insecure), node("n2", 11, open, insecure)}, []string{"site.hcl:3: BMC certificates are not verified (2 nodes" + tail}},
 		"of one node": {[]*inventory.Node{node("n1", 10, closed, insecure), node("n2", 11, closed, pinned)}, []string{"site.hcl:10: BMC certificates are not verified (n1" + tail}},
-		"mended by a node": {[]*inventory.Node{node("n1", 10, open, pinned), node("n2", 11, open, insecure)},
+		"fixed by a node": {[]*inventory.Node{node("n1", 10, open, pinned), node("n2", 11, open, insecure)},
 			[]string{"site.hcl:3: BMC certificates are not verified (n2" + tail}},
 	} {
 		t.Run(name, func(t *testing.T) {

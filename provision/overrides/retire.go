@@ -78,7 +78,7 @@ func (Retirement) Observe(context.Context, stage.Run, plan.Step) (stage.Observat
 }
 
 // Apply implements stage.Stage. The node is forgotten when the run has ended:
-// until then its steps are shown, and a run that is cut off goes on with them.
+// until then its steps are shown, and a run that is cut off continues with them.
 func (Retirement) Apply(_ context.Context, run stage.Run, st plan.Step) error {
 	run.Emit(event.Event{Type: event.Note, Text: st.Subject.Name + " is forgotten when the run ends"})
 	return nil

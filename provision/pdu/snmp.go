@@ -26,7 +26,7 @@ const (
 )
 
 // session is a conversation with one PDU over one UDP socket. Only the codec is
-// gosnmp's: its own client cannot be given a socket, and does not tell an expired
+// gosnmp's: its own client cannot be given a socket, and does not report an expired
 // deadline from other errors but by text.
 type session struct {
 	unit  *Unit

@@ -105,7 +105,7 @@ func TestConsoles(t *testing.T) {
 	c := listeners(line)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for _, name := range []string{"n2", "n3", "stranger"} {
+	for _, name := range []string{"n2", "n3", "unknown"} {
 		if x := c.Open(ctx, name); x != nil {
 			t.Errorf("%s has a console", name)
 		}

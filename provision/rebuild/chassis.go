@@ -32,7 +32,7 @@ func (o *Request) learnChassis(ctx context.Context, r state.Reader, access reach
 	n, _ := desired.Inv.Node(o.Nodes[0])
 	x := overrides.Replacement{Node: n.Name, Chassis: overrides.Chassis{Serial: o.Serial, UUID: strings.ToLower(o.UUID), BootMAC: o.BootMAC},
 		Was: desired.InFiles(n.Name), By: o.By, Reason: o.Reason, At: o.At.UTC()}
-	l := learner{access: access, node: n, was: overrides.ChassisOf(n), x: &x}
+	l := chassisReader{access: access, node: n, was: overrides.ChassisOf(n), x: &x}
 	if err := l.ask(ctx, reach.Facts(r)); err != nil {
 		return err
 	}
@@ -50,8 +50,8 @@ func (o *Request) learnChassis(ctx context.Context, r state.Reader, access reach
 	return nil
 }
 
-// learner is the look at one new chassis.
-type learner struct {
+// chassisReader is the look at one new chassis.
+type chassisReader struct {
 	access      reach.Access // of the site as it is desired
 	node        *inventory.Node
 	was         overrides.Chassis // before this rebuild
@@ -63,7 +63,7 @@ type learner struct {
 }
 
 // ask reads identity and NICs from the BMC.
-func (l *learner) ask(ctx context.Context, facts func(fact.Key) (fact.Fact, bool)) error {
+func (l *chassisReader) ask(ctx context.Context, facts func(fact.Key) (fact.Fact, bool)) error {
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
 	pin := oob.CertificateFact.Of(subject.OfNode(l.node.Name))
@@ -94,7 +94,7 @@ func (l *learner) ask(ctx context.Context, facts func(fact.Key) (fact.Fact, bool
 }
 
 // compare holds what the BMC says against what the operator typed.
-func (l *learner) compare(id bmc.Identity) error {
+func (l *chassisReader) compare(id bmc.Identity) error {
 	got := strings.TrimSpace(id.Serial())
 	switch {
 	case got == "":
@@ -123,7 +123,7 @@ func (l *learner) compare(id bmc.Identity) error {
 }
 
 // owner names the node that a serial number is of.
-func (l *learner) owner(serial string) string {
+func (l *chassisReader) owner(serial string) string {
 	for _, n := range l.access.Inv.Nodes {
 		if n.Serial == serial && n.Name != l.node.Name {
 			return fmt.Sprintf(" (%s's)", n.Name)
@@ -136,7 +136,7 @@ func (l *learner) owner(serial string) string {
 }
 
 // nics chooses the MAC that boots among those that the BMC shows.
-func (l *learner) nics(ctx context.Context, h *bmc.Handle) error {
+func (l *chassisReader) nics(ctx context.Context, h *bmc.Handle) error {
 	if !l.x.BootMAC.IsZero() {
 		return nil
 	}
@@ -181,7 +181,7 @@ func bootPort(h *inventory.Hardware, ports []bmc.NIC) (bmc.NIC, bool) {
 }
 
 // noMAC asks for the boot MAC.
-func (l *learner) noMAC() error {
+func (l *chassisReader) noMAC() error {
 	do := "Give it with --boot-mac, from the label of the chassis or its firmware's setup."
 	if len(l.ports) > 0 {
 		var list []string
@@ -195,12 +195,12 @@ func (l *learner) noMAC() error {
 		slices.Sort(list)
 		do = "Give it with --boot-mac; the BMC shows " + strings.Join(list, ", ") + "."
 	}
-	return errkind.New(errkind.Refused, "the BMC of %s does not tell which MAC boots", l.node.Name).Do(do)
+	return errkind.New(errkind.Refused, "the BMC of %s does not report which MAC boots", l.node.Name).Do(do)
 }
 
 // claimed looks whether another node has the serial number or the MAC by the
 // site's files. A chassis that a BMC proves may have moved from there.
-func (l *learner) claimed() error {
+func (l *chassisReader) claimed() error {
 	for _, n := range l.access.Inv.Nodes {
 		if n.Name == l.node.Name {
 			continue

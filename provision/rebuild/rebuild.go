@@ -80,8 +80,8 @@ func (o *Request) check(ctx context.Context, r state.Reader, inv *inventory.Inve
 			return err
 		}
 		if n.Hold != nil {
-			return errkind.New(errkind.Refused, "%s is held by %s%s: nothing is done to it", name, n.Hold.By, strings.TrimSuffix(": "+n.Hold.Reason, ": ")).
-				Do(fmt.Sprintf("Ask %s; then `ironrail release %s` lets it go, and rebuild it.", n.Hold.By, name))
+			return errkind.New(errkind.Refused, "%s is on hold (%s%s): automation is paused for this node", name, n.Hold.By, strings.TrimSuffix(": "+n.Hold.Reason, ": ")).
+				Do(fmt.Sprintf("Ask %s; then `ironrail release %s`, and rebuild it.", n.Hold.By, name))
 		}
 	}
 	if o.Disk != "" && len(o.Nodes) != 1 {

@@ -70,13 +70,13 @@ func TestBootPort(t *testing.T) {
 		ports []bmc.NIC
 		want  byte // 0: none
 	}{
-		"none":                    {nil, 0},
-		"the only one":            {[]bmc.NIC{port(1, 0)}, 1},
-		"the only one that fast":  {[]bmc.NIC{port(1, 400000), port(2, 25000), port(3, 400000)}, 2},
-		"two of that speed":       {[]bmc.NIC{port(1, 25000), port(2, 25000)}, 0},
-		"one that does not tell":  {[]bmc.NIC{port(1, 25000), port(2, 0)}, 0},
-		"none of that speed":      {[]bmc.NIC{port(1, 1000), port(2, 400000)}, 0},
-		"speeds of a node off: 0": {[]bmc.NIC{port(1, 0), port(2, 0)}, 0},
+		"none":                     {nil, 0},
+		"the only one":             {[]bmc.NIC{port(1, 0)}, 1},
+		"the only one that fast":   {[]bmc.NIC{port(1, 400000), port(2, 25000), port(3, 400000)}, 2},
+		"two of that speed":        {[]bmc.NIC{port(1, 25000), port(2, 25000)}, 0},
+		"one that does not report": {[]bmc.NIC{port(1, 25000), port(2, 0)}, 0},
+		"none of that speed":       {[]bmc.NIC{port(1, 1000), port(2, 400000)}, 0},
+		"speeds of a node off: 0":  {[]bmc.NIC{port(1, 0), port(2, 0)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

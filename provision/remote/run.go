@@ -24,7 +24,7 @@ const defaultMaxOutput = 1 << 20
 type Command struct {
 	Argv []string // program and arguments; no shell takes them apart
 	// Stdin is read to its end, or until the command ends. A reader that blocks
-	// for ever keeps a goroutine.
+	// forever keeps a goroutine.
 	Stdin io.Reader
 	// MaxOutput is how many bytes of stdout and of stderr are kept, each: of a
 	// longer stream its first half and its last half. Zero: defaultMaxOutput.

@@ -11,36 +11,36 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot"
 )
 
-// Bounds of what is remembered of the boot services' sightings.
+// Bounds of what is remembered of the boot services' events.
 const (
-	perNode = 200 // sightings of one node
-	strange = 500 // sightings of clients that nobody knows
+	perNode    = 200 // events of one node
+	perUnknown = 500 // events of unknown clients
 )
 
-// Witness remembers what the boot services saw, node by node, and shows it on
-// the bus. It implements netboot.Witness and is safe for concurrent use.
-type Witness struct {
+// BootLog remembers what the boot services saw, node by node, and shows it on
+// the bus. It implements netboot.Recorder and is safe for concurrent use.
+type BootLog struct {
 	bus *event.Bus
 
-	mu    sync.Mutex // guards nodes and alien
-	nodes map[string][]install.Sighting
-	alien []install.Sighting
+	mu      sync.Mutex // guards nodes and unknown
+	nodes   map[string][]install.BootEvent
+	unknown []install.BootEvent
 }
 
-// NewWitness shows on bus what was seen.
-func NewWitness(bus *event.Bus) *Witness {
-	return &Witness{bus: bus, nodes: map[string][]install.Sighting{}}
+// NewBootLog shows on bus what was seen.
+func NewBootLog(bus *event.Bus) *BootLog {
+	return &BootLog{bus: bus, nodes: map[string][]install.BootEvent{}}
 }
 
-// Saw implements netboot.Witness.
-func (w *Witness) Saw(e netboot.Evidence) {
+// Record implements netboot.Recorder.
+func (w *BootLog) Record(e netboot.Evidence) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	s := install.Sighting{Evidence: e}
+	s := install.BootEvent{Evidence: e}
 	w.mu.Lock()
 	if e.Node == "" {
-		w.alien = keep(w.alien, s, strange)
+		w.unknown = keep(w.unknown, s, perUnknown)
 	} else {
 		w.nodes[e.Node] = keep(w.nodes[e.Node], s, perNode)
 	}
@@ -53,15 +53,15 @@ func (w *Witness) Saw(e netboot.Evidence) {
 }
 
 // keep appends and lets the oldest go.
-func keep(list []install.Sighting, s install.Sighting, most int) []install.Sighting {
+func keep(list []install.BootEvent, s install.BootEvent, most int) []install.BootEvent {
 	if len(list) >= most {
 		list = append(list[:0:0], list[len(list)-most/2:]...)
 	}
 	return append(list, s)
 }
 
-// Of returns the sightings of a node since a time, oldest first.
-func (w *Witness) Of(node string, since time.Time) (out []install.Sighting) {
+// Of returns the events of a node since a time, oldest first.
+func (w *BootLog) Of(node string, since time.Time) (out []install.BootEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.nodes[node] {
@@ -72,9 +72,9 @@ func (w *Witness) Of(node string, since time.Time) (out []install.Sighting) {
 	return out
 }
 
-// Strangers returns what was seen of clients that no node owns, oldest first.
-func (w *Witness) Strangers() []install.Sighting {
+// Unknown returns what was seen of clients that no node owns, oldest first.
+func (w *BootLog) Unknown() []install.BootEvent {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]install.Sighting(nil), w.alien...)
+	return append([]install.BootEvent(nil), w.unknown...)
 }

@@ -41,7 +41,7 @@ func (v *Services) ReportOthers(ctx context.Context, report func(context.Context
 		select {
 		case o := <-w.Found():
 			if known[o.Address] {
-				v.saw.bus.Emit(event.Event{Type: event.Note, Text: "warning: " + event.Escape(o.String()) + " is on the boot network again"})
+				v.bootLog.bus.Emit(event.Event{Type: event.Note, Text: "warning: " + event.Escape(o.String()) + " is on the boot network again"})
 				continue
 			}
 			known[o.Address] = true

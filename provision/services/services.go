@@ -44,9 +44,9 @@ var agentLimits = connlimit.Limits{Known: 8, Unknown: -1, Rate: 16 << 10, Grace:
 type Services struct {
 	boots   *install.Boots
 	hub     *hub.Hub
-	saw     *Witness
+	bootLog *BootLog
 	network string            // boot network
-	told    *evidence.Limiter // in front of saw, for all services
+	limiter *evidence.Limiter // in front of bootLog, for all services
 	fetches *siteFindings     // of requests for the boot files of others
 	twins   *siteFindings     // of MACs that two machines have
 	boot    *netboot.Server
@@ -65,7 +65,7 @@ type Config struct {
 	Mounts  []netboot.Mount
 	Boots   *install.Boots
 	Ramdisk install.Ramdisk
-	Witness *Witness
+	BootLog *BootLog
 }
 
 // Open opens every socket; nothing is answered before Serve, and no DHCP before it is
@@ -75,22 +75,22 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	if err != nil {
 		return nil, err
 	}
-	boots, saw := s.Boots, s.Witness
-	told := evidence.NewLimiter(saw)
-	v := &Services{boots: boots, saw: saw, told: told, network: served.Name, fetches: newSiteFindings(moreFetches(served.Name)), twins: newSiteFindings(moreTwins(served.Name))}
-	files := &install.BootFiles{Boots: boots, Ramdisk: s.Ramdisk, Words: s.words(c), Witness: told, OtherFetch: v.sawFetch}
+	boots, bootLog := s.Boots, s.BootLog
+	limiter := evidence.NewLimiter(bootLog)
+	v := &Services{boots: boots, bootLog: bootLog, limiter: limiter, network: served.Name, fetches: newSiteFindings(moreFetches(served.Name)), twins: newSiteFindings(moreTwins(served.Name))}
+	files := &install.BootFiles{Boots: boots, Ramdisk: s.Ramdisk, Words: s.words(c), Recorder: limiter, OtherFetch: v.sawFetch}
 	if network.IsOS(s.Network) { // others have no ARP table
 		t := &neighbour.Table{Routers: served.DHCP.Relays}
 		v.otherOwner, files.MAC = t.OtherOwner, t.MAC
 	}
-	v.hub = hub.New(hub.Config{Grants: boots, Witness: told, OtherOwner: v.otherOwner})
+	v.hub = hub.New(hub.Config{Grants: boots, Recorder: limiter, OtherOwner: v.otherOwner})
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.sawTwin,
-		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, Stranger: files.Stranger}}, s.Mounts...)}
+		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, UnknownClient: files.UnknownClient}}, s.Mounts...)}
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.Network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}
-	if v.boot, err = netboot.Open(ctx, cfg, boots, told); err != nil {
+	if v.boot, err = netboot.Open(ctx, cfg, boots, limiter); err != nil {
 		return nil, err
 	}
 	at := netip.AddrPortFrom(c.Address, agentPort)
@@ -98,7 +98,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("agent API: %w", err), v.boot.Close())
 	}
-	v.ln = connlimit.New(ln, agentLimits, boots, told, netboot.Agent)
+	v.ln = connlimit.New(ln, agentLimits, boots, limiter, netboot.Agent)
 	v.api = s.agentServer(v.hub)
 	return v, nil
 }
@@ -138,7 +138,7 @@ func (v *Services) Serve(ctx context.Context) error {
 	<-ctx.Done()
 	apiErr = errors.Join(apiErr, v.api.Close())
 	wg.Wait()
-	v.told.Close()
+	v.limiter.Close()
 	return errors.Join(bootErr, apiErr)
 }
 

@@ -41,7 +41,7 @@ func ReadNode(ctx context.Context, inv *inventory.Inventory, r state.Reader, nod
 	return w, err
 }
 
-// listPDUs are the PDUs of a node: a node that goes on with half of its supplies has
+// listPDUs are the PDUs of a node: a node that continues with half of its supplies has
 // no finding of its own.
 func listPDUs(inv *inventory.Inventory, node string) (out []subject.ID) {
 	if n, ok := inv.Node(node); ok {

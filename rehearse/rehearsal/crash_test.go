@@ -168,7 +168,7 @@ func TestCrashAtRecords(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d deaths at %d records in %v; attempts that led nowhere cost %d power cycles", deaths, want.sum.Records, time.Since(began).Round(time.Second), again)
+	t.Logf("%d deaths at %d records in %v; attempts that failed cost %d power cycles", deaths, want.sum.Records, time.Since(began).Round(time.Second), again)
 }
 
 // TestCrashAtSteps stops the controller once in each stage of one bring-up, right

@@ -60,7 +60,7 @@ func apartSite(t *testing.T, dir string) *inventory.Inventory {
 	return load(t, dir, map[string]string{"nodes": "16"})
 }
 
-// controller is the child: it applies the site of a folder, or goes on with what
+// controller is the child: it applies the site of a folder, or continues with what
 // an earlier one has begun, on a virtual rack that another process runs.
 func controller(t *testing.T, dir string) (err error) {
 	ctx := context.Background()
@@ -238,5 +238,5 @@ func TestCrashSIGKILL(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d deaths; attempts that led nowhere cost %d power cycles", kills, again.Load())
+	t.Logf("%d deaths; attempts that failed cost %d power cycles", kills, again.Load())
 }

@@ -19,7 +19,7 @@ func startMeter() meter {
 }
 
 // stop returns the peak of the resident memory in bytes; 0 where the kernel does
-// not tell.
+// not report.
 func (meter) stop() uint64 {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 // bmcStart is how long the BMC of a chassis takes that was just plugged in.
 const bmcStart = 2 * time.Minute
 
-// after brings the demo site up and goes on with then. An error of then, or of
+// after brings the demo site up and continues with then. An error of then, or of
 // the rehearsal, is one of the test.
 func after(t *testing.T, then func(context.Context, *rehearsaltest.Later) error) {
 	t.Helper()

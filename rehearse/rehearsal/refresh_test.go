@@ -35,7 +35,7 @@ func TestRefresh(t *testing.T) {
 		before := []lookCase{
 			{"all is well", nil, provision.PlanOptions{Refresh: true}, ""},
 			{"a package is away, and nobody looks", func() error { return w.SetPackage("r01-u09", "perftest", "") }, provision.PlanOptions{Trust: 1000 * time.Hour}, ""},
-			{"and for ever", nil, provision.PlanOptions{}, ""},
+			{"and forever", nil, provision.PlanOptions{}, ""},
 			{"somebody looks", nil, provision.PlanOptions{Refresh: true}, away},
 			{"at another rack", nil, provision.PlanOptions{Refresh: true, Targets: []string{"rack.r02"}}, ""},
 			{"it was done too long ago", nil, provision.PlanOptions{Trust: time.Second}, away},

@@ -89,7 +89,7 @@ func unpackOne(dir string, h *tar.Header, r io.Reader) error {
 
 // upgrade brings the site of a folder up with this ironrail, puts the state that the
 // earlier one wrote in place of its own, and gives both to f. What the state says of
-// the very rack is put right: it was another one.
+// that very rack is corrected: it was another one.
 func upgrade(t *testing.T, dir string, f func(ctx context.Context, l *rehearsaltest.Later, s *state.Bolt) error) {
 	t.Helper()
 	inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Now()})
@@ -275,8 +275,8 @@ func TestUpgradeOfFinishedSite(t *testing.T) {
 	})
 }
 
-// TestUpgradeInTheMiddle: a run that an earlier ironrail left in the middle is gone on
-// with by this one to its end; what was done is not done again.
+// TestUpgradeInTheMiddle: a run that an earlier ironrail left in the middle is continued
+// by this one to its end; what was done is not done again.
 func TestUpgradeInTheMiddle(t *testing.T) {
 	t.Parallel()
 	dir := unpacked(t, "killed")
@@ -314,7 +314,7 @@ func TestUpgradeInTheMiddle(t *testing.T) {
 	})
 }
 
-// checkResumed compares the steps of a state with those before it was gone on with.
+// checkResumed compares the steps of a state with those before it was continued.
 func checkResumed(ctx context.Context, t *testing.T, s state.Reader, first string, before map[plan.StepID]state.Step) {
 	t.Helper()
 	after, err := state.ReadSteps(ctx, s)

@@ -145,7 +145,7 @@ func TestProblems(t *testing.T) {
 		{"CSV cut", "gpu,fw_id,fw_version\n0,SMU,1\n0,VC\n", tool.Truncated, "a row has 2 of 3 columns"},
 		{"one address", strings.ReplaceAll(string(load(t, "list.csv")), "1c:00", "0c:00"), tool.Inconsistent, "are both at 0000:0c:00.0"},
 		{"gap", strings.Replace(string(load(t, "list.txt")), "GPU: 1", "GPU: 7", 1), tool.Missing, "there is GPU 7, and only 2"},
-		{"stranger", "HOPS TABLE:\n 0000:0c:00.0\n0000:0d:00.0 1\n", tool.Inconsistent, "has a row and no column"},
+		{"unknown", "HOPS TABLE:\n 0000:0c:00.0\n0000:0d:00.0 1\n", tool.Inconsistent, "has a row and no column"},
 	} {
 		_, problems, _ := Parse([]byte(c.in))
 		found := false

@@ -153,7 +153,7 @@ func (t *table) more(value string) {
 // (DATA_INFO_TAG_LEN of Diag.cpp).
 const chunk = 45
 
-// torn reports whether a row goes on with the word at the end of the one above:
+// torn reports whether a row continues with the word at the end of the one above:
 // that one is full, and no blank begins this one. It notes whether this one is full.
 func (t *table) torn(row string) bool {
 	_, row, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(row), "|"), "|")

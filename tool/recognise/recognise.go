@@ -59,7 +59,7 @@ func readAs(known []tool.Format, name string, data []byte) (Reading, error) {
 		}
 		others, text := divideClaim(known, c)
 		content, problems, err := c.Parse(text)
-		if err != nil && len(others) > 0 { // its heads do not tell which lines are its own
+		if err != nil && len(others) > 0 { // its heads do not report which lines are its own
 			content, problems, err = c.Parse(c.text.data)
 		}
 		if err != nil {

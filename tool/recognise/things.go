@@ -6,7 +6,7 @@ import "strings"
 
 // things are what an output of a kind has once, such as the devices of lspci, and
 // its form: they tell where another output of the kind begins, and whether a part
-// below lines of another program goes on with the output above it.
+// below lines of another program continues with the output above it.
 type things struct {
 	form  string          // of the part that is read; empty where the kind has one form
 	here  map[string]bool // of the part that is read

@@ -30,5 +30,5 @@ type LogEntry struct {
 	ID       string
 	Severity string // OK, Warning, Critical
 	Message  string
-	Sensor   string // its type; empty: the BMC does not tell
+	Sensor   string // its type; empty: the BMC does not report
 }

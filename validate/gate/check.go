@@ -105,7 +105,7 @@ func runGates(ctx context.Context, j *target.Job) error {
 func (r Report) Report(node string) result.Report {
 	rep := result.Report{At: r.At, Members: []string{node}, Proves: "Each part of the node is there, well and linked as it was bought, at rest. It says nothing of speed, nor of load."}
 	for _, g := range r.Gates {
-		rep.Results = append(rep.Results, result.Result{Check: "gate." + g.Gate, Nodes: []string{node}, Verdict: result.Verdict(g.Verdict), Why: g.Why, Params: g.Saw, Evidence: r.Evidence})
+		rep.Results = append(rep.Results, result.Result{Check: "gate." + g.Gate, Nodes: []string{node}, Verdict: result.Verdict(g.Verdict), Why: g.Why, Params: g.Covered, Evidence: r.Evidence})
 	}
 	if len(r.Gates) == 0 {
 		rep.NotJudged = []string{"its gates were recorded without what each of them saw"}

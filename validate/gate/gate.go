@@ -41,10 +41,10 @@ func JudgeEach(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([
 	for _, g := range gates {
 		j.Gate, j.Failed, j.Let = g.name, nil, nil
 		g.look(j)
-		if g.saw == nil {
+		if g.coverage == nil {
 			continue
 		}
-		if what := g.saw(j); what != (judge.Sight{}) || len(j.Failed)+len(j.Let) > 0 {
+		if what := g.coverage(j); what != (judge.Coverage{}) || len(j.Failed)+len(j.Let) > 0 {
 			all = append(all, j.Outcome(what, j.Failed, j.Let))
 		}
 	}
@@ -72,33 +72,33 @@ func AllowableGates() []string {
 // what a program says of the others, and a link before what flows over it. One that
 // only notes has nothing that it saw.
 var gates = []struct {
-	name string
-	look func(*judge.Node)
-	saw  func(*judge.Node) judge.Sight
+	name     string
+	look     func(*judge.Node)
+	coverage func(*judge.Node) judge.Coverage
 }{
-	{"driver", gpu.CheckDriver, gpu.SawDriver},
-	{"gpu-count", gpu.CheckCount, gpu.SawCount},
-	{"gpu-memory", gpu.NVIDIAMemory, func(j *judge.Node) judge.Sight { return gpu.NVIDIA(j, "ECC, remapped rows and retired pages") }},
-	{"gpu-state", gpu.NVIDIAState, func(j *judge.Node) judge.Sight {
+	{"driver", gpu.CheckDriver, gpu.DriverCoverage},
+	{"gpu-count", gpu.CheckCount, gpu.CountCoverage},
+	{"gpu-memory", gpu.NVIDIAMemory, func(j *judge.Node) judge.Coverage { return gpu.NVIDIA(j, "ECC, remapped rows and retired pages") }},
+	{"gpu-state", gpu.NVIDIAState, func(j *judge.Node) judge.Coverage {
 		return gpu.NVIDIA(j, "recovery actions, resets and what holds clocks down")
 	}},
-	{"nvlink", gpu.NVLinks, func(j *judge.Node) judge.Sight { return gpu.SawNVLinks(j, "state, count and rate") }},
-	{"nvlink-errors", gpu.NVLinkErrors, func(j *judge.Node) judge.Sight { return gpu.SawNVLinks(j, "error counters") }},
-	{"nvlink-fabric", gpu.CheckFabric, gpu.SawFabric},
-	{"gpu-power", gpu.CheckPower, func(j *judge.Node) judge.Sight { return gpu.NVIDIA(j, "power limits") }},
-	{"gpu-memory", gpu.AMDMemory, gpu.SawAMDMemory},
-	{"xgmi", gpu.CheckXGMI, gpu.SawXGMI},
-	{"pcie", link.CheckPCIe, link.SawPCIe},
-	{"host-memory", host.HostMemory, host.SawMemory},
-	{"kernel-log", host.CheckKernel, host.SawKernel},
-	{PCIePath, link.CheckPath, link.SawPath},
-	{Affinity, link.CheckAffinity, link.SawBus},
-	{ACS, link.CheckACS, link.SawACS},
-	{IOMMU, link.CheckIOMMU, link.SawBus},
-	{"ports", link.CheckPorts, link.SawPorts},
-	{Flaps, link.CheckFlaps, link.SawFlaps},
-	{GPUDirect, link.GPUDirect, link.SawGPUDirect},
-	{"disks", host.CheckDisks, host.SawDisks},
-	{Clock, host.CheckClock, host.SawClock},
+	{"nvlink", gpu.NVLinks, func(j *judge.Node) judge.Coverage { return gpu.NVLinksCoverage(j, "state, count and rate") }},
+	{"nvlink-errors", gpu.NVLinkErrors, func(j *judge.Node) judge.Coverage { return gpu.NVLinksCoverage(j, "error counters") }},
+	{"nvlink-fabric", gpu.CheckFabric, gpu.FabricCoverage},
+	{"gpu-power", gpu.CheckPower, func(j *judge.Node) judge.Coverage { return gpu.NVIDIA(j, "power limits") }},
+	{"gpu-memory", gpu.AMDMemory, gpu.AMDMemoryCoverage},
+	{"xgmi", gpu.CheckXGMI, gpu.XGMICoverage},
+	{"pcie", link.CheckPCIe, link.PCIeCoverage},
+	{"host-memory", host.HostMemory, host.MemoryCoverage},
+	{"kernel-log", host.CheckKernel, host.KernelCoverage},
+	{PCIePath, link.CheckPath, link.PathCoverage},
+	{Affinity, link.CheckAffinity, link.BusCoverage},
+	{ACS, link.CheckACS, link.ACSCoverage},
+	{IOMMU, link.CheckIOMMU, link.BusCoverage},
+	{"ports", link.CheckPorts, link.PortsCoverage},
+	{Flaps, link.CheckFlaps, link.FlapsCoverage},
+	{GPUDirect, link.GPUDirect, link.GPUDirectCoverage},
+	{"disks", host.CheckDisks, host.DisksCoverage},
+	{Clock, host.CheckClock, host.ClockCoverage},
 	{"settings", host.CheckSettings, nil},
 }

@@ -11,7 +11,7 @@ import (
 
 func TestGateReport(t *testing.T) {
 	t.Parallel()
-	r := gate.Report{Evidence: []string{"sha256:ab"}, Gates: []judge.Outcome{{Gate: "acs", Verdict: judge.Allowed, Saw: "8 GPUs", Why: "it is on"}}}.Report("n1")
+	r := gate.Report{Evidence: []string{"sha256:ab"}, Gates: []judge.Outcome{{Gate: "acs", Verdict: judge.Allowed, Covered: "8 GPUs", Why: "it is on"}}}.Report("n1")
 	if len(r.Results) != 1 || r.Results[0].Check != "gate.acs" || r.Results[0].Verdict != "allowed" || r.Results[0].Evidence[0] != "sha256:ab" || r.Results[0].Unit != "" {
 		t.Errorf("%+v", r.Results)
 	}

@@ -229,9 +229,9 @@ func ofVersions(h *inventory.Hardware, read bool, faults []judge.Fault) (judge.O
 		return judge.Outcome{}, false
 	}
 	j := &judge.Node{Gate: requiredVersions}
-	what := judge.Saw("versions, against the firmware block of hardware.%s", h.Name)
+	what := judge.Covered("versions, against the firmware block of hardware.%s", h.Name)
 	if !read {
-		what = judge.Sight{Gap: "the versions were not read"}
+		what = judge.Coverage{Missing: "the versions were not read"}
 	}
 	var failed []string
 	for _, f := range faults {

@@ -23,7 +23,7 @@ const bmcSays = fact.Name[struct {
 
 // readVersions reads what a node has in common with its role, and adds to the gates'
 // report where a version is not what the hardware block asks for. A node that does
-// not tell is noted: it was well enough to pass its gates.
+// not report is noted: it was well enough to pass its gates.
 func readVersions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (uniform.Record, error) {
 	n, run := j.Node, j.Run
 	items, err := askVersions(ctx, j.Nodes, n.Name)

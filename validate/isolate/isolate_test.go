@@ -55,7 +55,7 @@ func TestDecode(t *testing.T) {
 		{"receives badly, sends well", measure(4, 2, one("n4", Receive, 0)...), "n4 rail 0, receiving", false},
 		{"two bad nodes of five", measure(5, 1, Part{"n1", Rail, "", 0}, Part{"n4", Rail, "", 0}), "n1 rail 0; n4 rail 0", false},
 		{"two rails of different nodes", measure(4, 4, Part{"n1", Rail, "", 0}, Part{"n2", Rail, "", 3}), "n1 rail 0; n2 rail 3", false},
-		{"two nodes cannot be told apart", measure(2, 1, one("n2", Rail, 0)...), "what rail 0 of all nodes shares; n1 rail 0; n2 rail 0", true},
+		{"two nodes cannot be distinguished", measure(2, 1, one("n2", Rail, 0)...), "what rail 0 of all nodes shares; n1 rail 0; n2 rail 0", true},
 		{"two nodes, one direction", measure(2, 1, one("n2", Receive, 0)...), "n1 rail 0, sending; n2 rail 0, receiving", true},
 		{"two nodes, two rails, one bad", measure(2, 2, one("n2", Rail, 1)...), "what rail 1 of all nodes shares; n1 rail 1; n2 rail 1", true},
 		{"a switch of one rail", measure(6, 4, one("", Shared, 2)...), "what rail 2 of all nodes shares", false},

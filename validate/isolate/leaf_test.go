@@ -45,7 +45,7 @@ func TestLeaves(t *testing.T) {
 		{"one of four leaves to a rail", onLeaves(4, 8, 4, leaf(2, 1)), "leaf-2-1 uplinks", false},
 		{"one of three", onLeaves(3, 2, 1, leaf(0, 0)), "leaf-0-0 uplinks", false},
 		{"two of four", onLeaves(4, 8, 2, leaf(0, 1), leaf(3, 1)), "leaf-0-1 uplinks; leaf-3-1 uplinks", false},
-		{"of two leaves nobody knows which", onLeaves(2, 8, 1, leaf(1, 0)), "leaf-0-0 uplinks; leaf-1-0 uplinks", true},
+		{"of two leaves it is unknown which", onLeaves(2, 8, 1, leaf(1, 0)), "leaf-0-0 uplinks; leaf-1-0 uplinks", true},
 		{"a leaf and a node of another", onLeaves(4, 8, 2, leaf(2, 1), Part{"l0-n3", Rail, "", 0}), "l0-n3 rail 0; leaf-2-1 uplinks", false},
 		{"a node is no leaf", onLeaves(4, 8, 2, Part{"l2-n5", Rail, "", 1}), "l2-n5 rail 1", false},
 		{"all nodes of a leaf are no leaf", onLeaves(3, 2, 1, Part{"l1-n0", Rail, "", 0}, Part{"l1-n1", Rail, "", 0}), "l1-n0 rail 0; l1-n1 rail 0", false},

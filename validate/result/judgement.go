@@ -42,7 +42,7 @@ func (c *Judgements) Of(run stage.Run, name fact.Name[Report], key fact.Key) (*j
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// The same bytes at the same place are told apart at no cost.
+	// The same bytes at the same place are distinguished at no cost.
 	if j := c.last[key]; j != nil && bytes.Equal(j.raw, f.Value) {
 		return j, nil
 	}

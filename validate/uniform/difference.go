@@ -58,7 +58,7 @@ func (u *uniformity) row(r Row, about map[string]bool) {
 	}
 }
 
-// describeDifference puts an odd node into words.
+// describeDifference puts an outlier into words.
 func describeDifference(r Row, o Odd, role string) difference {
 	part := Parts(o.Parts)
 	if part == "" {

@@ -19,8 +19,8 @@ type Kind struct {
 	Key    string // as Trait.Key
 	Area   Area
 	Part   string // what has it, where its parts do not say
-	Fault  bool   // an odd node is taken out: collectives run at the pace of the odd one, or fail
-	Action string // what to do about an odd one
+	Fault  bool   // an outlier is taken out: collectives run at the pace of the outlier, or fail
+	Action string // what to do about an outlier
 }
 
 // The traits.
@@ -47,7 +47,7 @@ const (
 )
 
 const (
-	doFlash    = "Update or exchange the odd one's firmware so that it is as that of the others; the BMC's page or the vendor's tool does it."
+	doFlash    = "Update or exchange the outlier's firmware so that it is as that of the others; the BMC's page or the vendor's tool does it."
 	doSetGPU   = "Set it as the others have it, persistently: nvidia-smi (-mig, -e, -c, -pm, -pl, -lgc), or amd-smi set."
 	doSoftware = "Find out what changed it on this node: `ironrail rebuild` installs what the site asks for."
 	doNIC      = "Burn the firmware that the others have: flint -d DEVICE -i IMAGE burn, then reset or power-cycle the NIC."

@@ -325,7 +325,7 @@ func lostOwner(t *testing.T, open Open) {
 		t.Errorf("what the lost owner had under way: %v", err)
 	}
 	if seq := mustAppend(t, s, f, state.Batch{Records: []state.Record{note("after")}}); seq != 2 {
-		t.Errorf("it goes on with record %d", seq)
+		t.Errorf("it continues with record %d", seq)
 	}
 }
 

@@ -107,13 +107,13 @@ func (a Apt) get(ctx context.Context, args ...string) error {
 		"-o", "APT::Update::Error-Mode=any", "-o", "DPkg::Lock::Timeout=120",
 		"-o", "Acquire::Retries=3", "-o", "Acquire::http::Timeout=30", "-o", "Acquire::http::Proxy=DIRECT",
 	}, args...)
-	mended := false
+	fixed := false
 	for try := 1; ; try++ {
 		err := onnode.Exec(ctx, a.Nodes, a.Node, argv...)
 		ee, ended := errors.AsType[*onnode.ExitError](err)
 		switch {
-		case ended && !mended && isInterrupted(ee.Text()):
-			mended = true
+		case ended && !fixed && isInterrupted(ee.Text()):
+			fixed = true
 			if err := a.finish(ctx); err != nil {
 				return err
 			}

@@ -86,8 +86,8 @@ func (b *look) ports() {
 	}
 }
 
-// part names a port by its PCI address; further ports of one function are told
-// apart by a number.
+// part names a port by its PCI address; further ports of one function are distinguished
+// by a number.
 func (b *look) part(pci string, seen map[string]int) string {
 	seen[pci]++
 	if n := seen[pci]; n > 1 {

@@ -28,7 +28,7 @@ func timed(t *testing.T, test func(*testing.T)) {
 }
 
 // load is a program that runs until it has been looked at once more than so often
-// (a look during which it ends does not count; 0: for ever), or is stopped.
+// (a look during which it ends does not count; 0: forever), or is stopped.
 type load struct {
 	looks int
 	smi   func(look int, argv []string) burn.Output

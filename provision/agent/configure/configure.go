@@ -96,7 +96,7 @@ func bootOrder(vars efiboot.Vars, dev disk.Device, p wire.ConfigureParams) wire.
 }
 
 // systemPartition is the EFI system partition that the firmware boots from; of two
-// nobody knows which one holds the loader.
+// it is unknown which one holds the loader.
 func systemPartition(all []gpt.Partition) (p gpt.Partition, problem string) {
 	var numbers []string
 	for _, e := range all {

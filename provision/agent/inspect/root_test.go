@@ -65,7 +65,7 @@ func TestPeerRootDiskOfThisNode(t *testing.T) {
 	}
 	out, err := exec.CommandContext(t.Context(), "lsblk", "-nslo", "NAME,TYPE", strings.TrimSpace(string(source))).Output()
 	if err != nil {
-		t.Skip("lsblk does not tell: ", err)
+		t.Skip("lsblk does not report: ", err)
 	}
 	var disks []string
 	for line := range strings.Lines(string(out)) {

@@ -151,7 +151,7 @@ func (n Node) lacking(q port) string {
 	for _, name := range all {
 		words = append(words, fmt.Sprintf("%s (%s)", name, n.FS.Text("sys/class/net", name, "address")))
 	}
-	return fmt.Sprintf("%d network interfaces at PCI %s, and MAC %s does not tell which is the rail: %s", len(all), q.PCI, q.MAC, strings.Join(words, ", "))
+	return fmt.Sprintf("%d network interfaces at PCI %s, and MAC %s does not report which is the rail: %s", len(all), q.PCI, q.MAC, strings.Join(words, ", "))
 }
 
 // netdevsAt returns the network interfaces of a PCI function: those in its own

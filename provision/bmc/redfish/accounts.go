@@ -78,7 +78,7 @@ func (c *Client) accounts(ctx context.Context) ([]account, error) {
 	return out, nil
 }
 
-// SetPassword changes an account's password. The client itself goes on with its
+// SetPassword changes an account's password. The client itself continues with its
 // old one; see Adopt.
 func (c *Client) SetPassword(ctx context.Context, username string, password secret.Value) error {
 	all, err := c.accounts(ctx)

@@ -19,7 +19,7 @@ import (
 type Override struct {
 	Enabled schema.BootSourceOverrideEnabled // Disabled, Once, Continuous
 	Target  schema.BootSourceOverrideTarget  // None, Pxe, UefiHttp, Hdd ...
-	Mode    schema.BootSourceOverrideMode    // UEFI, Legacy; "": the service does not tell
+	Mode    schema.BootSourceOverrideMode    // UEFI, Legacy; "": the service does not report
 }
 
 // String writes the override on one line.
@@ -110,7 +110,7 @@ func (c *Client) canBoot(s system, o Override) error {
 	case o.Enabled == schema.ContinuousBootSourceOverrideEnabled && c.quirks.Has(quirk.NoContinuous):
 		return errkind.New(errkind.Unsupported, "this bmc keeps a boot device for one boot only").Do("Ask for one boot, and again before the next.")
 	case s.Boot == nil || len(s.Boot.Targets) == 0:
-		return nil // it does not tell
+		return nil // it does not report
 	case slices.ContainsFunc(s.Boot.Targets, func(t text) bool { return strings.EqualFold(string(t), string(o.Target)) }):
 		return nil
 	case o.Target == schema.NoneBootSourceOverrideTarget:

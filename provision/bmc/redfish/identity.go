@@ -9,12 +9,12 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
-// Identity is who BMC and node are. What the service does not tell is "".
+// Identity is who BMC and node are. What the service does not report is "".
 type Identity struct {
 	Manufacturer string // of the node
 	Model        string
 	Serial       string // of the node, as on its label: SMBIOS type 1
-	BoardSerial  string // SMBIOS type 2, where it is told apart
+	BoardSerial  string // SMBIOS type 2, where it is distinguished
 	Chassis      string // serial number of the chassis
 	UUID         string
 	BIOS         string // version of the node's firmware

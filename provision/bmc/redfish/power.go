@@ -55,7 +55,7 @@ func allows(value, wanted string) bool {
 }
 
 // resetTypes returns the types that the service allows, from the action itself or
-// from its ActionInfo; none means that it does not tell.
+// from its ActionInfo; none means that it does not report.
 func (c *Client) resetTypes(ctx context.Context, a resetAction) ([]text, error) {
 	if len(a.Values) > 0 || a.Info == "" {
 		return a.Values, nil

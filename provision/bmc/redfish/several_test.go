@@ -40,14 +40,14 @@ func TestSeveralSystems(t *testing.T) {
 		other  map[string]any
 		want   string // path of the system; "": refused
 	}{
-		"told apart by the serial number":   {"SN1", map[string]any{"SerialNumber": "SN2"}, sysPath},
-		"the other one's serial number":     {"SN2", map[string]any{"SerialNumber": "SN2"}, other},
-		"no serial number is known":         {"", map[string]any{"SerialNumber": "SN2", "UUID": "other"}, ""},
-		"neither has the serial number":     {"SN9", map[string]any{"SerialNumber": "SN2", "UUID": "other"}, ""},
-		"both have that of the chassis":     {"SN1", map[string]any{"UUID": "other"}, ""},
-		"one node under two names":          {"", map[string]any{"SerialNumber": "SN1"}, other},
-		"the other one cannot be booted":    {"", map[string]any{"Boot": nil, "UUID": "other"}, sysPath},
-		"alike, and without UUID or serial": {"", map[string]any{"UUID": "", "SerialNumber": ""}, ""},
+		"distinguished by the serial number": {"SN1", map[string]any{"SerialNumber": "SN2"}, sysPath},
+		"the other one's serial number":      {"SN2", map[string]any{"SerialNumber": "SN2"}, other},
+		"no serial number is known":          {"", map[string]any{"SerialNumber": "SN2", "UUID": "other"}, ""},
+		"neither has the serial number":      {"SN9", map[string]any{"SerialNumber": "SN2", "UUID": "other"}, ""},
+		"both have that of the chassis":      {"SN1", map[string]any{"UUID": "other"}, ""},
+		"one node under two names":           {"", map[string]any{"SerialNumber": "SN1"}, other},
+		"the other one cannot be booted":     {"", map[string]any{"Boot": nil, "UUID": "other"}, sysPath},
+		"alike, and without UUID or serial":  {"", map[string]any{"UUID": "", "SerialNumber": ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,7 +47,7 @@ func TestStrangeAnswers(t *testing.T) {
 			w.Header().Set("Location", "https://elsewhere.example"+sysPath+"/")
 			w.WriteHeader(308)
 		}), errkind.Unsupported, "404", 0},
-		{"not ready for ever", func(_ *fake, w http.ResponseWriter, r *http.Request) bool {
+		{"not ready forever", func(_ *fake, w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == sysPath {
 				w.WriteHeader(503)
 			}
@@ -85,7 +85,7 @@ func TestStrangeAnswers(t *testing.T) {
 				if spent := time.Since(start); spent != tt.wait {
 					t.Errorf("took %s, want %s", spent, tt.wait)
 				}
-				if _, err := c.PowerState(ctx); err != nil && tt.name != "not ready for ever" {
+				if _, err := c.PowerState(ctx); err != nil && tt.name != "not ready forever" {
 					t.Errorf("afterwards: %v", err)
 				}
 			})

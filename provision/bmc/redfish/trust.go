@@ -100,7 +100,7 @@ func (t *trust) verify(cs tls.ConnectionState) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.want != "" && got != t.want {
-		return t.stranger(got)
+		return t.refuse(got)
 	}
 	if t.mode == PinFirstSeen {
 		t.want = got
@@ -109,8 +109,8 @@ func (t *trust) verify(cs tls.ConnectionState) error {
 	return nil
 }
 
-// stranger is the error about a certificate that is not the trusted one.
-func (t *trust) stranger(got string) error {
+// refuse is the error about a certificate that is not the trusted one.
+func (t *trust) refuse(got string) error {
 	if t.mode == Fingerprint {
 		return errkind.New(errkind.Mismatch, "%w: its SHA-256 is %s, the inventory says %s", ErrCertificate, got, t.want).
 			Do("Read the fingerprint on the BMC's own page and correct the tls block, or find out who answers at this address. Nothing secret was sent.")

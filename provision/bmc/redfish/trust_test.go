@@ -90,13 +90,13 @@ func TestCertificateChanges(t *testing.T) {
 		if _, err := c.PowerState(t.Context()); errkind.Of(err) != errkind.Unreachable && errkind.Of(err) != errkind.Timeout {
 			t.Errorf("while it is away: %v", err)
 		}
-		stranger := newFake()
-		defer serve(t, m, stranger, certificate(t))()
+		other := newFake()
+		defer serve(t, m, other, certificate(t))()
 		if err := c.Open(t.Context()); !errors.Is(err, ErrCertificate) || errkind.Of(err) != errkind.Mismatch {
 			t.Errorf("got %v", err)
 		}
-		if len(stranger.seen) > 0 {
-			t.Errorf("the stranger heard %q", stranger.seen)
+		if len(other.seen) > 0 {
+			t.Errorf("the other heard %q", other.seen)
 		}
 	})
 }

@@ -94,7 +94,7 @@ func (s *Slurm) look(ctx context.Context, t handover.Target, name string) (node,
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	n := parseNode(line)
 	if len(n.states) == 0 {
-		return n, errkind.New(errkind.Invalid, "scontrol does not tell the state of %s", name)
+		return n, errkind.New(errkind.Invalid, "scontrol does not report the state of %s", name)
 	}
 	for _, m := range t.Members {
 		if a, err := netip.ParseAddr(n.addr); m.Node.Name == name && err == nil && a != m.Node.Address {

@@ -102,9 +102,9 @@ type Evidence struct {
 	Refused bool       `json:"refused,omitempty"`
 }
 
-// Witness is told what the boot services see. Saw is called from many
+// Recorder is told what the boot services see. Record is called from many
 // goroutines and on the path of a packet: it must not block for long.
-type Witness interface{ Saw(Evidence) }
+type Recorder interface{ Record(Evidence) }
 
 // AddressOf is the address in the remote end of a connection or request, as package net
 // writes it ("192.0.2.7:4321", "[fe80::1%eth0]:4321"): an IPv4 address is one whatever

@@ -2,7 +2,7 @@
 
 // Package connlimit shares the connections of a TCP server among those who call it.
 // Who may have one is decided when it is accepted, by its source address, before a
-// byte of it is read: strangers get few, each known address its share, and a part is
+// byte of it is read: unknown clients get few, each known address its share, and a part is
 // kept for nodes that are expected to boot. A connection that takes its data slower
 // than a minimum rate is closed.
 package connlimit
@@ -23,9 +23,9 @@ type Limits struct {
 	Total   int // connections at once
 	Reserve int // of Total, for nodes with an open boot attempt only
 	Known   int // of one known address
-	// Unknown is for one address that no node has, Strangers for all of these
+	// Unknown is for one address that no node has, AllUnknown for all of these
 	// together; below zero: none.
-	Unknown, Strangers int
+	Unknown, AllUnknown int
 	// Rate is the least that a client must take of what is sent to it, in bytes a
 	// second, after Grace: for each chunk of 256 KiB, or each write.
 	Rate  int64
@@ -44,21 +44,21 @@ const sawSlow = "too-slow"
 // Listener accepts connections within limits. It is safe for concurrent use.
 type Listener struct {
 	net.Listener
-	limits  Limits
-	source  boot.Source
-	witness boot.Witness
-	proto   boot.Proto
+	limits   Limits
+	source   boot.Source
+	recorder boot.Recorder
+	proto    boot.Proto
 
-	mu        sync.Mutex         // guards what follows
-	open      map[netip.Addr]int // connections of each address
-	total     int
-	strangers int
+	mu      sync.Mutex         // guards what follows
+	open    map[netip.Addr]int // connections of each address
+	total   int
+	unknown int
 }
 
-// New returns a listener that accepts from ln. The witness is told of what is
+// New returns a listener that accepts from ln. The recorder is told of what is
 // refused, as evidence of the service proto.
-func New(ln net.Listener, limits Limits, source boot.Source, witness boot.Witness, proto boot.Proto) *Listener {
-	return &Listener{Listener: ln, limits: limits, source: source, witness: witness, proto: proto, open: map[netip.Addr]int{}}
+func New(ln net.Listener, limits Limits, source boot.Source, recorder boot.Recorder, proto boot.Proto) *Listener {
+	return &Listener{Listener: ln, limits: limits, source: source, recorder: recorder, proto: proto, open: map[netip.Addr]int{}}
 }
 
 // Accept waits for the next connection that is within the limits.
@@ -96,8 +96,8 @@ func (l *Listener) admit(from netip.Addr, c boot.Client, known bool) string {
 		return fmt.Sprintf("no node of the inventory has address %s", from)
 	case !known && isBeyond(n, l.limits.Unknown):
 		return fmt.Sprintf("%s, which no node has, holds %d connections already", from, n)
-	case !known && isBeyond(l.strangers, l.limits.Strangers):
-		return fmt.Sprintf("addresses that no node has hold %d connections already", l.strangers)
+	case !known && isBeyond(l.unknown, l.limits.AllUnknown):
+		return fmt.Sprintf("addresses that no node has hold %d connections already", l.unknown)
 	case known && isBeyond(n, l.limits.Known):
 		return fmt.Sprintf("%s of %s holds %d connections already", from, c.Node, n)
 	case l.limits.Total > 0 && l.total >= most:
@@ -106,7 +106,7 @@ func (l *Listener) admit(from netip.Addr, c boot.Client, known bool) string {
 	l.total++
 	l.open[from]++
 	if !known {
-		l.strangers++
+		l.unknown++
 	}
 	return ""
 }
@@ -119,7 +119,7 @@ func (l *Listener) release(from netip.Addr, known bool) {
 	defer l.mu.Unlock()
 	l.total--
 	if !known {
-		l.strangers--
+		l.unknown--
 	}
 	if l.open[from]--; l.open[from] == 0 {
 		delete(l.open, from)
@@ -131,7 +131,7 @@ func (l *Listener) saw(from netip.Addr, c boot.Client, what, why string) {
 	if len(c.MACs) == 1 {
 		e.MAC = c.MACs[0]
 	}
-	l.witness.Saw(e)
+	l.recorder.Record(e)
 }
 
 // resetConn closes a connection without the goodbye that would keep it in the kernel.

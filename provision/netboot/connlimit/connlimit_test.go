@@ -38,7 +38,7 @@ type notes struct {
 	all []boot.Evidence
 }
 
-func (n *notes) Saw(e boot.Evidence) {
+func (n *notes) Record(e boot.Evidence) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all = append(n.all, e)
@@ -108,15 +108,15 @@ func (d *door) admitted(from string, n int) (sum int) {
 
 func TestShares(t *testing.T) {
 	t.Parallel()
-	limits := Limits{Total: 20, Reserve: 5, Known: 8, Unknown: 2, Strangers: 5}
+	limits := Limits{Total: 20, Reserve: 5, Known: 8, Unknown: 2, AllUnknown: 5}
 	d := open(t, limits)
 	for _, step := range []struct {
 		name, from string
 		n, want    int
 	}{
-		{"one stranger", "127.0.9.1", 100, 2},
+		{"one unknown", "127.0.9.1", 100, 2},
 		{"another", "127.0.9.2", 100, 2},
-		{"all strangers together", "127.0.9.3", 100, 1},
+		{"all unknown clients together", "127.0.9.3", 100, 1},
 		{"a node without an attempt", "127.0.1.2", 100, 8},
 		{"a BMC, within what is not reserved", "127.0.1.3", 100, 2},
 		{"a node that is to boot, from the reserve", "127.0.1.1", 100, 5},
@@ -149,7 +149,7 @@ func TestRelease(t *testing.T) {
 		c.Close()
 	}
 	if n := d.admitted("127.0.9.1", 3); n != 0 {
-		t.Errorf("%d connections of a stranger where none may have one", n)
+		t.Errorf("%d connections of an unknown client where none may have one", n)
 	}
 	d.ln.mu.Lock()
 	defer d.ln.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 type Policy struct {
 	Address  netip.Addr // server identifier and siaddr
 	HTTPPort uint16
-	Lease    uint32          // seconds; 0xffffffff is for ever
+	Lease    uint32          // seconds; 0xffffffff is forever
 	Loaders  map[string]bool // names of the loaders that there are
 	Chain    *Chain          // memory of forced chains; nil: none is forced
 	Relays   []netip.Addr    // relay agents that are answered, beside the gateway of the client's network

@@ -207,7 +207,7 @@ func TestReplyContents(t *testing.T) {
 	p := rules()
 	p.Lease = 0xffffffff
 	if r := p.Decide(site(), ask(dhcpv4.MessageTypeDiscover, n1mac), now).Reply; r.Options.Has(dhcpv4.OptionRenewTimeValue) {
-		t.Error("a lease for ever has no T1")
+		t.Error("a lease forever has no T1")
 	}
 }
 
@@ -294,7 +294,7 @@ func TestChain(t *testing.T) {
 }
 
 // TestRelays: only relays that the site has may speak for a node, and one that it does
-// not have is told as a stranger's, not as the node's.
+// not have is told as an unknown client's, not as the node's.
 func TestRelays(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -323,16 +323,16 @@ func TestRelays(t *testing.T) {
 func TestNothingToTell(t *testing.T) {
 	t.Parallel()
 	var seen []boot.Evidence
-	s := Server{cfg: Config{Witness: witness(func(e boot.Evidence) { seen = append(seen, e) })}}
+	s := Server{cfg: Config{Recorder: recorder(func(e boot.Evidence) { seen = append(seen, e) })}}
 	s.tell(Decision{}, now)
 	if s.tell(Decision{}.refuse(sawUnknown, "who"), now); len(seen) != 1 {
 		t.Errorf("got %v, want the refusal only", seen)
 	}
 }
 
-type witness func(boot.Evidence)
+type recorder func(boot.Evidence)
 
-func (w witness) Saw(e boot.Evidence) { w(e) }
+func (w recorder) Record(e boot.Evidence) { w(e) }
 
 func TestFrame(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ func otherOf(p *dhcpv4.DHCPv4, from netip.Addr, mac addr.MAC) (Other, bool) {
 	return o, o.Address.IsValid() && !o.Address.IsUnspecified()
 }
 
-// merge takes over what a later sighting knows beside.
+// merge takes over what a later event knows beside.
 func (o *Other) merge(n Other) {
 	o.Last = n.Last
 	if o.MAC.IsZero() {

@@ -28,7 +28,7 @@ func onMemory(t *testing.T, src boot.Source, test func(*testing.T, *network.Memo
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		m, n := network.NewMemory(), newNotes()
-		s, err := Open(t.Context(), Config{Network: m.At(controller), Interface: "none", Policy: rules(), Source: src, Witness: evidence.NewLimiter(n)})
+		s, err := Open(t.Context(), Config{Network: m.At(controller), Interface: "none", Policy: rules(), Source: src, Recorder: evidence.NewLimiter(n)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,7 @@ func TestRelayedStorm(t *testing.T) {
 // TestRelayedTaken: a second server on the address is refused.
 func TestRelayedTaken(t *testing.T) {
 	onMemory(t, site(), func(t *testing.T, m *network.Memory, _ *Server, n *notes, _ net.PacketConn) {
-		if s, err := Open(t.Context(), Config{Network: m.At(controller), Policy: rules(), Source: site(), Witness: n}); err == nil {
+		if s, err := Open(t.Context(), Config{Network: m.At(controller), Policy: rules(), Source: site(), Recorder: n}); err == nil {
 			_ = s.Close()
 			t.Error("two servers on one address")
 		}

@@ -41,7 +41,7 @@ type Config struct {
 	Port      uint16 // zero: 67; clients then have the port above
 	Policy    Policy
 	Source    boot.Source
-	Witness   boot.Witness
+	Recorder  boot.Recorder
 	// Watch looks for other servers. Before it has found that there is none, only nodes
 	// whose boot attempt is open are answered: an earlier run has begun it. Nil: they
 	// are not looked for.
@@ -257,10 +257,10 @@ func (s *Server) answer(d *datagram) {
 	s.tell(dec, now)
 }
 
-// tell passes a decision on to the witness, which is to bound what it takes.
+// tell passes a decision on to the recorder, which is to bound what it takes.
 func (s *Server) tell(d Decision, now time.Time) {
 	if d.What != "" {
-		s.cfg.Witness.Saw(d.Evidence(now))
+		s.cfg.Recorder.Record(d.Evidence(now))
 	}
 }
 
@@ -292,11 +292,11 @@ func (s *Server) compareUUIDs(d Decision, now time.Time) {
 	if d.Client.Node == "" || !open {
 		return
 	}
-	two, yes := s.uuids.Saw(d.Client, d.MAC, at.ID, d.Class, now)
+	two, yes := s.uuids.Observe(d.Client, d.MAC, at.ID, d.Class, now)
 	if !yes {
 		return
 	}
-	s.cfg.Witness.Saw(boot.Evidence{Time: now, Node: d.Client.Node, MAC: d.MAC, Address: d.Client.Address.Addr(), Proto: boot.DHCP, What: SawTwoUUIDs,
+	s.cfg.Recorder.Record(boot.Evidence{Time: now, Node: d.Client.Node, MAC: d.MAC, Address: d.Client.Address.Addr(), Proto: boot.DHCP, What: SawTwoUUIDs,
 		Detail: fmt.Sprintf("%s says its UUID is %s, and said %s before: two machines have this MAC", two.Program, two.Second, two.First)})
 	if s.cfg.TwoUUIDs != nil {
 		s.cfg.TwoUUIDs(two)

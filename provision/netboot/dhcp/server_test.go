@@ -21,11 +21,11 @@ import (
 )
 
 // start serves on a free port of loopback; clients ask through a relay there.
-func start(t *testing.T, src boot.Source, w boot.Witness) (*Server, *net.UDPConn) {
+func start(t *testing.T, src boot.Source, w boot.Recorder) (*Server, *net.UDPConn) {
 	t.Helper()
 	p := rules()
 	p.Address = netip.MustParseAddr("127.0.0.1")
-	s, err := Open(t.Context(), Config{Port: freePort(t), Policy: p, Source: src, Witness: evidence.NewLimiter(w)})
+	s, err := Open(t.Context(), Config{Port: freePort(t), Policy: p, Source: src, Recorder: evidence.NewLimiter(w)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ type notes struct{ ch chan boot.Evidence }
 
 func newNotes() *notes { return &notes{make(chan boot.Evidence, 1000)} }
 
-func (n *notes) Saw(e boot.Evidence) { n.ch <- e }
+func (n *notes) Record(e boot.Evidence) { n.ch <- e }
 
 // await reads evidence until the word comes.
 func (n *notes) await(t *testing.T, what string) boot.Evidence {
@@ -142,7 +142,7 @@ func TestServeDrops(t *testing.T) {
 func TestOpenTaken(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, site(), newNotes())
-	_, err := Open(t.Context(), Config{Port: s.Addr().Port(), Policy: rules(), Source: site(), Witness: newNotes()})
+	_, err := Open(t.Context(), Config{Port: s.Addr().Port(), Policy: rules(), Source: site(), Recorder: newNotes()})
 	if errkind.Of(err) != errkind.Refused || errkind.Action(err) == "" {
 		t.Fatalf("second Open: %v (%v)", err, errkind.Of(err))
 	}

@@ -52,9 +52,9 @@ type firstUUID struct {
 	at   time.Time
 }
 
-// Saw takes over what a known client's packet says, and reports whether it is the
+// Observe takes over what a known client's packet says, and reports whether it is the
 // first of its attempt that contradicts an earlier one.
-func (u *UUIDs) Saw(c boot.Client, m addr.MAC, attempt string, class Class, now time.Time) (TwoUUIDs, bool) {
+func (u *UUIDs) Observe(c boot.Client, m addr.MAC, attempt string, class Class, now time.Time) (TwoUUIDs, bool) {
 	if _, named := archNames[class.Arch]; c.Kind == boot.BMC || unknownUUID(class.UUID) || !class.Boots() || !class.HasArch || !named {
 		return TwoUUIDs{}, false
 	}

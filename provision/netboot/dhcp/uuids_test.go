@@ -56,7 +56,7 @@ func TestTwoUUIDs(t *testing.T) {
 			var u UUIDs
 			var got []string
 			for _, x := range tt.in {
-				if two, yes := u.Saw(boot.Client{Node: "n2"}, n2mac, x.attempt, Classify(x.p), now); yes {
+				if two, yes := u.Observe(boot.Client{Node: "n2"}, n2mac, x.attempt, Classify(x.p), now); yes {
 					got = append(got, two.Second)
 				}
 			}
@@ -76,8 +76,8 @@ func TestTwoUUIDsAndInventory(t *testing.T) {
 	}
 	for _, order := range [][2]string{{n1UUID, otherUUID}, {otherUUID, n1UUID}} {
 		var u UUIDs
-		u.Saw(site()[0], n1mac, "a", class(order[0]), now)
-		two, yes := u.Saw(site()[0], n1mac, "a", class(order[1]), now.Add(time.Second))
+		u.Observe(site()[0], n1mac, "a", class(order[0]), now)
+		two, yes := u.Observe(site()[0], n1mac, "a", class(order[1]), now.Add(time.Second))
 		if !yes || two.Inventory != "33221100-5544-7766-8899-aabbccddeeff" || two.FirstAt != now || two.Attempt != "a" {
 			t.Errorf("%v: %+v, %v", order, two, yes)
 		}
@@ -86,7 +86,7 @@ func TestTwoUUIDsAndInventory(t *testing.T) {
 	for i := range 1000 {
 		c := class(otherUUID)
 		c.Arch = Arch(i)
-		u.Saw(site()[1], n2mac, "a", c, now)
+		u.Observe(site()[1], n2mac, "a", c, now)
 	}
 	if n := len(u.seen[n2mac].first); n > len(archNames) {
 		t.Errorf("%d programs are remembered", n)
@@ -107,7 +107,7 @@ func TestCapturesHaveOneUUID(t *testing.T) {
 				continue
 			}
 			said++
-			if two, yes := u.Saw(boot.Client{Node: mac.String()}, mac, "a", Classify(in), now); yes {
+			if two, yes := u.Observe(boot.Client{Node: mac.String()}, mac, "a", Classify(in), now); yes {
 				t.Errorf("%s: %+v", file, two)
 			}
 		}
@@ -131,7 +131,7 @@ func TestServerTellsTwoUUIDs(t *testing.T) {
 	n, told := newNotes(), make(chan TwoUUIDs, 10)
 	p := rules()
 	p.Address = netip.MustParseAddr("127.0.0.1")
-	s, err := Open(t.Context(), Config{Port: freePort(t), Policy: p, Source: armed{site()}, Witness: n, TwoUUIDs: func(two TwoUUIDs) { told <- two }})
+	s, err := Open(t.Context(), Config{Port: freePort(t), Policy: p, Source: armed{site()}, Recorder: n, TwoUUIDs: func(two TwoUUIDs) { told <- two }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -226,7 +226,7 @@ func (w *Watch) knows(a netip.Addr) bool {
 	return o != nil && time.Since(o.Last) <= goneAfter
 }
 
-// add takes a sighting over.
+// add takes a event over.
 func (w *Watch) add(o Other) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package evidence limits what boot services record. What a witness is told ends in
+// Package evidence limits what boot services record. What a recorder is told ends in
 // files and in the histories that findings are made of: somebody who is refused two
 // thousand times a second must not push out what the nodes did.
 package evidence
@@ -17,24 +17,24 @@ import (
 
 // Limits of a Limiter, all for one window.
 const (
-	window    = 10 * time.Second
-	ordinary  = 40 // records of one client and service that are no refusals
-	strangers = 20 // sources that no node of the inventory has, told one by one, of each service and word
+	window   = 10 * time.Second
+	ordinary = 40 // records of one client and service that are no refusals
+	unknown  = 20 // sources that no node of the inventory has, told one by one, of each service and word
 )
 
-// Limiter is a witness that passes on, for each window, the first refusal of each
+// Limiter is a recorder that passes on, for each window, the first refusal of each
 // source, service and word, and one record that counts the others. Other records
 // are passed on, up to a bound that no boot reaches; DHCP's only once for the same
 // words, since firmware that finds nothing repeats itself for hours. It is safe for
 // concurrent use. Close tells what is counted and not told yet.
 type Limiter struct {
-	next boot.Witness
+	next boot.Recorder
 
 	mu     sync.Mutex // guards what follows
 	counts map[key]*count
-	began  time.Time       // of the window of strangers, after which counts are looked through
-	single map[kind]int    // strangers counted one by one in it
-	rest   map[kind]*count // of strangers that are not
+	began  time.Time       // of the window of unknown clients, after which counts are looked through
+	single map[kind]int    // unknown clients counted one by one in it
+	rest   map[kind]*count // of unknown clients that are not
 	timer  *time.Timer
 	closed bool
 }
@@ -50,7 +50,7 @@ type key struct {
 	detail  string // of what DHCP answers
 }
 
-// kind is what strangers are counted together by: a flood of one kind does not hide
+// kind is what unknown clients are counted together by: a flood of one kind does not hide
 // who makes another.
 type kind struct {
 	proto boot.Proto
@@ -67,17 +67,17 @@ type count struct {
 }
 
 // NewLimiter returns a limiter in front of next.
-func NewLimiter(next boot.Witness) *Limiter {
+func NewLimiter(next boot.Recorder) *Limiter {
 	return &Limiter{next: next, counts: map[key]*count{}, single: map[kind]int{}, rest: map[kind]*count{}}
 }
 
-// Saw implements boot.Witness.
-func (l *Limiter) Saw(e boot.Evidence) {
+// Record implements boot.Recorder.
+func (l *Limiter) Record(e boot.Evidence) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
 	for _, out := range l.take(e) {
-		l.next.Saw(out)
+		l.next.Record(out)
 	}
 }
 
@@ -130,7 +130,7 @@ func (l *Limiter) countOf(e boot.Evidence) *count {
 		l.forget(e.Time)
 	}
 	if of := (kind{e.Proto, e.What}); e.Node == "" {
-		if l.single[of]++; l.single[of] > strangers {
+		if l.single[of]++; l.single[of] > unknown {
 			if l.rest[of] == nil {
 				l.rest[of] = &count{began: e.Time, rest: true}
 			}
@@ -185,7 +185,7 @@ func (l *Limiter) flush() {
 	}
 	l.mu.Unlock()
 	for _, e := range out {
-		l.next.Saw(e)
+		l.next.Record(e)
 	}
 }
 
@@ -231,6 +231,6 @@ func (l *Limiter) Close() {
 	out := l.sums(func(*count) bool { return true })
 	l.mu.Unlock()
 	for _, e := range out {
-		l.next.Saw(e)
+		l.next.Record(e)
 	}
 }

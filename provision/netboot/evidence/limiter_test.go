@@ -17,7 +17,7 @@ import (
 // notes keeps what a limiter passes on; the tests have one goroutine at a time.
 type notes struct{ all []boot.Evidence }
 
-func (n *notes) Saw(e boot.Evidence) { n.all = append(n.all, e) }
+func (n *notes) Record(e boot.Evidence) { n.all = append(n.all, e) }
 
 func (n *notes) text() string {
 	var b strings.Builder
@@ -42,7 +42,7 @@ func TestFloodOfRefusedReads(t *testing.T) {
 				for range 20000 {
 					e := refusedRead("10.0.0.99")
 					e.Proto = service
-					l.Saw(e)
+					l.Record(e)
 					time.Sleep(time.Second / 2500)
 				}
 				time.Sleep(window)
@@ -57,25 +57,25 @@ func TestFloodOfRefusedReads(t *testing.T) {
 }
 
 // TestEachSourceIsNamed: a flood of one does not hide the first refusal of another,
-// and thousands of strangers are one record beside the first of them.
+// and thousands of unknown clients are one record beside the first of them.
 func TestEachSourceIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n notes
 		l := NewLimiter(&n)
 		for i := range 100 {
-			l.Saw(refusedRead("10.0.0.99"))
+			l.Record(refusedRead("10.0.0.99"))
 			known := refusedRead("10.0.0.11")
 			known.Node = "n1"
-			l.Saw(known)
-			l.Saw(refusedRead(fmt.Sprintf("10.1.0.%d", i)))
+			l.Record(known)
+			l.Record(refusedRead(fmt.Sprintf("10.1.0.%d", i)))
 		}
-		l.Saw(boot.Evidence{Proto: boot.Agent, What: "connection-refused", Refused: true, Address: netip.MustParseAddr("10.2.0.1")})
+		l.Record(boot.Evidence{Proto: boot.Agent, What: "connection-refused", Refused: true, Address: netip.MustParseAddr("10.2.0.1")})
 		if last := n.all[len(n.all)-1]; last.Address.String() != "10.2.0.1" {
 			t.Errorf("a flood of another kind hides %+v", last)
 		}
 		told := len(n.all) - 1
 		l.Close()
-		if want := strangers + 1; told != want { // n1 is known
+		if want := unknown + 1; told != want { // n1 is known
 			t.Errorf("%d told one by one, want %d", told, want)
 		}
 		text := n.text()
@@ -88,7 +88,7 @@ func TestEachSourceIsNamed(t *testing.T) {
 }
 
 // TestRepeatedOffers: what DHCP answers is told once in ten seconds, with the count
-// of what was left out; strangers are told one by one up to a bound.
+// of what was left out; unknown clients are told one by one up to a bound.
 func TestRepeatedOffers(t *testing.T) {
 	t.Parallel()
 	var n notes
@@ -96,17 +96,17 @@ func TestRepeatedOffers(t *testing.T) {
 	defer l.Close()
 	now := time.Now()
 	for i := range 30 {
-		l.Saw(boot.Evidence{Time: now.Add(time.Duration(i) * time.Second), Proto: boot.DHCP, What: "offer", Node: "n1", Detail: "offered"})
+		l.Record(boot.Evidence{Time: now.Add(time.Duration(i) * time.Second), Proto: boot.DHCP, What: "offer", Node: "n1", Detail: "offered"})
 	}
 	if len(n.all) != 3 || n.all[1].Detail != "offered (and 9 times before)" {
 		t.Errorf("30 offers in 30 s: got\n%s", n.text())
 	}
 	n.all = nil
 	for i := range 500 {
-		l.Saw(boot.Evidence{Time: now.Add(time.Minute), Proto: boot.DHCP, What: "unknown", MAC: addr.MAC{2, 2, 0, 0, byte(i >> 8), byte(i)}, Refused: true})
+		l.Record(boot.Evidence{Time: now.Add(time.Minute), Proto: boot.DHCP, What: "unknown", MAC: addr.MAC{2, 2, 0, 0, byte(i >> 8), byte(i)}, Refused: true})
 	}
-	if len(n.all) != strangers {
-		t.Errorf("500 unknown clients at once: %d told, want %d", len(n.all), strangers)
+	if len(n.all) != unknown {
+		t.Errorf("500 unknown clients at once: %d told, want %d", len(n.all), unknown)
 	}
 }
 
@@ -118,21 +118,21 @@ func TestOrdinaryRecords(t *testing.T) {
 		l := NewLimiter(&n)
 		offer := boot.Evidence{Proto: boot.DHCP, What: "offer", Node: "n1", Detail: "snponly.efi"}
 		for i := range 30 {
-			l.Saw(offer)
-			l.Saw(boot.Evidence{Proto: boot.HTTP, What: "image", Node: "n1", Detail: fmt.Sprint(i)})
+			l.Record(offer)
+			l.Record(boot.Evidence{Proto: boot.HTTP, What: "image", Node: "n1", Detail: fmt.Sprint(i)})
 		}
 		if len(n.all) != 31 {
 			t.Errorf("%d told, want one offer and thirty transfers:\n%s", len(n.all), n.text())
 		}
 		time.Sleep(window)
-		l.Saw(offer)
+		l.Record(offer)
 		if last := n.all[len(n.all)-1]; last.Detail != "snponly.efi (and 29 times before)" {
 			t.Errorf("got %+v", last)
 		}
 		for i := range 100_000 {
-			l.Saw(boot.Evidence{Proto: boot.DHCP, What: "unknown", Refused: true, MAC: addr.MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}})
+			l.Record(boot.Evidence{Proto: boot.DHCP, What: "unknown", Refused: true, MAC: addr.MAC{2, 0, 0, byte(i >> 16), byte(i >> 8), byte(i)}})
 		}
-		if len(l.counts) > 2*strangers {
+		if len(l.counts) > 2*unknown {
 			t.Errorf("%d sources are counted one by one", len(l.counts))
 		}
 		l.Close()

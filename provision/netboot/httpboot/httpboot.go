@@ -37,7 +37,7 @@ const (
 // attempt, 32 for each known address (a package manager and an image together have
 // ten), and 64 for all others, who are only told why they get nothing. Four thousand
 // nodes that share 1 Gb/s have 30 KB/s each.
-var limits = connlimit.Limits{Total: 4096, Reserve: 1024, Known: 32, Unknown: 4, Strangers: 64, Rate: 16 << 10, Grace: 20 * time.Second}
+var limits = connlimit.Limits{Total: 4096, Reserve: 1024, Known: 32, Unknown: 4, AllUnknown: 64, Rate: 16 << 10, Grace: 20 * time.Second}
 
 // Mount puts a handler into the service. It sees GET and HEAD of known clients
 // only, with the whole path, cleaned of double slashes and dots. It must not list
@@ -45,18 +45,18 @@ var limits = connlimit.Limits{Total: 4096, Reserve: 1024, Known: 32, Unknown: 4,
 type Mount struct {
 	Prefix  string // begins and ends with a slash: /boot/, /images/, /repo/
 	Handler http.Handler
-	// Stranger is told of requests of clients that are not known, which are refused. It
+	// UnknownClient is told of requests of clients that are not known, which are refused. It
 	// must not block. Nil: nobody is told.
-	Stranger func(*http.Request)
+	UnknownClient func(*http.Request)
 }
 
 // Config is what is served.
 type Config struct {
-	Root    netip.AddrPort // address and port that clients reach us at, for URLs in scripts
-	Loaders loader.Set
-	Mounts  []Mount // the longest prefix that matches serves a path
-	Source  boot.Source
-	Witness boot.Witness
+	Root     netip.AddrPort // address and port that clients reach us at, for URLs in scripts
+	Loaders  loader.Set
+	Mounts   []Mount // the longest prefix that matches serves a path
+	Source   boot.Source
+	Recorder boot.Recorder
 }
 
 // Server is an http.Handler, and serves one listener. It is safe for concurrent use.
@@ -92,7 +92,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			srv.Close()
 		}
 	})
-	err := srv.Serve(connlimit.New(ln, limits, s.cfg.Source, s.cfg.Witness, boot.HTTP))
+	err := srv.Serve(connlimit.New(ln, limits, s.cfg.Source, s.cfg.Recorder, boot.HTTP))
 	if stop() {
 		return errkind.New(errkind.Internal, "http: serve %s: %w", ln.Addr(), errors.Join(err, srv.Close()))
 	}

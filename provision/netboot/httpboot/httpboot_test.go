@@ -46,7 +46,7 @@ func (l loopback) Attempt(node string) (boot.Attempt, bool) {
 
 type notes chan boot.Evidence
 
-func (n notes) Saw(e boot.Evidence) { n <- e }
+func (n notes) Record(e boot.Evidence) { n <- e }
 
 func (n notes) await(t *testing.T, what string) boot.Evidence {
 	t.Helper()
@@ -79,13 +79,13 @@ func start(t *testing.T, src boot.Source, wrap func(net.Listener) net.Listener) 
 	}
 	n = make(notes, 1000)
 	files := http.FileServer(http.Dir(dir))
-	s, err := New(Config{Root: ln.Addr().(*net.TCPAddr).AddrPort(), Source: src, Witness: n,
+	s, err := New(Config{Root: ln.Addr().(*net.TCPAddr).AddrPort(), Source: src, Recorder: n,
 		Loaders: loader.Set{"snponly.efi": []byte("MZ-the-loader"), "undionly.kpxe": []byte("x")},
 		Mounts: []Mount{
 			{Prefix: "/boot/", Handler: http.StripPrefix("/boot/a1", files)},
 			{Prefix: "/boot/special/", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "special "+r.URL.Path) })},
-			{Prefix: "/boot/told/", Handler: http.NotFoundHandler(), Stranger: func(r *http.Request) {
-				n.Saw(boot.Evidence{What: "stranger", Detail: r.RemoteAddr + " " + r.URL.Path})
+			{Prefix: "/boot/told/", Handler: http.NotFoundHandler(), UnknownClient: func(r *http.Request) {
+				n.Record(boot.Evidence{What: "unknown-client", Detail: r.RemoteAddr + " " + r.URL.Path})
 			}},
 		}})
 	if err != nil {
@@ -154,7 +154,7 @@ func TestRoutes(t *testing.T) {
 		{"script", "127.0.0.1", "GET", script, "", 200, "kernel --name kernel " + root + "/boot/a1/vmlinuz"},
 		{"script with colons", "127.0.0.1", "GET", "/boot/02:00:00:00:00:01/script.ipxe", "", 200, "boot attempt a1"},
 		{"script of another MAC", "127.0.0.1", "GET", "/boot/02-00-00-00-00-02/script.ipxe", "", 200, "is not one of node n1"},
-		{"script of a stranger says why", "127.0.0.9", "GET", script, "", 200, "no node of the inventory has address 127.0.0.9"},
+		{"script of an unknown client says why", "127.0.0.9", "GET", script, "", 200, "no node of the inventory has address 127.0.0.9"},
 		{"script of a BMC", "127.0.0.2", "GET", script, "", 200, "is the BMC of n1"},
 		{"kernel", "127.0.0.1", "GET", "/boot/a1/vmlinuz", "", 200, "kkk"},
 		{"kernel, range", "127.0.0.1", "GET", "/boot/a1/vmlinuz", "bytes=299999-", 206, "k"},
@@ -163,8 +163,8 @@ func TestRoutes(t *testing.T) {
 		{"no redirect of a mounted handler", "127.0.0.1", "GET", "/boot/a1/sub", "", 404, ""},
 		{"climbing", "127.0.0.1", "GET", "/boot/%2e%2e/x", "", 400, "not one of ours"},
 		{"nothing there", "127.0.0.1", "GET", "/etc/passwd", "", 404, "nothing at"},
-		{"a stranger is told why", "127.0.0.9", "GET", "/boot/a1/vmlinuz", "", 403, "no node of the inventory has address 127.0.0.9"},
-		{"a stranger gets no loader", "127.0.0.9", "GET", "/loader/snponly.efi", "", 403, "no node"},
+		{"an unknown client is told why", "127.0.0.9", "GET", "/boot/a1/vmlinuz", "", 403, "no node of the inventory has address 127.0.0.9"},
+		{"an unknown client gets no loader", "127.0.0.9", "GET", "/loader/snponly.efi", "", 403, "no node"},
 		{"POST", "127.0.0.1", "POST", "/loader/snponly.efi", "", 405, "only GET and HEAD"},
 	}
 	for _, tt := range tests {
@@ -229,12 +229,12 @@ func TestEvidence(t *testing.T) {
 	}
 	ask(t, "127.0.0.9", "GET", root+"/x%1b%5b2J", "")
 	if e := n.await(t, sawRefused); !e.Refused || e.Node != "" || e.Address.String() != "127.0.0.9" || strings.Contains(e.Detail, "\x1b") {
-		t.Errorf("stranger: %+v", e)
+		t.Errorf("unknown client: %+v", e)
 	}
 	if res, _ := ask(t, "127.0.0.9", "GET", root+"/boot//told/x", ""); res.StatusCode != http.StatusForbidden {
-		t.Errorf("stranger: %s", res.Status)
+		t.Errorf("unknown client: %s", res.Status)
 	}
-	if e := n.await(t, "stranger"); !strings.HasPrefix(e.Detail, "127.0.0.9:") || !strings.HasSuffix(e.Detail, " /boot/told/x") {
+	if e := n.await(t, "unknown-client"); !strings.HasPrefix(e.Detail, "127.0.0.9:") || !strings.HasSuffix(e.Detail, " /boot/told/x") {
 		t.Errorf("the mount is told %+v", e)
 	}
 }
@@ -278,7 +278,7 @@ func TestSendfile(t *testing.T) {
 	}
 }
 
-// TestStop: a download in progress does not hold the service up for ever.
+// TestStop: a download in progress does not hold the service up forever.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -290,7 +290,7 @@ func TestStop(t *testing.T) {
 		close(inside)
 		<-r.Context().Done()
 	})
-	s, err := New(Config{Source: loopback{}, Witness: make(notes, 100), Mounts: []Mount{{Prefix: "/images/", Handler: slow}}})
+	s, err := New(Config{Source: loopback{}, Recorder: make(notes, 100), Mounts: []Mount{{Prefix: "/images/", Handler: slow}}})
 	if err != nil {
 		t.Fatal(err)
 	}

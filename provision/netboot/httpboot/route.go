@@ -41,14 +41,14 @@ type request struct {
 // route is one kind of path; the first that takes a request ends the search.
 type route func(*Server, *request) (taken bool)
 
-var routes = []route{(*Server).script, (*Server).stranger, (*Server).loader, (*Server).mount}
+var routes = []route{(*Server).script, (*Server).unknownClient, (*Server).loader, (*Server).mount}
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, w: &response{ResponseWriter: w}, peer: boot.AddressOf(r.RemoteAddr)}
 	q.from, q.known = s.cfg.Source.ByAddress(q.peer)
 	if !q.known {
-		w.Header().Set("Connection", "close") // strangers share few
+		w.Header().Set("Connection", "close") // unknown clients share few
 	}
 	p, ok := cleanPath(r.URL.Path)
 	if !ok {
@@ -116,14 +116,14 @@ func (s *Server) scriptFor(q *request, mac addr.MAC) (text, detail string, refus
 	return text, "boot attempt " + a.ID, false
 }
 
-// stranger ends everything but scripts for clients that are not known.
-func (s *Server) stranger(q *request) bool {
+// unknown client ends everything but scripts for clients that are not known.
+func (s *Server) unknownClient(q *request) bool {
 	if q.known {
 		return false
 	}
 	s.refuse(q, http.StatusForbidden, fmt.Sprintf("no node of the inventory has address %s", q.peer))
-	if m := s.mountOf(q.URL.Path); m != nil && m.Stranger != nil {
-		m.Stranger(q.Request)
+	if m := s.mountOf(q.URL.Path); m != nil && m.UnknownClient != nil {
+		m.UnknownClient(q.Request)
 	}
 	return true
 }
@@ -206,7 +206,7 @@ func (s *Server) saw(q *request, e boot.Evidence) {
 	if e.MAC.IsZero() && len(q.from.MACs) == 1 {
 		e.MAC = q.from.MACs[0]
 	}
-	s.cfg.Witness.Saw(e)
+	s.cfg.Recorder.Record(e)
 }
 
 // cleanPath collapses double slashes (shim asks for //grubx64.efi) and single

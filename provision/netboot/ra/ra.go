@@ -3,7 +3,7 @@
 // Package ra answers IPv6 router solicitations with an empty advertisement:
 // router lifetime 0, no prefix, no options. It offers no router and no address,
 // and is sent for one reason: iPXE waits 13 seconds for any advertisement before
-// it goes on with its IPv4 boot. It is sent on request only, on one interface.
+// it continues with its IPv4 boot. It is sent on request only, on one interface.
 package ra
 
 import (
@@ -40,17 +40,17 @@ const maxHops = 255
 
 // Server answers on one interface. Open, then Serve once.
 type Server struct {
-	conn    *ipv6.PacketConn
-	ifi     *net.Interface
-	source  boot.Source
-	witness boot.Witness
+	conn     *ipv6.PacketConn
+	ifi      *net.Interface
+	source   boot.Source
+	recorder boot.Recorder
 
 	sent         time.Time              // last advertisement; owned by Serve
 	lastRecorded map[addr.MAC]time.Time // owned by Serve
 }
 
 // Open opens the raw socket on the interface. It needs CAP_NET_RAW and IPv6.
-func Open(ctx context.Context, ifname string, src boot.Source, w boot.Witness) (*Server, error) {
+func Open(ctx context.Context, ifname string, src boot.Source, w boot.Recorder) (*Server, error) {
 	ifi, err := net.InterfaceByName(ifname)
 	if err != nil {
 		return nil, errkind.New(errkind.Unsupported, "router advertisement: interface %s: %w", ifname, err)
@@ -67,7 +67,7 @@ func Open(ctx context.Context, ifname string, src boot.Source, w boot.Witness) (
 		return nil, errkind.New(errkind.Unsupported, "router advertisement: raw ICMPv6 socket on %s: %w", ifname, err).
 			Do("Run as root with IPv6 on the boot interface, or leave router_advertisement out of the network's dhcp block.")
 	}
-	s := &Server{conn: ipv6.NewPacketConn(pc), ifi: ifi, source: src, witness: w, lastRecorded: map[addr.MAC]time.Time{}}
+	s := &Server{conn: ipv6.NewPacketConn(pc), ifi: ifi, source: src, recorder: w, lastRecorded: map[addr.MAC]time.Time{}}
 	if err := s.prepare(); err != nil {
 		pc.Close()
 		return nil, errkind.New(errkind.Unsupported, "router advertisement on %s: %w", ifname, err)
@@ -130,7 +130,7 @@ func (s *Server) answer(mac addr.MAC, now time.Time) {
 	if err != nil {
 		e.Detail, e.Refused = fmt.Sprintf("not sent: %v", err), true
 	}
-	s.witness.Saw(e)
+	s.recorder.Record(e)
 }
 
 // packAdvertisement is RFC 4861 section 4.2 with hop limit 64 and all else zero. The

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// TestRefusedTooOften: the kernel drops what a stranger sends who was refused twenty
+// TestRefusedTooOften: the kernel drops what an unknown client sends who was refused twenty
 // times within a second; nodes are served on, and never dropped themselves.
 func TestRefusedTooOften(t *testing.T) {
 	t.Parallel()
@@ -21,16 +21,16 @@ func TestRefusedTooOften(t *testing.T) {
 		node.send(request(1, "nothing"))
 		n.await(t, sawRefused)
 	}
-	stranger := dial(t, server, "127.0.0.3", 0)
+	unknown := dial(t, server, "127.0.0.3", 0)
 	for range refusals + 1 {
-		stranger.send(request(1, "nothing"))
+		unknown.send(request(1, "nothing"))
 		n.await(t, sawRefused)
 	}
 	if e := n.await(t, sawDropped); e.Address.String() != "127.0.0.3" || e.Node != "" || !e.Refused || !strings.Contains(e.Detail, "127.0.0.3") {
 		t.Errorf("evidence %+v", e)
 	}
 	for range 50 {
-		stranger.send(request(1, "nothing"))
+		unknown.send(request(1, "nothing"))
 	}
 	if b, err := dial(t, server, "127.0.0.1", 0).get("snponly.efi"); err != nil || len(b) == 0 {
 		t.Errorf("the node got %d bytes: %v", len(b), err)
@@ -72,7 +72,7 @@ func TestBlockerForgets(t *testing.T) {
 	}
 	b.expire()
 	if len(b.blocked) != 0 || cleared != 1 {
-		t.Errorf("%d are dropped for ever, cleared %d times", len(b.blocked), cleared)
+		t.Errorf("%d are dropped forever, cleared %d times", len(b.blocked), cleared)
 	}
 }
 

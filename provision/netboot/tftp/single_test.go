@@ -32,7 +32,7 @@ type quiet struct {
 	words map[string]int
 }
 
-func (q *quiet) Saw(e boot.Evidence) {
+func (q *quiet) Record(e boot.Evidence) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.words[e.What]++
@@ -48,7 +48,7 @@ func single(t *testing.T, test func(t *testing.T, at func(i int, loss float64) *
 			t.Fatal(err)
 		}
 		to := conn.LocalAddr()
-		s := New(Config{Loaders: loader.Set{loader.SNPOnly: image(100_000), loader.Undionly: image(1468 * 3)}, Source: rack{}, Witness: w})
+		s := New(Config{Loaders: loader.Set{loader.SNPOnly: image(100_000), loader.Undionly: image(1468 * 3)}, Source: rack{}, Recorder: w})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Serve(ctx, conn) }()

@@ -53,9 +53,9 @@ const (
 
 // Config is what a server serves and whom it asks.
 type Config struct {
-	Loaders loader.Set
-	Source  boot.Source
-	Witness boot.Witness
+	Loaders  loader.Set
+	Source   boot.Source
+	Recorder boot.Recorder
 }
 
 // Server serves one socket. New, then Serve once.
@@ -177,7 +177,7 @@ func (s *Server) release(peer netip.Addr) {
 
 func (s *Server) saw(e boot.Evidence, what, detail string, n int64) {
 	e.Time, e.What, e.Detail, e.Bytes, e.Refused = time.Now(), what, detail, n, what == sawRefused || what == sawDropped
-	s.cfg.Witness.Saw(e)
+	s.cfg.Recorder.Record(e)
 }
 
 // cleanName takes off the leading slashes that some firmware adds. Everything else

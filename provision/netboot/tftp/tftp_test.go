@@ -38,7 +38,7 @@ func (loopback) Attempt(string) (boot.Attempt, bool) { return boot.Attempt{}, fa
 
 type notes chan boot.Evidence
 
-func (n notes) Saw(e boot.Evidence) { n <- e }
+func (n notes) Record(e boot.Evidence) { n <- e }
 
 func (n notes) await(t *testing.T, what string) boot.Evidence {
 	t.Helper()
@@ -71,7 +71,7 @@ func start(t *testing.T) (string, notes, context.CancelFunc) {
 		t.Fatal(err)
 	}
 	n := make(notes, 1000)
-	s := New(Config{Loaders: loader.Set{loader.SNPOnly: image(100_000), loader.Undionly: image(1468 * 3)}, Source: loopback{}, Witness: n})
+	s := New(Config{Loaders: loader.Set{loader.SNPOnly: image(100_000), loader.Undionly: image(1468 * 3)}, Source: loopback{}, Recorder: n})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, conn) }()

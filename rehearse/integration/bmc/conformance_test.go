@@ -279,7 +279,7 @@ func TestBootLasts(t *testing.T) {
 }
 
 // A BMC that accepts the boot device and does not keep it is found out, and is
-// asked twice, not for ever.
+// asked twice, not forever.
 func TestConformBootNotKept(t *testing.T) {
 	telling(t, func(l *lab) {
 		l.c.LoseWrites("boot")
@@ -428,7 +428,7 @@ func TestConformEventLog(t *testing.T) {
 	})
 }
 
-// stranger is an address at which the lab has no BMC.
-func (l *lab) stranger() netip.AddrPort {
+// unusedAddr is an address at which the lab has no BMC.
+func (l *lab) unusedAddr() netip.AddrPort {
 	return netip.AddrPortFrom(l.target.Addr.Addr().Next(), l.target.Addr.Port())
 }

@@ -55,9 +55,9 @@ func TestRPCTellsNoMore(t *testing.T) {
 		if errkind.Of(err) != errkind.Unsupported {
 			l.Errorf("sensors: %v", err)
 		}
-		stranger := l.target
-		stranger.Addr = l.stranger()
-		if _, err := p.Handle(stranger).Identity(l.Context()); errkind.Of(err) != errkind.Refused {
+		nowhere := l.target
+		nowhere.Addr = l.unusedAddr()
+		if _, err := p.Handle(nowhere).Identity(l.Context()); errkind.Of(err) != errkind.Refused {
 			l.Errorf("a node that the service does not know: %v", err)
 		}
 	})

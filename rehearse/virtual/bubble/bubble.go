@@ -6,7 +6,7 @@
 // them waits for time, a channel or a condition. A deadline therefore passes
 // only when nothing could have happened before it, however starved the machine
 // is. Nothing in a bubble may use a real socket or wait with a mutex held by
-// another waiter: time would stand still for ever.
+// another waiter: time would stand still forever.
 //
 // It is testing/synctest, which the Go project maintains for exactly this, run
 // outside of `go test`.

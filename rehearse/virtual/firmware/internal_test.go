@@ -157,7 +157,7 @@ type everybody struct{}
 func (everybody) ByMAC(addr.MAC) (boot.Client, bool)       { return boot.Client{}, false }
 func (everybody) ByAddress(netip.Addr) (boot.Client, bool) { return boot.Client{Node: "n1"}, true }
 func (everybody) Attempt(string) (boot.Attempt, bool)      { return boot.Attempt{}, false }
-func (everybody) Saw(boot.Evidence)                        {}
+func (everybody) Record(boot.Evidence)                     {}
 
 // TestLossyTFTP: a loader arrives whole from the real server where one datagram in
 // five is lost, and with sizes around the ends of blocks.
@@ -176,7 +176,7 @@ func TestLossyTFTP(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			_ = tftp.New(tftp.Config{Loaders: set, Source: everybody{}, Witness: everybody{}}).Serve(ctx, pc)
+			_ = tftp.New(tftp.Config{Loaders: set, Source: everybody{}, Recorder: everybody{}}).Serve(ctx, pc)
 		})
 		for _, n := range sizes {
 			got, err := loadFile(ctx, lossyNet{m.At(here)}, here, there, fmt.Sprint(n), 1456, 1)
@@ -251,7 +251,7 @@ func window(pc net.PacketConn) (acks []uint16) {
 	}
 }
 
-// FuzzTFTP: no answer of a server makes the client panic or go on for ever.
+// FuzzTFTP: no answer of a server makes the client panic or go on forever.
 func FuzzTFTP(f *testing.F) {
 	f.Add([]byte("\x00\x06blksize\x00512\x00windowsize\x004\x00"), []byte("\x00\x03\x00\x01data"))
 	f.Add([]byte("\x00\x05\x00\x01not found\x00"), []byte("\x00\x03\x00\x02"))

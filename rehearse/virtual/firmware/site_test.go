@@ -149,8 +149,8 @@ func (s *site) Attempt(node string) (netboot.Attempt, bool) {
 	return a, ok
 }
 
-// Saw implements netboot.Witness.
-func (s *site) Saw(e netboot.Evidence) {
+// Record implements netboot.Recorder.
+func (s *site) Record(e netboot.Evidence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, e)

@@ -24,7 +24,7 @@ type Config struct {
 	Endpoint string      // host and port where it is reached
 	Token    string      // of the account that hands nodes over
 	Clock    clock.Clock // nil: the wall's
-	// Runs reports whether the kubelet of a node runs; nil: each does, for ever.
+	// Runs reports whether the kubelet of a node runs; nil: each does, forever.
 	Runs func(node string) bool
 }
 

@@ -44,7 +44,7 @@ type Ramdisk struct {
 	Console    io.Writer               // must not block; nil: nobody looks
 }
 
-// hopeless is how long the ramdisk shows an error that it cannot mend, before it
+// hopeless is how long the ramdisk shows an error that it cannot fix, before it
 // reboots, as on a real node.
 const hopeless = 15 * time.Minute
 

@@ -9,7 +9,7 @@ import "math"
 // /sys/class/net/*/statistics.
 type Counters struct {
 	XmitBytes, RcvBytes int64
-	SymbolError         int64 // damaged symbols that correction could not mend
+	SymbolError         int64 // damaged symbols that correction could not fix
 	LinkErrorRecovery   int64 // the link trained again and came back
 	LinkDowned          int64
 	PortRcvErrors       int64 // damaged packets

@@ -179,7 +179,7 @@ func TestProductReadsAndSwitches(t *testing.T) {
 }
 
 // TestProductErrors: what does not answer is unreachable, after the tries and
-// not for ever; a reader may not write.
+// not forever; a reader may not write.
 func TestProductErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, community string

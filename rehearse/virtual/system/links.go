@@ -79,7 +79,7 @@ func (n *node) apply(netdev string, f networkFile) {
 		up = func(netdev string) error { return n.cfg.Kernel.SetLink(netdev, f.mtu) }
 	}
 	if up(netdev) != nil {
-		return // the interface is gone: networkd goes on with the others
+		return // the interface is gone: networkd continues with the others
 	}
 	n.links.add(netdev)
 	for _, a := range f.addresses {

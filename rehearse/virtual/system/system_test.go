@@ -84,7 +84,7 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// A wrong key and a node that is off are told apart as on real ones.
+// A wrong key and a node that is off are distinguished as on real ones.
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (c *console) String() string {
 
 // wait waits for the simulator's prompt and asks until it answers, for as long as it
 // runs: on a loaded machine each takes as long as it takes. A client that comes too
-// early waits for ever, so that each is given twice the time of the one before.
+// early waits forever, so that each is given twice the time of the one before.
 func (s *Subnet) wait(said *console, ended <-chan struct{}) {
 	s.t.Helper()
 	select {

@@ -12,12 +12,12 @@ import (
 )
 
 // NVIDIA is what a gate of NVIDIA's GPUs saw of them.
-func NVIDIA(j *judge.Node, what string) judge.Sight {
-	return j.OfVendor("nvidia", "nvidia-smi", j.Seen.NVIDIA != nil, func() judge.Sight { return judge.Saw("%s of %d GPUs", what, len(j.Seen.NVIDIA.GPUs)) })
+func NVIDIA(j *judge.Node, what string) judge.Coverage {
+	return j.OfVendor("nvidia", "nvidia-smi", j.Seen.NVIDIA != nil, func() judge.Coverage { return judge.Covered("%s of %d GPUs", what, len(j.Seen.NVIDIA.GPUs)) })
 }
 
-// SawDriver is which programs answered.
-func SawDriver(j *judge.Node) judge.Sight {
+// DriverCoverage is which programs answered.
+func DriverCoverage(j *judge.Node) judge.Coverage {
 	var said []string
 	for _, p := range []struct {
 		name     string
@@ -28,13 +28,13 @@ func SawDriver(j *judge.Node) judge.Sight {
 		}
 	}
 	if len(said) == 0 {
-		return judge.Sight{Gap: "no program of the driver told anything"}
+		return judge.Coverage{Missing: "no program of the driver reported anything"}
 	}
-	return judge.Saw("answers of %s", strings.Join(said, ", "))
+	return judge.Covered("answers of %s", strings.Join(said, ", "))
 }
 
-// SawCount is how many GPUs there were to count.
-func SawCount(j *judge.Node) judge.Sight {
+// CountCoverage is how many GPUs there were to count.
+func CountCoverage(j *judge.Node) judge.Coverage {
 	bus, want := 0, 0
 	for _, vendor := range []string{"nvidia", "amd"} {
 		n, _ := j.Declared(vendor)
@@ -46,19 +46,19 @@ func SawCount(j *judge.Node) judge.Sight {
 		}
 	}
 	if want == 0 {
-		return judge.Sight{}
+		return judge.Coverage{}
 	}
-	return judge.Saw("%d of %d GPUs on the PCI bus, compared with what the driver lists", bus, want)
+	return judge.Covered("%d of %d GPUs on the PCI bus, compared with what the driver lists", bus, want)
 }
 
-// SawNVLinks is what a gate of NVLink saw.
-func SawNVLinks(j *judge.Node, what string) judge.Sight {
+// NVLinksCoverage is what a gate of NVLink saw.
+func NVLinksCoverage(j *judge.Node, what string) judge.Coverage {
 	_, interconnect := j.Declared("nvidia")
 	if interconnect != "nvswitch" && interconnect != "nvlink" {
-		return judge.Sight{}
+		return judge.Coverage{}
 	}
 	if j.Seen.Links == nil {
-		return judge.Sight{Gap: "nvidia-smi nvlink did not tell"}
+		return judge.Coverage{Missing: "nvidia-smi nvlink did not report"}
 	}
 	links := 0
 	for _, g := range j.Seen.Links.GPUs {
@@ -68,42 +68,42 @@ func SawNVLinks(j *judge.Node, what string) judge.Sight {
 			}
 		}
 	}
-	return judge.Saw("%s of %d links of %d GPUs", what, links, len(j.Seen.Links.GPUs))
+	return judge.Covered("%s of %d links of %d GPUs", what, links, len(j.Seen.Links.GPUs))
 }
 
-// SawFabric is what nvidia-smi said of the NVLink fabric.
-func SawFabric(j *judge.Node) judge.Sight {
+// FabricCoverage is what nvidia-smi said of the NVLink fabric.
+func FabricCoverage(j *judge.Node) judge.Coverage {
 	if _, interconnect := j.Declared("nvidia"); interconnect != "nvswitch" {
-		return judge.Sight{}
+		return judge.Coverage{}
 	}
 	if l := j.Seen.NVIDIA; l != nil && inFabric(l) {
-		return judge.Saw("state and health of %d GPUs in the NVLink fabric", len(l.GPUs))
+		return judge.Covered("state and health of %d GPUs in the NVLink fabric", len(l.GPUs))
 	}
-	return judge.Sight{Gap: "nvidia-smi says nothing of the NVLink fabric"}
+	return judge.Coverage{Missing: "nvidia-smi says nothing of the NVLink fabric"}
 }
 
 func inFabric(l *nvidiasmi.Log) bool {
 	return slices.ContainsFunc(l.GPUs, func(g nvidiasmi.GPU) bool { return g.Fabric.State != "" })
 }
 
-// SawAMDMemory is what amd-smi said of GPUs' memory.
-func SawAMDMemory(j *judge.Node) judge.Sight {
-	return j.OfVendor("amd", "amd-smi", j.Seen.AMD != nil, func() judge.Sight {
+// AMDMemoryCoverage is what amd-smi said of GPUs' memory.
+func AMDMemoryCoverage(j *judge.Node) judge.Coverage {
+	return j.OfVendor("amd", "amd-smi", j.Seen.AMD != nil, func() judge.Coverage {
 		n := len(slices.DeleteFunc(slices.Clone(j.Seen.AMD.GPUs), func(g amdsmi.GPU) bool { return g.Metric == nil && g.BadPages == nil }))
 		if n == 0 {
-			return judge.Sight{Gap: "amd-smi told no error counts"}
+			return judge.Coverage{Missing: "amd-smi reported no error counts"}
 		}
-		return judge.Saw("ECC and bad pages of %d GPUs", n)
+		return judge.Covered("ECC and bad pages of %d GPUs", n)
 	})
 }
 
-// SawXGMI is what amd-smi said of XGMI links.
-func SawXGMI(j *judge.Node) judge.Sight {
+// XGMICoverage is what amd-smi said of XGMI links.
+func XGMICoverage(j *judge.Node) judge.Coverage {
 	if _, interconnect := j.Declared("amd"); interconnect != "xgmi" {
-		return judge.Sight{}
+		return judge.Coverage{}
 	}
 	if j.Seen.AMD == nil || len(j.Seen.AMD.Links) == 0 {
-		return judge.Sight{Gap: "amd-smi topology did not tell"}
+		return judge.Coverage{Missing: "amd-smi topology did not report"}
 	}
-	return judge.Saw("%d links between GPUs", len(j.Seen.AMD.Links))
+	return judge.Covered("%d links between GPUs", len(j.Seen.AMD.Links))
 }

@@ -37,7 +37,7 @@ const (
 )
 
 // AskChassis asks a node's BMC for power supplies, fans, the air that comes in, and
-// what is new in its event log. A BMC that does not tell is a gap: that it answers
+// what is new in its event log. A BMC that does not report is a gap: that it answers
 // is proven elsewhere.
 func AskChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chassis, now *chassis.LogMark) {
 	ctx, cancel := context.WithTimeout(ctx, wait)

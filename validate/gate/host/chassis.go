@@ -158,7 +158,7 @@ func chassisOutcomes(j *judge.Node, c Chassis) (list []judge.Outcome) {
 		}
 		return n
 	}
-	add := func(gate, part string, what judge.Sight) {
+	add := func(gate, part string, what judge.Coverage) {
 		var failed []string
 		for _, f := range j.Faults {
 			if strings.HasPrefix(f.Part, part) {
@@ -168,18 +168,18 @@ func chassisOutcomes(j *judge.Node, c Chassis) (list []judge.Outcome) {
 		j.Gate = gate
 		list = append(list, j.Outcome(what, failed, nil))
 	}
-	of := func(like chassis.Part, what string) judge.Sight {
+	of := func(like chassis.Part, what string) judge.Coverage {
 		if n := count(like); n > 0 {
-			return judge.Saw("%d %s, by the BMC", n, what)
+			return judge.Covered("%d %s, by the BMC", n, what)
 		}
-		return judge.Sight{Gap: "the BMC tells of no " + what}
+		return judge.Coverage{Missing: "the BMC tells of no " + what}
 	}
 	add(PowerSupplies, "power suppl", of(chassis.Part{Kind: chassis.Supply}, "power supplies"))
 	add(Fans, "fan ", of(chassis.Part{Kind: chassis.Fan}, "fans"))
 	add(InletAir, "inlet air", of(chassis.Part{Kind: chassis.Inlet}, "sensors of the air that comes in"))
-	log := judge.Saw("entries of the BMC's event log since the bring-up began: %d", len(c.Log))
+	log := judge.Covered("entries of the BMC's event log since the bring-up began: %d", len(c.Log))
 	if !c.Logged {
-		log = judge.Sight{Gap: "the BMC's event log was not read"}
+		log = judge.Coverage{Missing: "the BMC's event log was not read"}
 	}
 	add(BMCLog, "event log", log)
 	return list

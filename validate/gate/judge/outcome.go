@@ -12,7 +12,7 @@ import (
 type Outcome struct {
 	Gate    string  `json:"gate"`
 	Verdict Verdict `json:"verdict"`
-	Saw     string  `json:"saw,omitempty"` // what was looked at, in a few words
+	Covered string  `json:"saw,omitempty"` // what was read, in a few words
 	Why     string  `json:"why,omitempty"` // of a verdict that is not pass
 }
 
@@ -27,33 +27,35 @@ const (
 	NotJudged Verdict = "not-judged" // nothing told how it is
 )
 
-// Sight is what a gate had to look at. Both empty: the node has nothing of the kind.
-type Sight struct{ Saw, Gap string }
+// Coverage is what a gate could read. Both empty: the node has nothing of the kind.
+type Coverage struct{ Covered, Missing string }
 
-// Saw is what was looked at, in words.
-func Saw(format string, args ...any) Sight { return Sight{Saw: fmt.Sprintf(format, args...)} }
+// Covered is what was read, in words.
+func Covered(format string, args ...any) Coverage {
+	return Coverage{Covered: fmt.Sprintf(format, args...)}
+}
 
 // Outcome sums up the gate that has just looked.
-func (j *Node) Outcome(what Sight, failed, let []string) Outcome {
-	o := Outcome{Gate: j.Gate, Verdict: Pass, Saw: what.Saw}
+func (j *Node) Outcome(what Coverage, failed, let []string) Outcome {
+	o := Outcome{Gate: j.Gate, Verdict: Pass, Covered: what.Covered}
 	switch {
 	case len(failed) > 0:
 		o.Verdict, o.Why = Fail, strings.Join(failed, "; ")
 	case len(let) > 0:
 		o.Verdict, o.Why = Allowed, strings.Join(let, "; ")
-	case what.Saw == "":
-		o.Verdict, o.Why = NotJudged, what.Gap
+	case what.Covered == "":
+		o.Verdict, o.Why = NotJudged, what.Missing
 	}
 	return o
 }
 
 // OfVendor is what was seen of a vendor's GPUs, where the node has some.
-func (j *Node) OfVendor(vendor, program string, told bool, f func() Sight) Sight {
+func (j *Node) OfVendor(vendor, program string, told bool, f func() Coverage) Coverage {
 	if n, _ := j.Declared(vendor); n == 0 {
-		return Sight{}
+		return Coverage{}
 	}
 	if !told {
-		return Sight{Gap: program + " did not tell"}
+		return Coverage{Missing: program + " did not report"}
 	}
 	return f()
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/judge"
 )
 
-// SawPCIe is how many PCIe links told their width and speed.
-func SawPCIe(j *judge.Node) judge.Sight {
+// PCIeCoverage is how many PCIe links told their width and speed.
+func PCIeCoverage(j *judge.Node) judge.Coverage {
 	n := 0
 	for _, l := range j.Seen.Health.PCI {
 		if l.Width != nil && l.MaxWidth != nil {
@@ -17,55 +17,55 @@ func SawPCIe(j *judge.Node) judge.Sight {
 		}
 	}
 	if n == 0 {
-		return judge.Sight{Gap: "the kernel tells of no PCIe link"}
+		return judge.Coverage{Missing: "the kernel tells of no PCIe link"}
 	}
-	return judge.Saw("width, speed and errors of %d PCIe links", n)
+	return judge.Covered("width, speed and errors of %d PCIe links", n)
 }
 
-// SawBus is what a gate of how GPUs and rails are plugged in saw.
-func SawBus(j *judge.Node) judge.Sight {
+// BusCoverage is what a gate of how GPUs and rails are plugged in saw.
+func BusCoverage(j *judge.Node) judge.Coverage {
 	gpus, nics := onBus(j)
 	if len(gpus) == 0 || len(nics) == 0 {
-		return judge.Sight{}
+		return judge.Coverage{}
 	}
-	return judge.Saw("%d GPUs and %d rails on the PCI bus", len(gpus), len(nics))
+	return judge.Covered("%d GPUs and %d rails on the PCI bus", len(gpus), len(nics))
 }
 
-// SawPath is as sawBus, where the kernel log was read: it names slow bridges.
-func SawPath(j *judge.Node) judge.Sight {
-	if s := SawBus(j); s.Saw == "" || j.Seen.Kernel != nil {
+// PathCoverage is as BusCoverage, where the kernel log was read: it names slow bridges.
+func PathCoverage(j *judge.Node) judge.Coverage {
+	if s := BusCoverage(j); s.Covered == "" || j.Seen.Kernel != nil {
 		return s
 	}
-	return judge.Sight{Gap: "the kernel log was not read"}
+	return judge.Coverage{Missing: "the kernel log was not read"}
 }
 
-// SawACS is as sawBus, but where NICs have a path of their own to the GPU.
-func SawACS(j *judge.Node) judge.Sight {
-	if s := SawBus(j); s.Saw == "" || !directNIC(j) {
+// ACSCoverage is as BusCoverage, but where NICs have a path of their own to the GPU.
+func ACSCoverage(j *judge.Node) judge.Coverage {
+	if s := BusCoverage(j); s.Covered == "" || !directNIC(j) {
 		return s
 	}
-	return judge.Sight{Gap: "NICs with a path of their own to the GPU need ACS at some ports: `rdma_topo check` judges it"}
+	return judge.Coverage{Missing: "NICs with a path of their own to the GPU need ACS at some ports: `rdma_topo check` judges it"}
 }
 
 func sawRails(j *judge.Node) []rail {
 	return slices.DeleteFunc(listRails(j), func(r rail) bool { return !slices.Contains(j.Seen.Fabrics, r.nic.Fabric.Name) })
 }
 
-// SawPorts is how many rails told their ports.
-func SawPorts(j *judge.Node) judge.Sight {
+// PortsCoverage is how many rails told their ports.
+func PortsCoverage(j *judge.Node) judge.Coverage {
 	all := sawRails(j)
 	told := slices.DeleteFunc(slices.Clone(all), func(r rail) bool { p := rdmaPort(j, r); return p == nil || p.State == "" })
 	switch {
 	case len(listRails(j)) == 0:
-		return judge.Sight{}
+		return judge.Coverage{}
 	case len(told) == 0:
-		return judge.Sight{Gap: "no rail is up, or the kernel does not tell of its port"}
+		return judge.Coverage{Missing: "no rail is up, or the kernel does not report of its port"}
 	}
-	return judge.Saw("link layer, state and rate of %d of %d rails", len(told), len(listRails(j)))
+	return judge.Covered("link layer, state and rate of %d of %d rails", len(told), len(listRails(j)))
 }
 
-// SawFlaps is how many rails told how often they went down.
-func SawFlaps(j *judge.Node) judge.Sight {
+// FlapsCoverage is how many rails told how often they went down.
+func FlapsCoverage(j *judge.Node) judge.Coverage {
 	counted := 0
 	for _, r := range sawRails(j) {
 		l, p := linkAt(j, r.port.PCI), rdmaPort(j, r)
@@ -75,20 +75,20 @@ func SawFlaps(j *judge.Node) judge.Sight {
 	}
 	switch {
 	case len(listRails(j)) == 0:
-		return judge.Sight{}
+		return judge.Coverage{}
 	case counted == 0:
-		return judge.Sight{Gap: "no port tells how often its link went down"}
+		return judge.Coverage{Missing: "no port tells how often its link went down"}
 	}
-	return judge.Saw("how often %d of %d links went down", counted, len(listRails(j)))
+	return judge.Covered("how often %d of %d links went down", counted, len(listRails(j)))
 }
 
-// SawGPUDirect is what tells whether NICs reach the memory of GPUs.
-func SawGPUDirect(j *judge.Node) judge.Sight {
+// GPUDirectCoverage is what tells whether NICs reach the memory of GPUs.
+func GPUDirectCoverage(j *judge.Node) judge.Coverage {
 	if want, _ := j.Declared("nvidia"); want == 0 || len(computeRails(j)) == 0 {
-		return judge.Sight{}
+		return judge.Coverage{}
 	}
 	if j.Seen.Health.OpenGPU == nil && !j.Seen.Health.PeerMem {
-		return judge.Sight{Gap: "which driver runs is not known"}
+		return judge.Coverage{Missing: "which driver runs is not known"}
 	}
-	return judge.Saw("the modules of the driver, and the kernel's release")
+	return judge.Covered("the modules of the driver, and the kernel's release")
 }

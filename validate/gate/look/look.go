@@ -22,7 +22,7 @@ import (
 
 // patience is how long one program may take: nvidia-smi -q of eight GPUs whose
 // driver is not kept loaded takes half of it. A GPU whose system processor hangs
-// lets it wait for ever.
+// lets it wait forever.
 const patience = time.Minute
 
 // notThere is the status of a shell for a program that does not exist.

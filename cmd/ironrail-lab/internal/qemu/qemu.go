@@ -192,7 +192,7 @@ func createSparse(name string, size int64) error {
 }
 
 // copyNew copies by way of a temporary name: a half-copied variable store would
-// be kept for ever.
+// be kept forever.
 func copyNew(from, to string) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil

@@ -8,7 +8,7 @@ import "github.com/ironrail/ironrail/tool"
 type place struct{ lid, port int }
 
 // compare looks at both ends of each cable that has both in the output. Ports of
-// LID 0, before a subnet manager came, cannot be told apart.
+// LID 0, before a subnet manager came, cannot be distinguished.
 func (r *reader) compare() {
 	at := map[place]int{}
 	for i := range r.info.Ports {

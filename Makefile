@@ -53,13 +53,13 @@ BESIDE := ./provision/bmc/ ./provision/remote/
 SHARING := ^TestExamples$$/^hgx-h100$$
 
 check:
-	@$(TIER) check $(MAKE) --no-print-directory -j2 -Oline lint check-tests
+	@$(TIER) check $(MAKE) --no-print-directory lint check-tests
 
 check-tests:
 	$(GOTEST) -short -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./rehearse/rehearsal)")
 
 tests:
-	@$(TIER) tests $(MAKE) --no-print-directory -j2 -Oline race long
+	@$(TIER) tests $(MAKE) --no-print-directory -j2 race long
 
 race: export CGO_ENABLED := 1
 race:

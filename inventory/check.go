@@ -26,6 +26,7 @@ func (l *loader) check(kinds Kinds) {
 	l.checkCables()
 	l.checkLayouts()
 	l.checkInstallDisks()
+	l.checkArchitectures()
 	l.checkMoves()
 	l.checkRoles()
 	l.checkKinds(kinds)

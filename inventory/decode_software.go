@@ -31,7 +31,7 @@ func rangesOf(b *language.Body) map[string]hcl.Range {
 
 func (l *loader) image(b *language.Body) *Image {
 	return &Image{
-		Block: l.block(b), Release: language.Get[string](b, "release"), Kernel: language.Get[string](b, "kernel"), Packages: language.GetList[string](b, "packages"),
+		Block: l.block(b), Arch: Arch(language.Get[string](b, "arch")), Release: language.Get[string](b, "release"), Kernel: language.Get[string](b, "kernel"), Packages: language.GetList[string](b, "packages"),
 		Source: language.Get[string](b, "source"), Digest: language.Get[string](b, "digest"),
 	}
 }

@@ -20,12 +20,22 @@ const (
 	BootBIOS     Firmware = "bios"      // PXE by BIOS
 )
 
+// Arch is an architecture of processors, by the name that Debian, Go and OCI have for it.
+type Arch string
+
+// The architectures of hardware and images.
+const (
+	AMD64 Arch = "amd64" // the default
+	ARM64 Arch = "arm64"
+)
+
 // Hardware is what one chassis is, and what it must measure up to. Counts that
 // are zero were not given and are not checked.
 type Hardware struct {
 	Name        string
 	Vendor      string // as SMBIOS says it; empty: not checked
 	Product     string
+	Arch        Arch // of its processors
 	RackUnits   int
 	Weight      unit.Mass
 	Boot        Firmware

@@ -146,6 +146,7 @@ func handoverKinds() map[string]KindSpec {
 func kindSpecs(k Kinds) []language.BlockSpec {
 	return []language.BlockSpec{
 		typedSpec("image", k.Image, language.Spec{Attrs: []language.Attr{
+			archAttr(),
 			optionalAttr("release", language.String),
 			optionalAttr("kernel", language.String),
 			optionalAttr("packages", language.Strings),

@@ -14,6 +14,7 @@ import (
 // raw, installer or diskless; the kind's owner reads the rest through Block.
 type Image struct {
 	Block
+	Arch      Arch // of the processors that it runs on
 	Release   string
 	Kernel    string // package name
 	Packages  []string

@@ -17,6 +17,7 @@ func hardwareSpec() language.BlockSpec {
 	return referableBlock("hardware", []language.Attr{
 		optionalAttr("vendor", language.String),
 		optionalAttr("product", language.String),
+		archAttr(),
 		orNumber("rack_units", 1, 1, maxUnits),
 		optionalAttr("weight", typeMass),
 		orText("boot", "uefi", language.OneOf("uefi", "uefi-http", "bios")),
@@ -37,6 +38,11 @@ func hardwareSpec() language.BlockSpec {
 		singleBlock("firmware", optionalAttr("bmc", typeVersion), optionalAttr("bios", typeVersion), optionalAttr("hca", typeVersion), optionalAttr("gpu", typeVersion)),
 		console,
 	)
+}
+
+// archAttr is the architecture of hardware or of an image.
+func archAttr() language.Attr {
+	return orText("arch", string(AMD64), language.OneOf(string(AMD64), string(ARM64)))
 }
 
 // nicSpec is a nic or an hca block; both may stand on a fabric.

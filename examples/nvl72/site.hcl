@@ -50,7 +50,8 @@ bmc "redfish" {
   tls      = "pin-first-seen"
 }
 
-hardware "gb200-tray" { # two Grace CPUs (ARM64), four Blackwell GPUs
+hardware "gb200-tray" { # two Grace CPUs, four Blackwell GPUs
+  arch       = "arm64"
   vendor     = "NVIDIA"
   product    = "GB200 NVL"
   rack_units = 1
@@ -101,7 +102,8 @@ hardware "gb200-tray" { # two Grace CPUs (ARM64), four Blackwell GPUs
   }
 }
 
-image "ubuntu" "hpc" { # for ARM64
+image "ubuntu" "hpc" {
+  arch     = "arm64"
   release  = "24.04"
   kernel   = "linux-image-nvidia-64k"
   packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]

@@ -3,12 +3,12 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"github.com/ironrail/ironrail/images"
-	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -36,8 +36,8 @@ func (a Artifacts) Build(ctx context.Context, names []string, say func(string)) 
 		if len(names) > 0 && !slices.Contains(names, i.Name) {
 			continue
 		}
-		if i.Kind != debian.Kind {
-			return out, errkind.New(errkind.Unsupported, "image %q is of kind %q; this ironrail builds kind \"debian\"", i.Name, i.Kind)
+		if !builds(i) {
+			return out, errkind.New(errkind.Unsupported, "image %q is of kind %q for %s; this ironrail builds kind \"debian\" for amd64", i.Name, i.Kind, cmp.Or(i.Arch, inventory.AMD64))
 		}
 		digest, err := images.Ensure(ctx, recipe(i), a.Images, say)
 		if err != nil {

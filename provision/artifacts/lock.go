@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/fabric/roce"
-	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -231,7 +230,7 @@ func (a Artifacts) relockImage(u *LockUpdate, o LockOptions, was, now lock.Image
 
 // locksImage reports whether the digest of an image is locked: it is built here,
 // and not pinned.
-func locksImage(i *inventory.Image) bool { return i.Kind == debian.Kind && i.Digest == "" }
+func locksImage(i *inventory.Image) bool { return builds(i) && i.Digest == "" }
 
 // imageGone reports whether the lock has an image that no block locks.
 func imageGone(inv *inventory.Inventory, was lock.Image) bool {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -63,7 +62,7 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 		}
 	}
 	for _, i := range a.inv.Images {
-		if i.Kind != debian.Kind || len(names) > 0 && !slices.Contains(names, i.Name) {
+		if !builds(i) || len(names) > 0 && !slices.Contains(names, i.Name) {
 			continue
 		}
 		digest, err := a.built(i)

@@ -24,7 +24,7 @@ import (
 // served reports whether this controller makes a repository of a stack for the
 // nodes of an image.
 func served(d *inventory.Driver, i *inventory.Image) bool {
-	return d.Kind == inbox.Name || StackRecipes()[d.Kind] != nil && i.Kind == debian.Kind
+	return d.Kind == inbox.Name || StackRecipes()[d.Kind] != nil && builds(i)
 }
 
 // StackRecipes are the kinds of `driver` blocks whose modules are built on the node, by

@@ -107,13 +107,16 @@ type cut struct {
 func (c *cut) cutImages(inv *inventory.Inventory) {
 	for _, i := range inv.Images {
 		n := count(inv, func(n *inventory.Node) bool { return n.Image == i })
-		if n == 0 || i.Kind == debian.Kind {
+		if n == 0 || i.Kind == debian.Kind && i.Arch != inventory.ARM64 {
 			continue
 		}
-		stand := *i
+		stand, as := *i, "a stand-in of kind debian is written instead"
 		stand.Kind, stand.StandsFor = debian.Kind, i.Kind
+		if i.Arch == inventory.ARM64 {
+			stand.Arch, as = inventory.AMD64, "a stand-in of kind debian, of amd64, is written instead"
+		}
 		c.images[i] = &stand
-		c.leave(LeftOut{"image", i.Name, i.Kind, "a stand-in of kind debian is written instead", n}, i.Decl)
+		c.leave(LeftOut{"image", i.Name, i.Kind, as, n}, i.Decl)
 	}
 	for _, l := range inv.DiskLayouts {
 		n := count(inv, func(n *inventory.Node) bool { return n.Disks == l && n.Image != nil })

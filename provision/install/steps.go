@@ -177,6 +177,9 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	if n.Image.Kind != "debian" {
 		no(n.Image.Decl, "Image kind cannot be installed", "This ironrail installs images of kind \"debian\"; image %q is of kind %q.", n.Image.Name, n.Image.Kind)
 		d[0].Extra = stage.NotImplemented{}
+	} else if n.Image.Arch == inventory.ARM64 {
+		no(n.Image.Decl, "Image architecture cannot be installed", "This ironrail installs images of amd64; image %q is of %s.", n.Image.Name, n.Image.Arch)
+		d[0].Extra = stage.NotImplemented{}
 	} else if s.digest[n.Image.Name] == "" {
 		no(n.Image.Decl, "Image is not built", "Image %q is neither in the image store nor pinned by a digest. Build it: `ironrail image build %s`.", n.Image.Name, n.Image.Name)
 		d[0].Extra = NotBuilt{}

@@ -16,13 +16,32 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/provision"
 )
 
-// inits are the first sites, by kind. @SITE@ and @NODES@ in them are replaced.
+// inits are the first sites, by kind. @SITE@ and @NODES@ in them are replaced; a line
+// "@include NAME@" stands for a block that several kinds have, inits/parts/NAME.hcl.
 //
-//go:embed inits/*.hcl
+//go:embed inits/*.hcl inits/parts/*.hcl
 var inits embed.FS
+
+// includes are the lines of a first site that stand for a part.
+var includes = lazyregexp.New(`(?m)^@include ([a-z0-9-]+)@\n`)
+
+// readTemplate returns the first site of a kind with its parts.
+func readTemplate(kind string) (text string, err error) {
+	b, err := inits.ReadFile("inits/" + kind + ".hcl")
+	if err != nil {
+		return "", err
+	}
+	text = includes.ReplaceAllStringFunc(string(b), func(line string) string {
+		part, e := inits.ReadFile("inits/parts/" + includes.FindStringSubmatch(line)[1] + ".hcl")
+		err = errors.Join(err, e)
+		return string(part)
+	})
+	return text, err
+}
 
 // initKind is one kind of first site: how its nodes fill a rack.
 type initKind struct {
@@ -104,11 +123,11 @@ func (a *app) init(dir string, k initKind, nodes int) error {
 	if err != nil {
 		return err
 	}
-	text, err := inits.ReadFile("inits/" + k.name + ".hcl")
+	text, err := readTemplate(k.name)
 	if err != nil {
 		return err
 	}
-	site := strings.NewReplacer("@SITE@", name, "@NODES@", strconv.Itoa(nodes)+" "+pluralOf(nodes, "node", "nodes")).Replace(string(text))
+	site := strings.NewReplacer("@SITE@", name, "@NODES@", strconv.Itoa(nodes)+" "+pluralOf(nodes, "node", "nodes")).Replace(text)
 	files := []struct{ name, text string }{
 		{"site.hcl", string(hclwrite.Format([]byte(site)))}, // a longer name moves comments
 		{"manifest.csv", writeManifest(k, nodes)}, {".gitignore", provision.StateFolder + "/\n"},

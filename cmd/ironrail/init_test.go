@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ func TestFirstSites(t *testing.T) {
 				text, err := os.ReadFile(filepath.Join(dir, "site.hcl"))
 				if err != nil || !bytes.Equal(text, hclwrite.Format(text)) {
 					t.Errorf("site.hcl is not in its usual form: %v", err)
+				}
+				if left := regexp.MustCompile(`@\w*@?`).Find(text); left != nil {
+					t.Errorf("%q is left in site.hcl", left)
 				}
 				inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}) // the support of drivers ends some day
 				for _, d := range diags {

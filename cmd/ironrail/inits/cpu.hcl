@@ -7,41 +7,10 @@
 #   ironrail draw        the rack, its power and its cables
 #   ironrail plan        what would be done to the real one
 #
-# Change it block by block and run `check` after each. Words without quotes, such as
-# network.boot, refer to other blocks; every *.hcl file of the folder is read, and
-# their order means nothing. docs/language.md has every block and attribute.
-
-locals {
-  # The vendor's list, as it comes with the pallet. Serials and MACs are made up:
-  # 02:... is no vendor's. ironrail compares the real ones before it erases anything.
-  shipped = csvdecode(file("manifest.csv")) # rack,unit,serial,bmc_mac,boot_mac
+@include about@
 }
 
-site "@SITE@" {
-  domain    = "@SITE@.example" # the nodes are r01-u01.@SITE@.example and so on
-  max_erase = 2                # one run erases no more nodes than this without your word
-}
-
-# Where ironrail runs. It answers DHCP, and serves images, on this interface.
-controller "head1" {
-  address   = "10.20.0.2"
-  interface = "eno1"
-}
-
-# Networks. Addresses follow from the place: network + 64 x number of the rack +
-# unit, so that a new node renumbers nobody. Unit 5 of rack 1 is 10.20.0.69.
-network "boot" {
-  cidr    = "10.20.0.0/22"
-  gateway = "10.20.0.1"
-  dhcp {
-    mode   = "authoritative"
-    relays = ["10.20.0.1"] # leave it out when the controller is on this network itself
-  }
-}
-
-network "oob" { # of BMCs and PDUs
-  cidr = "10.10.0.0/22"
-}
+@include site@
 
 # How BMCs are reached. Say "redfish" where they speak it. The password is never in
 # these files: here it is in the environment of whoever runs `apply`.

@@ -6,14 +6,7 @@
 #   ironrail rehearse    the bring-up on simulated hardware, as far as it is planned
 #   ironrail draw        the rack, its power and its cables
 #
-# Change it block by block and run `check` after each. Words without quotes, such as
-# network.boot, refer to other blocks; every *.hcl file of the folder is read, and
-# their order means nothing. docs/language.md has every block and attribute.
-
-locals {
-  # The vendor's list, as it comes with the pallet. Serials and MACs are made up:
-  # 02:... is no vendor's. ironrail compares the real ones before it erases anything.
-  shipped = csvdecode(file("manifest.csv")) # rack,unit,serial,bmc_mac,boot_mac
+@include about@
 
   # The PCI address of each rail, in order: `lspci` of the first node says them.
   rails = [
@@ -22,41 +15,9 @@ locals {
   ]
 }
 
-site "@SITE@" {
-  domain    = "@SITE@.example" # the nodes are r01-u01.@SITE@.example and so on
-  max_erase = 2                # one run erases no more nodes than this without your word
-}
+@include site@
 
-# Where ironrail runs. It answers DHCP, and serves images, on this interface.
-controller "head1" {
-  address   = "10.20.0.2"
-  interface = "eno1"
-}
-
-# Networks. Addresses follow from the place: network + 64 x number of the rack +
-# unit, so that a new node renumbers nobody. Unit 9 of rack 1 is 10.20.0.73.
-network "boot" {
-  cidr    = "10.20.0.0/22"
-  gateway = "10.20.0.1"
-  dhcp {
-    mode   = "authoritative"
-    relays = ["10.20.0.1"] # leave it out when the controller is on this network itself
-  }
-}
-
-network "oob" { # of BMCs and PDUs
-  cidr = "10.10.0.0/22"
-}
-
-# How BMCs are reached. The password is never in these files: here it is in the
-# environment of whoever runs `apply`.
-bmc "board" {
-  protocol = "redfish" # or "ipmi"
-  network  = network.oob
-  username = "ADMIN"
-  password = secret("env:BMC_PASSWORD")
-  tls      = "pin-first-seen"
-}
+@include bmc@
 
 # What one chassis is. What you write here is measured on each node, and one that
 # lacks a DIMM is not installed.
@@ -113,21 +74,7 @@ image "ubuntu" "hpc" {
   packages = ["openssh-server", "chrony", "nvme-cli"]
 }
 
-disk_layout "os" {
-  on = "os" # the disk of the hardware block, never a device name
-  root {
-    filesystem = "ext4"
-  }
-}
-
-host "gpu" {
-  timezone    = "UTC"
-  kernel_args = ["iommu=pt"]
-  # The GPU module is built for one kernel: hold it on the nodes (apt-mark hold).
-  # accounts {
-  #   authorized_keys = [file("keys/me.pub")]
-  # }
-}
+@include disks@
 
 driver "doca" "doca32" { # the RDMA stack
   version = "3.2.1"
@@ -183,48 +130,7 @@ role "worker" {
   handover   = handover.prod
 }
 
-# The rack, and what stands in it.
-rack "r01" {
-  number     = 1 # addresses follow from it: never change it
-  row        = "A"
-  units      = 48
-  max_power  = "44kW"
-  cooling    = "44kW" # of air
-  max_weight = "1000kg"
-
-  # Two PDUs on each feed: with one feed lost the other two carry all.
-  pdu "a1" {
-    feed    = "A"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
-  pdu "a2" {
-    feed    = "A"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
-  pdu "b1" {
-    feed    = "B"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
-  pdu "b2" {
-    feed    = "B"
-    phases  = 3
-    voltage = "415V"
-    current = "63A"
-    derate  = 0.8 # of a breaker's rating, for a load that stays
-    outlets = 36
-  }
+@include rack-8u@
 
   switch "leaf" {
     name   = "leaf-1"
@@ -237,15 +143,5 @@ rack "r01" {
     fabric = fabric.compute
   }
 
-  # One node for each row of the list with this rack.
-  node "gpu" {
-    for_each = { for s in local.shipped : s.unit => s if s.rack == rack.name }
-    name     = "${rack.name}-u${format("%02d", tonumber(each.key))}"
-    role     = role.worker
-    unit     = tonumber(each.key)
-    serial   = each.value.serial
-    boot_mac = each.value.boot_mac
-    bmc_mac  = each.value.bmc_mac
-    feeds    = tonumber(each.key) <= 9 ? ["a1", "b1"] : ["a2", "b2"] # three supplies on each: one feed may go
-  }
+@include nodes-8u@
 }

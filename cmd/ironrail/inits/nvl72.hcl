@@ -6,58 +6,20 @@
 #   ironrail rehearse    the bring-up on simulated hardware, as far as it is planned
 #   ironrail draw        the rack, its power and its cables
 #
-# Change it block by block and run `check` after each. Words without quotes, such as
-# network.boot, refer to other blocks; every *.hcl file of the folder is read, and
-# their order means nothing. docs/language.md has every block and attribute.
-
-locals {
-  # The vendor's list, as it comes with the pallet. Serials and MACs are made up:
-  # 02:... is no vendor's. ironrail compares the real ones before it erases anything.
-  shipped = csvdecode(file("manifest.csv")) # rack,unit,serial,bmc_mac,boot_mac
+@include about@
 
   # The PCI address of each rail, in order: `lspci` of the first node says them.
   rails = ["0000:03:00.0", "0002:03:00.0", "0010:03:00.0", "0012:03:00.0"]
 }
 
-site "@SITE@" {
-  domain    = "@SITE@.example" # the nodes are r01-u01.@SITE@.example and so on
-  max_erase = 2                # one run erases no more nodes than this without your word
-}
+@include site@
 
-# Where ironrail runs. It answers DHCP, and serves images, on this interface.
-controller "head1" {
-  address   = "10.20.0.2"
-  interface = "eno1"
-}
-
-# Networks. Addresses follow from the place: network + 64 x number of the rack +
-# unit, so that a new node renumbers nobody. Unit 9 of rack 1 is 10.20.0.73.
-network "boot" {
-  cidr    = "10.20.0.0/22"
-  gateway = "10.20.0.1"
-  dhcp {
-    mode   = "authoritative"
-    relays = ["10.20.0.1"] # leave it out when the controller is on this network itself
-  }
-}
-
-network "oob" { # of BMCs and PDUs
-  cidr = "10.10.0.0/22"
-}
-
-# How BMCs are reached. The password is never in these files: here it is in the
-# environment of whoever runs `apply`.
-bmc "board" {
-  protocol = "redfish" # or "ipmi"
-  network  = network.oob
-  username = "ADMIN"
-  password = secret("env:BMC_PASSWORD")
-  tls      = "pin-first-seen"
-}
+@include bmc@
 
 # What one chassis is. What you write here is measured on each node, and one that
 # lacks a DIMM is not installed.
 hardware "gb200-tray" {
+  arch       = "arm64" # Grace
   rack_units = 1
   weight     = "35kg" # a budget; yours may differ
   boot       = "uefi" # Grace has no BIOS
@@ -105,8 +67,9 @@ hardware "gb200-tray" {
   }
 }
 
-# What is installed: of ARM64.
+# What is installed.
 image "ubuntu" "hpc" {
+  arch     = "arm64"
   release  = "24.04"
   kernel   = "linux-image-nvidia-64k"
   packages = ["openssh-server", "chrony", "nvme-cli"]

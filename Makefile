@@ -1,7 +1,9 @@
 # Everything is built static and without cgo; only the race detector uses it. Programs,
 # tests and linters share what is compiled, so that all are built with the same flags.
+# Nothing for debuggers is compiled, since nothing of it is linked: stack traces have
+# their lines without it, and an eighth of the compiler's time goes with it.
 GO      ?= go
-GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+GOFLAGS := $(filter-out -trimpath -gcflags%,$(shell $(GO) env GOFLAGS)) -trimpath -gcflags=all=-dwarf=false
 CGO_ENABLED := 0
 export GOFLAGS CGO_ENABLED
 BIN     := bin

@@ -20,7 +20,7 @@ import (
 func (a *app) imageCommand() *cobra.Command {
 	return groupCommands(&cobra.Command{
 		Use:     "image",
-		Short:   "Build, list and verify OS images and package repositories",
+		Short:   "Build, list, verify and prune OS images and packages",
 		Long:    "Work on what nodes are installed from. All of it lies in the state folder.",
 		Example: "  ironrail image build\n  ironrail image verify",
 	}, &cobra.Command{
@@ -50,7 +50,7 @@ the signed manifest. Exit code 1 when one is damaged.`,
 		Example: "  ironrail image verify",
 		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE:    func(c *cobra.Command, args []string) error { return a.verifyImages(c.Context(), args) },
-	})
+	}, a.imagePruneCommand())
 }
 
 func (a *app) buildImages(ctx context.Context, names []string) error {

@@ -121,7 +121,7 @@ func (d *Drawing) elevation(c *svg.Canvas, v *Rack, width float64) {
 	c.Open("", body, rackHead)
 	d.frame(c, v)
 	c.Open("", numWidth, 0)
-	d.standing(c, v, h)
+	d.drawRackItems(c, v, h)
 	c.Close()
 	c.Close()
 	y := rackHead + h + 20
@@ -216,9 +216,9 @@ func (d *Drawing) frame(c *svg.Canvas, v *Rack) {
 	})
 }
 
-// standing draws what stands in the rack, and names the gaps of two units and
+// drawRackItems draws what stands in the rack, and names the gaps of two units and
 // more.
-func (d *Drawing) standing(c *svg.Canvas, v *Rack, h float64) {
+func (d *Drawing) drawRackItems(c *svg.Canvas, v *Rack, h float64) {
 	for _, g := range v.gaps {
 		if g.height > 1 {
 			y := h - unitHeight*float64(g.unit-1+g.height/2) - 4.5 // in one unit, between the lines

@@ -11,8 +11,8 @@ import (
 	"github.com/ironrail/ironrail/internal/addr"
 )
 
-// standing is something in rack units.
-type standing struct {
+// drawRackItems is something in rack units.
+type rackItem struct {
 	what   string // "node r01-u01"
 	node   string
 	unit   int
@@ -36,9 +36,9 @@ func (l *loader) checkRacks() {
 
 // checkUnits sorts what stands in a rack and compares neighbours.
 func (l *loader) checkUnits(r *Rack) {
-	things := l.standings(r)
-	slices.SortStableFunc(things, func(a, b standing) int { return a.unit - b.unit })
-	var below *standing // the one that reaches highest so far
+	things := l.listRackItems(r)
+	slices.SortStableFunc(things, func(a, b rackItem) int { return a.unit - b.unit })
+	var below *rackItem // the one that reaches highest so far
 	for i := range things {
 		t := &things[i]
 		if top := t.unit + t.height - 1; top > r.Units {
@@ -61,28 +61,28 @@ func (l *loader) checkUnits(r *Rack) {
 	}
 }
 
-func describeUnits(s *standing) string {
+func describeUnits(s *rackItem) string {
 	if s.height == 1 {
 		return fmt.Sprintf("unit %d", s.unit)
 	}
 	return fmt.Sprintf("units %d to %d", s.unit, s.unit+s.height-1)
 }
 
-func (l *loader) standings(r *Rack) []standing {
-	var out []standing
+func (l *loader) listRackItems(r *Rack) []rackItem {
+	var out []rackItem
 	for _, n := range r.Nodes {
 		if n.Unit > 0 {
-			out = append(out, standing{"node " + n.Name, n.Name, n.Unit, n.Height(), n.Ranges.Unit, n.Decl})
+			out = append(out, rackItem{"node " + n.Name, n.Name, n.Unit, n.Height(), n.Ranges.Unit, n.Decl})
 		}
 	}
 	for _, s := range r.Switches {
 		if s.Unit > 0 {
-			out = append(out, standing{"switch " + s.Name, "", s.Unit, s.Height, l.place(s, "unit"), s.Decl})
+			out = append(out, rackItem{"switch " + s.Name, "", s.Unit, s.Height, l.place(s, "unit"), s.Decl})
 		}
 	}
 	for _, s := range r.Shelves {
 		if s.Unit > 0 {
-			out = append(out, standing{"shelf " + s.Name, "", s.Unit, s.Height, l.place(s, "unit"), s.Decl})
+			out = append(out, rackItem{"shelf " + s.Name, "", s.Unit, s.Height, l.place(s, "unit"), s.Decl})
 		}
 	}
 	return out

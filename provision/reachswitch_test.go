@@ -363,7 +363,7 @@ func TestPeerSwitchKeepsOnePortWrong(t *testing.T) {
 	if string(b.get(t, "saved.json")) != string(target.JSON()) || !strings.Contains(string(b.get(t, "log")), "config rollback") {
 		t.Errorf("log:\n%s", b.get(t, "log"))
 	}
-	now, err := switchos.StandingFact.Get(b.facts[switchos.StandingFact.Of(switchos.Of(b.sw))])
+	now, err := switchos.ObservedFact.Get(b.facts[switchos.ObservedFact.Of(switchos.Of(b.sw))])
 	if err != nil || now.Conforms || len(now.Ports) != len(b.want.Ports) || now.Ports["Ethernet0"].Paused != nil || !slices.Equal(now.Ports["Ethernet8"].Paused, []int{3}) {
 		t.Errorf("%+v, %v", now, err)
 	}

@@ -156,14 +156,14 @@ func (r *Running) world() world {
 	return w
 }
 
-// standings answers where nodes stand from the state. It implements
-// handover.Standings.
+// listRackItems answers where nodes stand from the state. It implements
+// handover.NodeStatuses.
 type standings struct{ store state.Reader }
 
-// Standing implements handover.Standings.
-func (s standings) Standing(ctx context.Context, node string) (handover.Standing, error) {
+// NodeStatus implements handover.NodeStatuses.
+func (s standings) NodeStatus(ctx context.Context, node string) (handover.NodeStatus, error) {
 	n, _, err := state.Get[state.Node](ctx, s.store, state.NodeKey(node))
-	st := handover.Standing{Served: n.Accepted || n.Adopted}
+	st := handover.NodeStatus{Served: n.Accepted || n.Adopted}
 	switch {
 	case err != nil:
 		return st, err
@@ -181,7 +181,7 @@ func (s standings) Standing(ctx context.Context, node string) (handover.Standing
 	return st, nil
 }
 
-// Changed implements handover.Standings, from the journal's effects.
+// Changed implements handover.NodeStatuses, from the journal's effects.
 func (s standings) Changed(ctx context.Context, since map[string]time.Time) (map[string]bool, error) {
 	effects, err := state.ReadEffects(ctx, s.store)
 	if err != nil {

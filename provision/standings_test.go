@@ -78,7 +78,7 @@ func TestStanding(t *testing.T) {
 		if _, err := s.Append(t.Context(), fence, state.Batch{Puts: []state.Put{put}}); err != nil {
 			t.Fatal(err)
 		}
-		got, err := standings{s}.Standing(t.Context(), "n1")
+		got, err := standings{s}.NodeStatus(t.Context(), "n1")
 		if err != nil || got.InService != c.in || got.Reason != c.reason || !got.AcceptedAt.Equal(c.node.AcceptedAt) {
 			t.Errorf("%+v: %+v %v", c.node, got, err)
 		}

@@ -36,7 +36,7 @@ var shown = []struct {
 	{"status", func(w io.Writer, text string) { writeStatus(w, sampleStatus(text), now) }},
 	{"standing", func(w io.Writer, text string) {
 		last := state.Run{ID: "r1", Outcome: state.RunDone, Ended: fixtureTime, Approvals: sampleStatus(text).Run.Approvals}
-		writeStatus(w, standingsOf(why.Site{Nodes: sampleStatus(text).Nodes, Last: &last, Now: now}, nil), now)
+		writeStatus(w, newSiteStatus(why.Site{Nodes: sampleStatus(text).Nodes, Last: &last, Now: now}, nil), now)
 	}},
 	{"why", func(w io.Writer, text string) {
 		live := sampleWhy(text)

@@ -71,7 +71,7 @@ func (a *app) powerKnown(all []why.NodeSummary, nodes []string) {
 		if len(nodes) > 0 && !slices.Contains(nodes, b.Node) {
 			continue
 		}
-		text := string(b.Standing)
+		text := string(b.Status)
 		if since := formatSpan(b.Since, b.Until, a.now()); since != "" {
 			text += ", " + since
 		}

@@ -191,8 +191,8 @@ func (b *board) done(r *row) (n int) {
 	return n
 }
 
-// standing is the mark of a row as it stands now.
-func (b *board) standing(r *row) mark {
+// drawRackItems is the mark of a row as it stands now.
+func (b *board) currentMark(r *row) mark {
 	switch {
 	case r.mark != waiting:
 		return r.mark
@@ -221,7 +221,7 @@ func (b *board) lines(rows []*row, now time.Time) []string {
 	var p page
 	for i, r := range rows {
 		c := all[i]
-		p.linef("%s %-*s %3d/%-3d %-*s %-*s  %s", b.standing(r), min(widest, b.columns[0]), r.name, b.done(r), len(r.steps),
+		p.linef("%s %-*s %3d/%-3d %-*s %-*s  %s", b.currentMark(r), min(widest, b.columns[0]), r.name, b.done(r), len(r.steps),
 			min(widest, b.columns[1]), c.at, wide, c.when, c.text)
 	}
 	return strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
@@ -229,7 +229,7 @@ func (b *board) lines(rows []*row, now time.Time) []string {
 
 // cells are what a row says now: the step, the time, and the text.
 func (b *board) cells(r *row, now time.Time) (at, when, text string) {
-	switch b.standing(r) {
+	switch b.currentMark(r) {
 	case working:
 		t := r.active[len(r.active)-1]
 		when = formatAgo(t.since, now)
@@ -270,7 +270,7 @@ func (b *board) next(r *row) (at, text string) {
 func (b *board) summary() string {
 	count := map[mark]int{}
 	for _, r := range b.rows {
-		count[b.standing(r)]++
+		count[b.currentMark(r)]++
 	}
 	text := fmt.Sprintf("%d done, %d working, %d waiting", count[ended], count[working], count[waiting])
 	for _, x := range []struct {
@@ -293,7 +293,7 @@ func (b *board) choose(n int) []*row {
 	picked := map[*row]bool{}
 	for _, m := range []mark{broken, onHold, working, waiting, missed, ended} {
 		for _, r := range b.rows {
-			if len(picked) < n && b.standing(r) == m {
+			if len(picked) < n && b.currentMark(r) == m {
 				picked[r] = true
 			}
 		}

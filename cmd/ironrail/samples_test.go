@@ -62,7 +62,7 @@ func sampleResult(text string) apply.Result {
 		Findings: []stage.Finding{f, group}}
 }
 
-func sampleStatus(text string) standings {
+func sampleStatus(text string) siteStatus {
 	active := []apply.StepStatus{
 		{ID: "n1/install.write", Stage: "install", Node: "n1", State: "running", Text: "writing " + text, Since: fixtureTime, Until: fixtureTime.Add(time.Hour), Done: 1 << 30, Total: 3 << 30},
 		{ID: "n2/install.netboot", Stage: "install", Node: "n2", State: "ready", Text: "waits for inrush/" + text},
@@ -85,7 +85,7 @@ func sampleStatus(text string) standings {
 	}
 	waits := map[string]apply.Waiting{"n3": {Node: "n3", Step: "all/validate.pair", Needs: []plan.StepID{"n2/install.boot"}}}
 	paces := map[plan.StepID]plan.Budget{"n1/install.write": {Expected: time.Minute, Slow: 2 * time.Minute, Samples: 30}}
-	return standingsOf(why.Site{Run: run, Nodes: nodes, Waits: waits, Paces: paces, Notes: sampleNotes(text), Findings: run.Findings, Now: now}, &control.Identity{PID: 7, Command: "apply" + text, Started: fixtureTime})
+	return newSiteStatus(why.Site{Run: run, Nodes: nodes, Waits: waits, Paces: paces, Notes: sampleNotes(text), Findings: run.Findings, Now: now}, &control.Identity{PID: 7, Command: "apply" + text, Started: fixtureTime})
 }
 
 // sampleNotes is what the state knows of two nodes.
@@ -95,7 +95,7 @@ func sampleNotes(text string) map[string][]string {
 
 // sampleCard is a node that was inspected.
 func sampleCard(text string) nodeCard {
-	return nodeCard{Node: "n6", Standing: why.Quarantined, State: "it is quarantined " + text, Place: sampleWhy(text).Place, Image: "os", Drivers: []string{"rdma", "cuda"},
+	return nodeCard{Node: "n6", Status: why.Quarantined, State: "it is quarantined " + text, Place: sampleWhy(text).Place, Image: "os", Drivers: []string{"rdma", "cuda"},
 		Validation: "v", Handover: "lab", Notes: sampleNotes(text)["n6"],
 		Parts: []parts.Fit{{Part: parts.Part{Kind: parts.DIMM, Serial: "V8A" + text}, Slot: "DIMM3"}, {Part: parts.Part{Kind: parts.Disk, Serial: "S4EV"}, Slot: "nvme0n1 " + text}}}
 }

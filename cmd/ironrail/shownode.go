@@ -36,7 +36,7 @@ up is what ironrail why tells. Nodes are named as for plan --target.`,
 type nodeCard struct {
 	Node       string         `json:"node"`
 	Up         bool           `json:"up"`
-	Standing   why.Standing   `json:"standing"`
+	Status     why.Status     `json:"standing"`
 	State      string         `json:"state"`
 	Place      *control.Place `json:"place,omitempty"`
 	Image      string         `json:"image,omitempty"`
@@ -90,7 +90,7 @@ func (a *app) showNodes(ctx context.Context, words []string) error {
 }
 
 func cardOf(n *inventory.Node, s why.Explanation, fitted parts.Fitted) nodeCard {
-	c := nodeCard{Node: n.Name, Up: s.Answer.Up, Standing: s.Answer.Standing, State: s.Answer.State, Place: s.Place, Drivers: []string{},
+	c := nodeCard{Node: n.Name, Up: s.Answer.Up, Status: s.Answer.Status, State: s.Answer.State, Place: s.Place, Drivers: []string{},
 		Notes: append([]string{}, s.Notes...), Parts: append([]parts.Fit{}, fitted.Parts...)}
 	for _, d := range n.Drivers {
 		c.Drivers = append(c.Drivers, d.Name)

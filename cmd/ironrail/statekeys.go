@@ -282,7 +282,7 @@ type listedKey struct {
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Recorded    string `json:"recorded,omitempty"`
-	Standing    string `json:"standing"` // missing, not recorded, as recorded, another one
+	State       string `json:"standing"` // missing, not recorded, as recorded, another one
 }
 
 func (a *app) listKeys(ctx context.Context) error {
@@ -313,17 +313,17 @@ func (a *app) listKeys(ctx context.Context) error {
 	list := []listedKey{}
 	var out page
 	for _, name := range keys.ListFiles() {
-		k := listedKey{Name: name, Fingerprint: have[name], Recorded: id.Keys[name], Standing: "as recorded"}
+		k := listedKey{Name: name, Fingerprint: have[name], Recorded: id.Keys[name], State: "as recorded"}
 		switch {
 		case slices.Contains(missing, name):
-			k.Standing = "missing"
+			k.State = "missing"
 		case k.Recorded == "":
-			k.Standing = "not recorded"
+			k.State = "not recorded"
 		case k.Fingerprint != "" && k.Fingerprint != k.Recorded:
-			k.Standing = "another one than " + k.Recorded
+			k.State = "another one than " + k.Recorded
 		}
 		list = append(list, k)
-		out.linef("%-14s %-51s %s", name, textOr(k.Fingerprint, "-"), k.Standing)
+		out.linef("%-14s %-51s %s", name, textOr(k.Fingerprint, "-"), k.State)
 	}
 	if a.json {
 		return a.printJSON(list)

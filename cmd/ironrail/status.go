@@ -51,9 +51,9 @@ erases.`,
 	}
 }
 
-// standings is what status shows. Owner and Run are nil while nobody owns the
+// listRackItems is what status shows. Owner and Run are nil while nobody owns the
 // state.
-type standings struct {
+type siteStatus struct {
 	Owner *control.Identity `json:"owner"`
 	Run   *apply.Status     `json:"run"`
 	Nodes []state.Node      `json:"nodes"` // every node of the site, in its order
@@ -70,7 +70,7 @@ type standings struct {
 }
 
 // status asks the owner, or reads the state when there is none.
-func (a *app) status(ctx context.Context) (s standings, err error) {
+func (a *app) status(ctx context.Context) (s siteStatus, err error) {
 	inv, err := a.names()
 	if err != nil {
 		return s, err
@@ -79,7 +79,7 @@ func (a *app) status(ctx context.Context) (s standings, err error) {
 	if err != nil {
 		return s, err
 	}
-	return standingsOf(site, owner), nil
+	return newSiteStatus(site, owner), nil
 }
 
 // lastText says of the run that was begun last how it ended; of one that did not come
@@ -111,8 +111,8 @@ func stoppedText(r state.Run, now time.Time) string {
 	return fmt.Sprintf("Run %s %s before its end; nodes may be drained in the middle of it. `ironrail apply` goes on.", r.ID, how)
 }
 
-func standingsOf(site why.Site, owner *control.Identity) standings {
-	s := standings{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.SummariseNodes(site), Notes: site.Notes, Last: site.Last, Findings: site.Findings}
+func newSiteStatus(site why.Site, owner *control.Identity) siteStatus {
+	s := siteStatus{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.SummariseNodes(site), Notes: site.Notes, Last: site.Last, Findings: site.Findings}
 	if s.Last != nil && s.Last.Resumable() {
 		s.Stopped = s.Last
 	}
@@ -122,7 +122,7 @@ func standingsOf(site why.Site, owner *control.Identity) standings {
 	return s
 }
 
-func writeStatus(w io.Writer, s standings, now time.Time) {
+func writeStatus(w io.Writer, s siteStatus, now time.Time) {
 	var p page
 	defer func() {
 		p.ofSite(s.Findings)
@@ -136,7 +136,7 @@ func writeStatus(w io.Writer, s standings, now time.Time) {
 		}
 		p.counts(s.Nodes)
 		for i, n := range s.Nodes {
-			p.linef("%-14s %s", n.Name, describeStanding(n, s.Where[i], now))
+			p.linef("%-14s %s", n.Name, describeStatus(n, s.Where[i], now))
 			p.notes(s.Notes[n.Name])
 		}
 		return
@@ -215,7 +215,7 @@ func nameMembers(x apply.StepStatus) string {
 func underWay(n state.Node, w why.NodeSummary, in apply.NodeStatus, x apply.StepStatus, now time.Time) string {
 	switch {
 	case n.Hold != nil, n.Quarantine != nil, in.Name == "":
-		return describeStanding(n, w, now)
+		return describeStatus(n, w, now)
 	case x.ID != "" && !x.Since.IsZero():
 		text := fmt.Sprintf("%2d/%-2d %-20s %s", in.Done, in.Total, shortStep(x.ID), describeActivity(x, now))
 		if w.Late {
@@ -225,7 +225,7 @@ func underWay(n state.Node, w why.NodeSummary, in apply.NodeStatus, x apply.Step
 	case in.Outcome == apply.NodeActive:
 		return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, w.Text)
 	}
-	return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, describeStanding(n, w, now))
+	return fmt.Sprintf("%2d/%-2d %s", in.Done, in.Total, describeStatus(n, w, now))
 }
 
 // describeActivity says what a step does or waits for, since when and until when.
@@ -237,8 +237,8 @@ func describeActivity(x apply.StepStatus, now time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// describeStanding says in a line where a node stands.
-func describeStanding(n state.Node, w why.NodeSummary, now time.Time) string {
+// describeStatus says in a line where a node stands.
+func describeStatus(n state.Node, w why.NodeSummary, now time.Time) string {
 	switch {
 	case n.Hold != nil:
 		by := n.Hold.By
@@ -252,7 +252,7 @@ func describeStanding(n state.Node, w why.NodeSummary, now time.Time) string {
 		return "accepted " + formatMoment(n.AcceptedAt, now)
 	case n.Adopted:
 		return "adopted as it was found (unverified) " + formatMoment(n.AdoptedAt, now)
-	case n.Run != "" && (w.Standing == why.Skipped || w.Standing == why.Cut):
+	case n.Run != "" && (w.Status == why.Skipped || w.Status == why.Cut):
 		return "not accepted yet: " + w.Text
 	case n.Run != "":
 		return "not accepted yet"

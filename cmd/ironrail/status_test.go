@@ -34,7 +34,7 @@ func TestManyNodesAreCounted(t *testing.T) {
 		{40, ""},
 	} {
 		var b bytes.Buffer
-		writeStatus(&b, standingsOf(why.Site{Nodes: nodes[:tt.nodes], Now: fixtureTime}, nil), fixtureTime)
+		writeStatus(&b, newSiteStatus(why.Site{Nodes: nodes[:tt.nodes], Now: fixtureTime}, nil), fixtureTime)
 		lines := strings.Split(b.String(), "\n")
 		if tt.want == "" && strings.Contains(b.String(), "nodes:") || !strings.HasPrefix(lines[1], tt.want) {
 			t.Errorf("%d nodes: %q", tt.nodes, lines[1])

@@ -96,8 +96,8 @@ func TestMarkOfARow(t *testing.T) {
 			for _, e := range c.events {
 				b.take(e)
 			}
-			if r := b.node["n1"]; b.standing(r) != c.want || r.text != c.text {
-				t.Errorf("mark %q text %q, want %q %q", b.standing(r), r.text, c.want, c.text)
+			if r := b.node["n1"]; b.currentMark(r) != c.want || r.text != c.text {
+				t.Errorf("mark %q text %q, want %q %q", b.currentMark(r), r.text, c.want, c.text)
 			}
 		})
 	}

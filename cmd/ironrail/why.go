@@ -144,7 +144,7 @@ func (a *app) writeGroups(all []why.NodeSummary, names []string, traits why.Trai
 	p.linef("%d of %d %s up.", up, len(chosen), pluralOf(len(chosen), "node is", "nodes are"))
 	for _, g := range groups {
 		p.linef("")
-		p.linef("%d %s: %s", len(g.Nodes), g.Standing, fold.Names(g.Nodes))
+		p.linef("%d %s: %s", len(g.Nodes), g.Status, fold.Names(g.Nodes))
 		p.linef("  %s", g.Text)
 		if g.Shared != "" {
 			p.linef("  %s", g.Shared)

@@ -4,11 +4,11 @@ package report
 
 import "github.com/ironrail/ironrail/internal/fold"
 
-// shared is a finding, or the reason of a standing, that several nodes have.
+// shared is a finding, or the reason of a status, that several nodes have.
 type shared struct {
 	fold.Group
-	Standing Standing
-	Finding  Finding // of the first node; empty for a reason alone
+	Status  Status
+	Finding Finding // of the first node; empty for a reason alone
 }
 
 // extractShared takes from nodes the findings and reasons that several of them have, so that
@@ -19,11 +19,11 @@ func extractShared(in Input) (nodes []Node, list []shared) {
 	var places []place
 	for i, n := range in.Nodes {
 		if n.Reason != "" {
-			about = append(about, fold.Finding{Kind: "node", Name: n.Name, Apart: string(n.Standing), Cause: n.Reason})
+			about = append(about, fold.Finding{Kind: "node", Name: n.Name, Apart: string(n.Status), Cause: n.Reason})
 			places = append(places, place{i, -1})
 		}
 		for j, f := range n.Findings {
-			about = append(about, fold.Finding{Kind: "node", Name: n.Name, Apart: string(n.Standing) + " finding", Cause: partCause(f), Action: f.Action})
+			about = append(about, fold.Finding{Kind: "node", Name: n.Name, Apart: string(n.Status) + " finding", Cause: partCause(f), Action: f.Action})
 			places = append(places, place{i, j})
 		}
 	}
@@ -36,7 +36,7 @@ func extractShared(in Input) (nodes []Node, list []shared) {
 		first := places[g.Members[0]]
 		of := in.Nodes[first.node]
 		if len(g.Names) > 1 {
-			s := shared{Group: g, Standing: of.Standing}
+			s := shared{Group: g, Status: of.Status}
 			if first.finding >= 0 {
 				s.Finding = of.Findings[first.finding]
 			}

@@ -15,17 +15,17 @@ func TestFindingsOfManyNodesAreToldOnce(t *testing.T) {
 	t.Parallel()
 	in := Input{Site: "s"}
 	for i := range 512 {
-		n := Node{Name: fmt.Sprintf("n%03d", i+1), Standing: Quarantined}
+		n := Node{Name: fmt.Sprintf("n%03d", i+1), Status: Quarantined}
 		n.Findings = []Finding{{Part: n.Name + " BMC", Step: n.Name + "/bmc.reach", Cause: fmt.Sprintf("bmc 10.0.%d.%d: no route to host", i/256, i%256),
 			Evidence: []string{"dialed 5 times"}, Action: "Check the BMC of " + n.Name + "."}}
 		in.Nodes = append(in.Nodes, n)
 	}
 	for i, gpu := range []int{3, 5} {
 		n := fmt.Sprintf("x%d", i+1)
-		in.Nodes = append(in.Nodes, Node{Name: n, Standing: Quarantined, Findings: []Finding{{Part: fmt.Sprintf("%s GPU %d", n, gpu), Cause: "fell off the bus", Action: "Reseat it."}}})
+		in.Nodes = append(in.Nodes, Node{Name: n, Status: Quarantined, Findings: []Finding{{Part: fmt.Sprintf("%s GPU %d", n, gpu), Cause: "fell off the bus", Action: "Reseat it."}}})
 	}
-	in.Nodes = append(in.Nodes, Node{Name: "y1", Standing: Unfinished, Reason: "nothing was done yet"}, Node{Name: "y2", Standing: Unfinished, Reason: "nothing was done yet"},
-		Node{Name: "z", Standing: Quarantined, Findings: []Finding{{Cause: "of its own", Action: "Look."}}})
+	in.Nodes = append(in.Nodes, Node{Name: "y1", Status: Unfinished, Reason: "nothing was done yet"}, Node{Name: "y2", Status: Unfinished, Reason: "nothing was done yet"},
+		Node{Name: "z", Status: Quarantined, Findings: []Finding{{Cause: "of its own", Action: "Look."}}})
 	var text, html, js bytes.Buffer
 	for _, err := range []error{Text(&text, in), HTML(&html, in), JSON(&js, in)} {
 		if err != nil {

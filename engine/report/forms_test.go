@@ -66,7 +66,7 @@ func TestJUnit(t *testing.T) {
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	const evil = "\x1b]0;x\x07</td></system-out>]]><script>alert(1)</script>\"' onload=x \u202e\x00\xff&#x1b;"
-	in := Input{Site: evil, Nodes: []Node{{Name: evil, Standing: Quarantined, Serial: evil, Kernel: evil, Reason: evil, Drivers: []Version{{evil, evil}}, Findings: []Finding{{Part: evil, Cause: evil, Evidence: []string{evil}, Action: evil}}}},
+	in := Input{Site: evil, Nodes: []Node{{Name: evil, Status: Quarantined, Serial: evil, Kernel: evil, Reason: evil, Drivers: []Version{{evil, evil}}, Findings: []Finding{{Part: evil, Cause: evil, Evidence: []string{evil}, Action: evil}}}},
 		Findings: []Finding{{Part: evil, Cause: evil}}, Roles: []Role{{Name: evil, Rows: []RoleRow{{What: evil, Other: []string{evil}, Verdict: Fail}}}}, Untested: []string{evil}, Caveats: []string{evil},
 		Tests: []Test{{Step: evil, Title: evil, Members: []string{evil}, NotJudged: []string{evil}, Proves: evil, Measurements: []Measurement{
 			{Check: evil, Nodes: []string{evil}, Part: evil, Unit: evil, Limit: evil, Rule: evil, Verdict: Fail, Why: evil, Transport: evil, Params: evil, Evidence: []string{evil}}}}}}
@@ -157,8 +157,8 @@ func strict(t *testing.T, text []byte) {
 	}
 }
 
-// TestStandings: a node's cell has the worst verdict and says how much of what.
-func TestStandings(t *testing.T) {
+// TestOutcomes: a node's cell has the worst verdict and says how much of what.
+func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	kinds := groupByTitle(orderInput(lab()).Tests)
 	for _, c := range []struct{ title, node, class, text string }{
@@ -168,7 +168,7 @@ func TestStandings(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%q is not there", c.title)
 		}
-		if got := kinds[i].Of(c.node); got != (standing{c.class, c.text}) {
+		if got := kinds[i].Of(c.node); got != (testOutcome{c.class, c.text}) {
 			t.Errorf("%s of %s: %+v", c.title, c.node, got)
 		}
 	}
@@ -182,7 +182,7 @@ func TestStandings(t *testing.T) {
 // GPU it is of.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	in := Input{Site: "s", Nodes: []Node{{Name: "n1", Standing: Accepted}}, Tests: []Test{{Step: "n1/validate.bandwidth", Members: []string{"n1"}, Measurements: []Measurement{{
+	in := Input{Site: "s", Nodes: []Node{{Name: "n1", Status: Accepted}}, Tests: []Test{{Step: "n1/validate.bandwidth", Members: []string{"n1"}, Measurements: []Measurement{{
 		Check: "gpu.hbm_copy", Nodes: []string{"n1"}, Part: "GPU 3 at 0000:04:00.0", Measured: 3.02e12, Unit: "B/s", Limit: ">= 2.97TB/s", Rule: "98% of the median", Verdict: "pass", Transport: "memory of the GPU"}}}}}
 	for name, write := range map[string]func(io.Writer, Input) error{"text": Text, "HTML": HTML, "JUnit": JUnit, "JSON": JSON} {
 		var b bytes.Buffer

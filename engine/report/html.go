@@ -31,7 +31,7 @@ func HTML(w io.Writer, in Input) error {
 	}
 	count := 0
 	for _, n := range in.Nodes {
-		if n.Standing == Accepted {
+		if n.Status == Accepted {
 			count++
 		}
 	}

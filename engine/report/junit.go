@@ -85,10 +85,10 @@ func newNodesSuite(in Input) junitSuite {
 	for _, n := range in.Nodes {
 		c := junitCase{Name: clean(n.Name), Class: "nodes"}
 		switch {
-		case n.Standing == Quarantined:
-			c.Failure = newFailure(string(n.Standing), n.Findings)
-		case n.Standing != Accepted:
-			c.Skipped = &junitMessage{Message: clean(strings.TrimSuffix(string(n.Standing)+": "+n.Reason, ": "))}
+		case n.Status == Quarantined:
+			c.Failure = newFailure(string(n.Status), n.Findings)
+		case n.Status != Accepted:
+			c.Skipped = &junitMessage{Message: clean(strings.TrimSuffix(string(n.Status)+": "+n.Reason, ": "))}
 		}
 		s.add(c)
 	}

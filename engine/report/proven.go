@@ -48,8 +48,8 @@ func (g *gathered) sentences() (list []string) {
 func collectNotProven(in Input) []string {
 	var g gathered
 	for _, n := range in.Nodes {
-		if n.Standing != Accepted {
-			g.add("not accepted ("+string(n.Standing)+")", n.Name)
+		if n.Status != Accepted {
+			g.add("not accepted ("+string(n.Status)+")", n.Name)
 		}
 	}
 	if len(in.Tests) == 0 {
@@ -123,15 +123,15 @@ func (k kind) all() (list []Measurement) {
 	return list
 }
 
-// standing is what the tests of a kind came to for a node.
-type standing struct {
+// drawRackItems is what the tests of a kind came to for a node.
+type testOutcome struct {
 	Class string // the worst verdict
 	Text  string
 }
 
 // Of is what the tests of the kind came to for a node; empty where nothing of them is
 // about it. A measurement that names no node is about all members.
-func (k kind) Of(node string) standing {
+func (k kind) Of(node string) testOutcome {
 	n := map[string]int{}
 	for _, t := range k.Tests {
 		member := slices.Contains(t.Members, node)
@@ -144,7 +144,7 @@ func (k kind) Of(node string) standing {
 			n[NotJudged] += len(t.NotJudged)
 		}
 	}
-	s := standing{}
+	s := testOutcome{}
 	for _, v := range []struct{ verdict, words string }{{Pass, "passed"}, {Allowed, "allowed to fail"}, {NotJudged, "not judged"}, {Fail, "failed"}} {
 		if c := n[v.verdict]; c > 0 {
 			s.Class, s.Text = v.verdict, strings.TrimPrefix(fmt.Sprintf("%s, %d %s", s.Text, c, v.words), ", ")

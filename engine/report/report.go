@@ -104,22 +104,22 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// Standing is where a node stands.
-type Standing string
+// NodeStatus is where a node stands.
+type Status string
 
-// The standings.
+// The statuses.
 const (
-	Accepted    Standing = "accepted"
-	Quarantined Standing = "quarantined" // see Findings
-	Held        Standing = "held"        // see Reason
-	Adopted     Standing = "adopted"     // recorded as found, not tested
-	Unfinished  Standing = "unfinished"  // neither accepted nor found bad: see Reason
+	Accepted    Status = "accepted"
+	Quarantined Status = "quarantined" // see Findings
+	Held        Status = "held"        // see Reason
+	Adopted     Status = "adopted"     // recorded as found, not tested
+	Unfinished  Status = "unfinished"  // neither accepted nor found bad: see Reason
 )
 
 // Node is one node.
 type Node struct {
 	Name       string    `json:"name"`
-	Standing   Standing  `json:"standing"`
+	Status     Status    `json:"standing"`
 	Reason     string    `json:"reason,omitempty"`
 	AcceptedAt time.Time `json:"accepted_at,omitzero"`
 	Serial     string    `json:"serial,omitempty"` // as its ramdisk or its BMC told; empty: it was never seen

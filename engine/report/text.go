@@ -71,12 +71,12 @@ func writeHead(b *bytes.Buffer, in Input) {
 }
 
 func writeNodes(b *bytes.Buffer, in Input) {
-	count := map[Standing]int{}
+	count := map[Status]int{}
 	for _, n := range in.Nodes {
-		count[n.Standing]++
+		count[n.Status]++
 	}
 	fmt.Fprintf(b, "\nNodes: %d of %d accepted", count[Accepted], len(in.Nodes))
-	for _, s := range []Standing{Quarantined, Held, Adopted, Unfinished} {
+	for _, s := range []Status{Quarantined, Held, Adopted, Unfinished} {
 		if count[s] > 0 {
 			fmt.Fprintf(b, ", %d %s", count[s], s)
 		}
@@ -95,8 +95,8 @@ func writeNodes(b *bytes.Buffer, in Input) {
 }
 
 func writeNode(b *bytes.Buffer, n Node) {
-	words := []string{fmt.Sprintf("  %-12s %s", clean(n.Name), n.Standing)}
-	if !n.AcceptedAt.IsZero() && n.Standing == Accepted {
+	words := []string{fmt.Sprintf("  %-12s %s", clean(n.Name), n.Status)}
+	if !n.AcceptedAt.IsZero() && n.Status == Accepted {
 		words = append(words, n.AcceptedAt.UTC().Format(time.RFC3339))
 	}
 	if s := n.SerialText(); s != "" {
@@ -120,7 +120,7 @@ func writeNode(b *bytes.Buffer, n Node) {
 // writeShared writes what several nodes have in common, with the evidence of the
 // first.
 func writeShared(b *bytes.Buffer, s shared) {
-	fmt.Fprintf(b, "  %s %s\n    %s\n", clean(s.Subjects()), s.Standing, clean(s.Cause))
+	fmt.Fprintf(b, "  %s %s\n    %s\n", clean(s.Subjects()), s.Status, clean(s.Cause))
 	for _, o := range s.Others {
 		fmt.Fprintf(b, "    %s\n", clean(o))
 	}

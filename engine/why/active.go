@@ -25,16 +25,16 @@ func answerActive(s question) (Answer, bool) {
 		return Answer{}, false
 	}
 	x := s.Active[len(s.Active)-1]
-	a := Answer{Standing: Working, State: fmt.Sprintf("%s: %s", s.short(x.ID), progressText(x.Text, x.Done, x.Total)), Since: x.Since, Until: s.endOf(x).at}
+	a := Answer{Status: Working, State: fmt.Sprintf("%s: %s", s.short(x.ID), progressText(x.Text, x.Done, x.Total)), Since: x.Since, Until: s.endOf(x).at}
 	if x.Since.IsZero() { // it waits for a resource
 		if s.Waiting != nil {
 			return waitOf(*s.Waiting, s.Draining, s.now), true
 		}
-		a.Standing, a.Action = Waiting, "Nothing: its turn comes."
+		a.Status, a.Action = Waiting, "Nothing: its turn comes."
 		return a, true
 	}
 	if a.Pace = s.pace(x); a.Pace != nil && a.Pace.Late {
-		a.Standing = Late
+		a.Status = Late
 	}
 	a.Action = "Nothing yet: the run goes on by itself" + s.endOf(x).clause(s.now) + "."
 	if s.Draining {

@@ -28,7 +28,7 @@ func findAnswer(s Explanation, running bool, now time.Time) Answer {
 			return a
 		}
 	}
-	return Answer{Standing: Untouched, State: "nothing was done with it yet", Action: "`ironrail plan` shows what would be done, `ironrail apply` does it."}
+	return Answer{Status: Untouched, State: "nothing was done with it yet", Action: "`ironrail plan` shows what would be done, `ironrail apply` does it."}
 }
 
 func answerHeld(s question) (Answer, bool) {
@@ -36,7 +36,7 @@ func answerHeld(s question) (Answer, bool) {
 	if h == nil {
 		return Answer{}, false
 	}
-	a := Answer{Up: s.Node.Accepted, Standing: Held, State: "it is on hold (" + h.By, Since: h.At, Waits: &Wait{Kind: ForRelease, Name: s.Node.Name},
+	a := Answer{Up: s.Node.Accepted, Status: Held, State: "it is on hold (" + h.By, Since: h.At, Waits: &Wait{Kind: ForRelease, Name: s.Node.Name},
 		Action: fmt.Sprintf("`ironrail release %s` lets it go, then `ironrail apply`.", s.Node.Name)}
 	if h.Reason != "" {
 		a.State += ": " + h.Reason
@@ -50,7 +50,7 @@ func answerQuarantined(s question) (Answer, bool) {
 	if q == nil {
 		return Answer{}, false
 	}
-	a := Answer{Standing: Quarantined, State: "it is quarantined", Since: q.At, Cause: q.Finding.Cause, Action: addNextStep(q.Finding.Action, s.running),
+	a := Answer{Status: Quarantined, State: "it is quarantined", Since: q.At, Cause: q.Finding.Cause, Action: addNextStep(q.Finding.Action, s.running),
 		Evidence: firstOf(q.Finding.Evidence, mostEvidence)}
 	if q.Finding.Step != "" {
 		a.State += " by step " + s.short(plan.StepID(q.Finding.Step))
@@ -91,7 +91,7 @@ func answerAccepted(s question) (Answer, bool) {
 	if !s.Node.Accepted {
 		return Answer{}, false
 	}
-	a := Answer{Up: true, Standing: Accepted, State: "it is accepted", Since: s.Node.AcceptedAt}
+	a := Answer{Up: true, Status: Accepted, State: "it is accepted", Since: s.Node.AcceptedAt}
 	if w, ok := answerWaits(s); ok && s.Waiting != nil {
 		a.Waits, a.State = w.Waits, "it is accepted, and "+w.State
 	}
@@ -104,7 +104,7 @@ func answerInterrupted(s question) (Answer, bool) {
 		return Answer{}, false
 	}
 	x := s.Steps[len(s.Steps)-1]
-	a := Answer{Standing: Cut, State: fmt.Sprintf("the last run ended in the middle of %s", s.short(x.ID)), Since: x.Started, Action: s.goesOn()}
+	a := Answer{Status: Cut, State: fmt.Sprintf("the last run ended in the middle of %s", s.short(x.ID)), Since: x.Started, Action: s.goesOn()}
 	switch {
 	case x.State == state.StepRunning && s.restored():
 		a.State = fmt.Sprintf("the state is that of a copy that was made in the middle of %s", s.short(x.ID))
@@ -138,7 +138,7 @@ func answerSkipped(s question) (Answer, bool) {
 		return Answer{}, false
 	}
 	r, c := s.Skipped[0], causeOf(s.Skipped[0])
-	a := Answer{Standing: Skipped, State: s.short(plan.StepID(r.Step)) + " was not started", Since: r.Time, Cause: c.Text,
+	a := Answer{Status: Skipped, State: s.short(plan.StepID(r.Step)) + " was not started", Since: r.Time, Cause: c.Text,
 		Waits: &Wait{Kind: ForStep, Name: string(c.Step)}, Action: "Repair what failed first, then `ironrail apply`."}
 	switch c.Kind {
 	case state.ByInterrupt:
@@ -169,11 +169,11 @@ func causeOf(r state.Record) (c state.Cause) {
 func answerAdopted(s question) (Answer, bool) {
 	switch {
 	case s.Node.Adopted:
-		return Answer{Up: true, Standing: Adopted, State: "it was adopted as it was found, and nothing about it is verified", Since: s.Node.AdoptedAt}, true
+		return Answer{Up: true, Status: Adopted, State: "it was adopted as it was found, and nothing about it is verified", Since: s.Node.AdoptedAt}, true
 	case s.Node.Run != "" && !s.running && s.stopped():
-		return Answer{Standing: Cut, State: "the run was stopped before the node was through" + s.lastStep(), Since: s.Last.Ended, Action: s.goesOn()}, true
+		return Answer{Status: Cut, State: "the run was stopped before the node was through" + s.lastStep(), Since: s.Last.Ended, Action: s.goesOn()}, true
 	case s.Node.Run != "":
-		return Answer{Standing: Unfinished, State: "it is not accepted yet", Action: "`ironrail plan` shows what is left, `ironrail apply` does it."}, true
+		return Answer{Status: Unfinished, State: "it is not accepted yet", Action: "`ironrail plan` shows what is left, `ironrail apply` does it."}, true
 	}
 	return Answer{}, false
 }
@@ -206,14 +206,14 @@ func answerWaits(s question) (Answer, bool) {
 		if s.Draining || len(s.Skipped) > 0 {
 			return Answer{}, false // skipped says more
 		}
-		return Answer{Standing: Waiting, State: "it waits for steps of others", Action: "`ironrail status` shows which run now."}, true
+		return Answer{Status: Waiting, State: "it waits for steps of others", Action: "`ironrail status` shows which run now."}, true
 	}
 	return waitOf(*s.Waiting, s.Draining, s.now), true
 }
 
 // waitOf says what a node waits for, and for whom in the end.
 func waitOf(w apply.Waiting, draining bool, now time.Time) Answer {
-	a := Answer{Standing: Waiting, Action: "Nothing: its turn comes when those are done or out."}
+	a := Answer{Status: Waiting, Action: "Nothing: its turn comes when those are done or out."}
 	step := shortOf(w.Step, w.Node)
 	switch {
 	case draining:

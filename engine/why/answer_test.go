@@ -177,7 +177,7 @@ func TestAlikeNodesNameWhatTheyShare(t *testing.T) {
 	gs := GroupNodes(all, traits)
 	var got []string
 	for _, g := range gs {
-		got = append(got, fmt.Sprint(g.Standing, g.Nodes))
+		got = append(got, fmt.Sprint(g.Status, g.Nodes))
 	}
 	if want := []string{"quarantined[n1 n2 n3]", "quarantined[n4]", "untouched[n5]"}; !slices.Equal(got, want) {
 		t.Errorf("groups %q, want %q", got, want)

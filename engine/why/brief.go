@@ -18,9 +18,9 @@ import (
 
 // NodeSummary is where one node stands, in a line.
 type NodeSummary struct {
-	Node     string   `json:"node"`
-	Up       bool     `json:"up"`
-	Standing Standing `json:"standing"`
+	Node   string `json:"node"`
+	Up     bool   `json:"up"`
+	Status Status `json:"standing"`
 	// Text is the whole line: what it does or waits for, or why it is out, with the
 	// times that matter.
 	Text   string    `json:"text"`
@@ -103,9 +103,9 @@ func nodesOfStep(x apply.StepStatus) []string {
 
 func summariseNode(y control.Why, running bool, now time.Time) NodeSummary {
 	a := findAnswer(Explanation{Why: y}, running, now)
-	b := NodeSummary{Node: y.Node.Name, Up: a.Up, Standing: a.Standing, Since: a.Since, Until: a.Until, Cause: a.Cause, Action: a.Action, Late: a.Standing == Late}
+	b := NodeSummary{Node: y.Node.Name, Up: a.Up, Status: a.Status, Since: a.Since, Until: a.Until, Cause: a.Cause, Action: a.Action, Late: a.Status == Late}
 	b.Text = strings.TrimPrefix(strings.TrimPrefix(a.State, "it is "), "it ")
-	if q := y.Node.Quarantine; q != nil && a.Standing == Quarantined {
+	if q := y.Node.Quarantine; q != nil && a.Status == Quarantined {
 		b.Text = "quarantined"
 	}
 	if when := formatSpan(a, now); when != "" {
@@ -114,21 +114,21 @@ func summariseNode(y control.Why, running bool, now time.Time) NodeSummary {
 	if b.Late {
 		b.Text += fmt.Sprintf(", LATE: P95 is %s", a.Pace.Slow)
 	}
-	if a.Cause != "" && a.Standing != Cut {
+	if a.Cause != "" && a.Status != Cut {
 		b.Text += ": " + a.Cause
 	}
 	key := a.Cause
 	if key == "" {
 		key = a.State
 	}
-	b.symptom = string(a.Standing) + " " + fold.Symptom(key, y.Node.Name)
+	b.symptom = string(a.Status) + " " + fold.Symptom(key, y.Node.Name)
 	return b
 }
 
 // NeedsAttention reports whether a node stands in a way that somebody may have to do
 // something about.
 func (b NodeSummary) NeedsAttention() bool {
-	switch b.Standing {
+	switch b.Status {
 	case Quarantined, Late, Skipped:
 		return true
 	}
@@ -137,13 +137,13 @@ func (b NodeSummary) NeedsAttention() bool {
 
 // Group is nodes that stand the same way.
 type Group struct {
-	Standing Standing  `json:"standing"`
-	Nodes    []string  `json:"nodes"`
-	First    time.Time `json:"first,omitzero"` // since when the first of them does
-	Cause    string    `json:"cause,omitempty"`
-	Text     string    `json:"text"`             // of the first
-	Action   string    `json:"action,omitempty"` // of the first
-	Shared   string    `json:"shared,omitempty"` // what they share and others do not
+	Status Status    `json:"standing"`
+	Nodes  []string  `json:"nodes"`
+	First  time.Time `json:"first,omitzero"` // since when the first of them does
+	Cause  string    `json:"cause,omitempty"`
+	Text   string    `json:"text"`             // of the first
+	Action string    `json:"action,omitempty"` // of the first
+	Shared string    `json:"shared,omitempty"` // what they share and others do not
 }
 
 // GroupNodes puts nodes together that stand the same way, those with trouble first,
@@ -152,14 +152,14 @@ func GroupNodes(all []NodeSummary, traits Traits) []Group {
 	var out []Group
 	index := map[string]int{}
 	for _, b := range all {
-		if b.Up && b.Standing != Held {
+		if b.Up && b.Status != Held {
 			continue
 		}
 		i, ok := index[b.symptom]
 		if !ok {
 			i = len(out)
 			index[b.symptom] = i
-			out = append(out, Group{Standing: b.Standing, Cause: b.Cause, Text: b.Text, Action: b.Action})
+			out = append(out, Group{Status: b.Status, Cause: b.Cause, Text: b.Text, Action: b.Action})
 		}
 		g := &out[i]
 		g.Nodes = append(g.Nodes, b.Node)
@@ -168,12 +168,12 @@ func GroupNodes(all []NodeSummary, traits Traits) []Group {
 		}
 	}
 	for i := range out {
-		if order[out[i].Standing] <= order[Skipped] { // of nodes without trouble it tells nothing
+		if order[out[i].Status] <= order[Skipped] { // of nodes without trouble it tells nothing
 			out[i].Shared = traits.shared(out[i].Nodes)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Group) int {
-		if x := order[a.Standing] - order[b.Standing]; x != 0 {
+		if x := order[a.Status] - order[b.Status]; x != 0 {
 			return x
 		}
 		return len(b.Nodes) - len(a.Nodes)
@@ -181,8 +181,8 @@ func GroupNodes(all []NodeSummary, traits Traits) []Group {
 	return out
 }
 
-// order is how urgent standings are, the most urgent first.
-var order = map[Standing]int{Late: 1, Quarantined: 2, Skipped: 3, Cut: 4, Held: 5, Working: 6, Waiting: 7, Unfinished: 8, Adopted: 9, Untouched: 10, Accepted: 11}
+// order is how urgent statuses are, the most urgent first.
+var order = map[Status]int{Late: 1, Quarantined: 2, Skipped: 3, Cut: 4, Held: 5, Working: 6, Waiting: 7, Unfinished: 8, Adopted: 9, Untouched: 10, Accepted: 11}
 
 // FindSimilarNodes says who else stands as a node does; nil when nobody does, or when that
 // is no trouble.

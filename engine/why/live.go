@@ -55,7 +55,7 @@ func liveText(l control.Look) string {
 // since says how the answer differs from the one that was told before.
 func (p *page) since(s Explanation, told Answer, now time.Time) {
 	a := s.Answer
-	moved := !a.Since.Equal(told.Since) || a.Standing != told.Standing && a.Standing != Late
+	moved := !a.Since.Equal(told.Since) || a.Status != told.Status && a.Status != Late
 	if moved {
 		p.linef("Meanwhile: %s", endSentence(strings.Join(nonEmpty(a.State, formatSpan(a, now)), ", ")))
 	}

@@ -146,7 +146,7 @@ func firstError(l *control.Look) string {
 
 // ShouldAskBMC reports whether its BMC may know more about a node that stands so.
 func (a Answer) ShouldAskBMC() bool {
-	switch a.Standing {
+	switch a.Status {
 	case Working, Late, Quarantined, Cut, Skipped:
 		return true
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 )
 
-// The standings that only switches have. Working, Late, Cut, Skipped and Waiting are
+// The statuses that only switches have. Working, Late, Cut, Skipped and Waiting are
 // those of nodes.
 const (
-	Failed    Standing = "failed"    // its own step failed
-	Suspected Standing = "suspected" // a finding of another step names it, or its cable
-	Conforms  Standing = "conforms"  // it was read, or swept, as the site says
-	Differs   Standing = "differs"   // a look has read it since, and it was not as the site says
-	Unmanaged Standing = "unmanaged" // ironrail has no login for it, and sees it by others only
+	Failed    Status = "failed"    // its own step failed
+	Suspected Status = "suspected" // a finding of another step names it, or its cable
+	Conforms  Status = "conforms"  // it was read, or swept, as the site says
+	Differs   Status = "differs"   // a look has read it since, and it was not as the site says
+	Unmanaged Status = "unmanaged" // ironrail has no login for it, and sees it by others only
 )
 
 // SwitchExplanation is the answer about a switch and what it rests on.
@@ -62,7 +62,7 @@ func answerSwitchFailed(s SwitchExplanation, as question) (Answer, bool) {
 		if x.State != state.StepIsFailed || s.Port != "" && !s.tells(x) {
 			continue
 		}
-		a := Answer{Standing: Failed, State: as.short(x.ID) + " failed", Since: x.Ended, Cause: x.Error,
+		a := Answer{Status: Failed, State: as.short(x.ID) + " failed", Since: x.Ended, Cause: x.Error,
 			Action: "Look at the switch and its management network, then `ironrail apply`."}
 		if all := append(findingOf(x), x.Blamed...); len(all) > 0 {
 			a.Cause, a.Evidence = all[0].Cause, firstOf(all[0].Evidence, mostEvidence)
@@ -117,7 +117,7 @@ func answerSwitchSuspected(s SwitchExplanation, as question) (Answer, bool) {
 		return Answer{}, false
 	}
 	f := s.Suspect[0]
-	return Answer{Standing: Suspected, State: "step " + f.Step + " found it to be at fault", Since: s.foundAt(f), Cause: f.Cause, Evidence: firstOf(f.Evidence, mostEvidence), Action: addApplyAgain(f.Action, as.running)}, true
+	return Answer{Status: Suspected, State: "step " + f.Step + " found it to be at fault", Since: s.foundAt(f), Cause: f.Cause, Evidence: firstOf(f.Evidence, mostEvidence), Action: addApplyAgain(f.Action, as.running)}, true
 }
 
 // foundAt is when a finding about the switch was made last; zero: that is not recorded.
@@ -137,7 +137,7 @@ func answerSwitchNotStarted(s SwitchExplanation, as question) (Answer, bool) {
 		return a, true
 	}
 	if as.running && len(s.Steps) == 0 && s.Login != "" {
-		return Answer{Standing: Waiting, State: "its step has not begun: a few switches of a fabric are configured at a time", Action: "Nothing: its turn comes."}, true
+		return Answer{Status: Waiting, State: "its step has not begun: a few switches of a fabric are configured at a time", Action: "Nothing: its turn comes."}, true
 	}
 	return Answer{}, false
 }
@@ -148,7 +148,7 @@ func answerSwitchChanged(s SwitchExplanation, _ question) (Answer, bool) {
 	if x == nil || x.State != stage.Differs {
 		return Answer{}, false
 	}
-	return Answer{Standing: Differs, State: "its configuration was read, and is not what the site says any more", Since: x.At, Cause: x.Evidence,
+	return Answer{Status: Differs, State: "its configuration was read, and is not what the site says any more", Since: x.At, Cause: x.Evidence,
 		Action: "Find out who else writes it. `ironrail plan --refresh` shows what differs now, `ironrail apply` sets it right."}, true
 }
 
@@ -162,18 +162,18 @@ func answerSwitchCables(s SwitchExplanation, as question) (Answer, bool) {
 	if n := len(s.Near); n > 1 {
 		state = fmt.Sprintf("%d findings are about its cables", n)
 	}
-	return Answer{Standing: Suspected, State: state + ", by step " + f.Step, Cause: f.Cause, Evidence: firstOf(f.Evidence, mostEvidence), Action: addApplyAgain(f.Action, as.running)}, true
+	return Answer{Status: Suspected, State: state + ", by step " + f.Step, Cause: f.Cause, Evidence: firstOf(f.Evidence, mostEvidence), Action: addApplyAgain(f.Action, as.running)}, true
 }
 
 // answerSwitchConforms is a switch that was configured, or swept, and nothing found.
 func answerSwitchConforms(s SwitchExplanation, as question) (Answer, bool) {
 	for _, x := range s.Steps {
 		if x.State == state.StepIsFailed { // of other ports: what is about none is told before
-			return Answer{Up: true, Standing: Conforms, State: "its configuration is what the site says; other ports of the switch do not keep theirs", Since: x.Ended,
+			return Answer{Up: true, Status: Conforms, State: "its configuration is what the site says; other ports of the switch do not keep theirs", Since: x.Ended,
 				Action: fmt.Sprintf("`ironrail why %s` names them.", s.Name)}, true
 		}
 		if x.State == state.StepIsDone && (s.Read == nil || s.Read.Conforms) {
-			a := Answer{Up: true, Standing: Conforms, State: "its configuration is what the site says", Since: x.Ended}
+			a := Answer{Up: true, Status: Conforms, State: "its configuration is what the site says", Since: x.Ended}
 			switch {
 			case s.Seen != nil && s.Seen.State == stage.Conforms:
 				a.State += fmt.Sprintf(" (read last at %s)", formatMoment(s.Seen.At, as.now))
@@ -184,7 +184,7 @@ func answerSwitchConforms(s SwitchExplanation, as question) (Answer, bool) {
 		}
 	}
 	if x := s.Sweep; x != nil && !x.Ended.IsZero() && x.State != state.StepIsCut {
-		return Answer{Up: true, Standing: Conforms, State: fmt.Sprintf("the sweep of fabric %s found nothing wrong with its cables; its own configuration is not looked at", s.Fabric), Since: x.Ended}, true
+		return Answer{Up: true, Status: Conforms, State: fmt.Sprintf("the sweep of fabric %s found nothing wrong with its cables; its own configuration is not looked at", s.Fabric), Since: x.Ended}, true
 	}
 	return Answer{}, false
 }
@@ -193,12 +193,12 @@ func answerSwitchConforms(s SwitchExplanation, as question) (Answer, bool) {
 func answerSwitchUntouched(s SwitchExplanation) Answer {
 	switch {
 	case s.Kind == "infiniband" || s.Kind == "nvlink":
-		return Answer{Standing: Untouched, State: "no step has looked at it yet: it is seen when its fabric is brought up", Action: "`ironrail apply` does that."}
+		return Answer{Status: Untouched, State: "no step has looked at it yet: it is seen when its fabric is brought up", Action: "`ironrail apply` does that."}
 	case s.Login == "":
-		return Answer{Standing: Unmanaged, State: "ironrail has no login for it, and leaves it as it is",
+		return Answer{Status: Unmanaged, State: "ironrail has no login for it, and leaves it as it is",
 			Action: "`ironrail fabric render` writes what it is to have where it is a SONiC switch; `login` of the switch or its fabric lets ironrail do it."}
 	}
-	return Answer{Standing: Untouched, State: "nothing was done with it yet", Action: "`ironrail plan --refresh` reads it and shows what would change, `ironrail apply` does it."}
+	return Answer{Status: Untouched, State: "nothing was done with it yet", Action: "`ironrail plan --refresh` reads it and shows what would change, `ironrail apply` does it."}
 }
 
 // Text is the story of a switch for a person.
@@ -218,7 +218,7 @@ func (s SwitchExplanation) title() string {
 func (s SwitchExplanation) text(now time.Time, most int) string {
 	var p page
 	verb := "is not as the site says"
-	switch s.Answer.Standing {
+	switch s.Answer.Status {
 	case Conforms:
 		verb = "is as the site says"
 	case Unmanaged, Untouched:

@@ -38,10 +38,10 @@ func TestSwitchAnswers(t *testing.T) {
 	}
 	with := func(s control.Switch, change func(*control.Switch)) control.Switch { change(&s); return s }
 	for name, tt := range map[string]struct {
-		of       control.Switch
-		running  bool
-		standing Standing
-		want     []string // in the text
+		of      control.Switch
+		running bool
+		status  Status
+		want    []string // in the text
 	}{
 		"does not answer": {sonic(state.Step{ID: id, State: state.StepIsFailed, Ended: at, Error: "switch net/leaf-1 at 10.10.15.1:22: dial tcp: connection timed out"}), false, Failed,
 			[]string{"Switch net/leaf-1 is not as the site says: fabric.compute.switch failed, since 03:00:00 (1h0m).", "Most likely cause: switch net/leaf-1 at 10.10.15.1:22: dial tcp: connection timed out.", "Next: Look at the switch and its management network, then `ironrail apply`."}},
@@ -84,8 +84,8 @@ func TestSwitchAnswers(t *testing.T) {
 			now := at.Add(time.Hour)
 			s := ExplainSwitch(tt.of, tt.running, now)
 			text := s.Text(now)
-			if s.Answer.Standing != tt.standing || strings.ContainsRune(text, 0x1b) {
-				t.Errorf("%s, want %s\n%s", s.Answer.Standing, tt.standing, text)
+			if s.Answer.Status != tt.status || strings.ContainsRune(text, 0x1b) {
+				t.Errorf("%s, want %s\n%s", s.Answer.Status, tt.status, text)
 			}
 			for _, w := range tt.want {
 				if !strings.Contains(text, w) {

@@ -13,22 +13,22 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 )
 
-// Standing is a word for where a node stands.
-type Standing string
+// NodeStatus is a word for where a node stands.
+type Status string
 
-// The standings.
+// The statuses.
 const (
-	Accepted    Standing = "accepted"
-	Adopted     Standing = "adopted" // runs as it was found; nothing of it is verified
-	Held        Standing = "held"
-	Quarantined Standing = "quarantined"
-	Working     Standing = "working" // a step of it runs
-	Late        Standing = "late"    // one runs for longer than its P95
-	Waiting     Standing = "waiting" // for steps of others, a limit, or a gate
-	Cut         Standing = "cut"     // the run ended in the middle of a step
-	Skipped     Standing = "skipped" // steps were not started, by no fault of it
-	Unfinished  Standing = "unfinished"
-	Untouched   Standing = "untouched"
+	Accepted    Status = "accepted"
+	Adopted     Status = "adopted" // runs as it was found; nothing of it is verified
+	Held        Status = "held"
+	Quarantined Status = "quarantined"
+	Working     Status = "working" // a step of it runs
+	Late        Status = "late"    // one runs for longer than its P95
+	Waiting     Status = "waiting" // for steps of others, a limit, or a gate
+	Cut         Status = "cut"     // the run ended in the middle of a step
+	Skipped     Status = "skipped" // steps were not started, by no fault of it
+	Unfinished  Status = "unfinished"
+	Untouched   Status = "untouched"
 )
 
 // Answer says why a node is not up. Texts are clauses without a full stop, but for
@@ -36,7 +36,7 @@ const (
 // them escapes them.
 type Answer struct {
 	Up       bool      `json:"up"`
-	Standing Standing  `json:"standing"`
+	Status   Status    `json:"standing"`
 	State    string    `json:"state"` // what it waits for or why it is not up
 	Since    time.Time `json:"since,omitzero"`
 	Until    time.Time `json:"until,omitzero"` // when the wait ends at the latest

@@ -82,7 +82,7 @@ func (c *change) settle(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // what was read before stands; the step has its own end
 	}
-	return learnStanding(ctx, c.run, c.sw, have)
+	return recordObserved(ctx, c.run, c.sw, have)
 }
 
 // attempt patches what differs and saves it once it reads back as wanted; else the

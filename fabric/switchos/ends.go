@@ -20,13 +20,13 @@ import (
 	"github.com/ironrail/ironrail/tool/mlnxqos"
 )
 
-// lastStanding returns how a switch was read last; false: it never was.
-func lastStanding(run stage.Run, s *inventory.Switch) (Standing, bool, error) {
-	f, ok := run.Fact(StandingFact.Of(Of(s)))
+// lastObserved returns how a switch was read last; false: it never was.
+func lastObserved(run stage.Run, s *inventory.Switch) (ObservedState, bool, error) {
+	f, ok := run.Fact(ObservedFact.Of(Of(s)))
 	if !ok {
-		return Standing{}, false, nil
+		return ObservedState{}, false, nil
 	}
-	now, err := StandingFact.Get(f)
+	now, err := ObservedFact.Get(f)
 	return now, err == nil, err
 }
 
@@ -34,7 +34,7 @@ func lastStanding(run stage.Run, s *inventory.Switch) (Standing, bool, error) {
 // meant for. Where that switch could not be read nothing is said about the rail.
 func (k *Kind) ends(run stage.Run, f *inventory.Fabric, n *inventory.Node, said []wire.RoCEPortState) (list []stage.Finding, err error) {
 	for _, s := range k.managed(f) {
-		var now Standing
+		var now ObservedState
 		asked, known := false, false
 		for i := range s.Ports {
 			p := &s.Ports[i]
@@ -44,7 +44,7 @@ func (k *Kind) ends(run stage.Run, f *inventory.Fabric, n *inventory.Node, said 
 			}
 			if !asked {
 				asked = true
-				if now, known, err = lastStanding(run, s.Switch); err != nil {
+				if now, known, err = lastObserved(run, s.Switch); err != nil {
 					return nil, err
 				}
 			}
@@ -74,7 +74,7 @@ func stateOf(p *sonic.Port, n *inventory.Node, said []wire.RoCEPortState) (wire.
 }
 
 // end compares one rail; nil: both ends fit.
-func (k *Kind) end(s *sonic.Switch, p *sonic.Port, now Standing, rail int, state wire.RoCEPortState) *stage.Finding {
+func (k *Kind) end(s *sonic.Switch, p *sonic.Port, now ObservedState, rail int, state wire.RoCEPortState) *stage.Finding {
 	node, _ := nodeOf(p)
 	var what []string
 	for _, m := range s.CompareEnd(p, now.Ports[p.Name], hostPort(p, state)) {
@@ -116,9 +116,9 @@ func hostPort(p *sonic.Port, state wire.RoCEPortState) sonic.HostPort {
 // are as they should be: what is wrong with the others was said.
 func (k *Kind) trunks(run stage.Run, f *inventory.Fabric) (found []stage.Finding, compared int, err error) {
 	list := k.managed(f)
-	read := map[*inventory.Switch]Standing{}
+	read := map[*inventory.Switch]ObservedState{}
 	for _, s := range list {
-		now, known, err := lastStanding(run, s.Switch)
+		now, known, err := lastObserved(run, s.Switch)
 		if err != nil {
 			return nil, 0, err
 		}

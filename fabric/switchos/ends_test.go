@@ -68,7 +68,7 @@ func (p *place) read(t *testing.T, s *sonic.Switch, change func(sonic.Config)) {
 	t.Helper()
 	have := s.Render()
 	change(have)
-	if err := learnStanding(t.Context(), learning{p}, s, have); err != nil {
+	if err := recordObserved(t.Context(), learning{p}, s, have); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -140,7 +140,7 @@ func TestEnds(t *testing.T) {
 func TestEndsUnknown(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	delete(p.facts, StandingFact.Of(Of(p.sw("net/leaf-1").Switch)))
+	delete(p.facts, ObservedFact.Of(Of(p.sw("net/leaf-1").Switch)))
 	found, err := p.kind.ends(p, p.f, p.n, portStates())
 	if err != nil || len(found) != 0 || len(p.notes) != 1 || !strings.Contains(p.notes[0], "rail 0 of n1 is not compared with net/leaf-1") {
 		t.Errorf("%v %v %q", found, err, p.notes)
@@ -157,8 +157,8 @@ func TestTrunks(t *testing.T) {
 	}
 	for _, conforms := range []bool{true, false} {
 		p.found = nil
-		wrong := Standing{Conforms: conforms, Ports: map[string]sonic.QoS{"Ethernet0": {MTU: 1500}, "Ethernet8": {Paused: []int{3}, MTU: 9100}}}
-		f, err := StandingFact.New(Of(p.sw("net/spine").Switch), wrong, "")
+		wrong := ObservedState{Conforms: conforms, Ports: map[string]sonic.QoS{"Ethernet0": {MTU: 1500}, "Ethernet8": {Paused: []int{3}, MTU: 9100}}}
+		f, err := ObservedFact.New(Of(p.sw("net/spine").Switch), wrong, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,11 +54,11 @@ const (
 // authorized_keys has it, and how it was when it was read last.
 const (
 	HostKeyFact  = fact.Name[string]("switch.host_key")
-	StandingFact = fact.Name[Standing]("switch.standing")
+	ObservedFact = fact.Name[ObservedState]("switch.standing")
 )
 
-// Standing is how a switch was read.
-type Standing struct {
+// NodeStatus is how a switch was read.
+type ObservedState struct {
 	Conforms bool                 `json:"conforms"`
 	Ports    map[string]sonic.QoS `json:"ports"` // of the fabric, by the switch's names
 }
@@ -155,9 +155,9 @@ func (k *Kind) Steps(v stage.View, f *inventory.Fabric, nodes []*inventory.Node,
 		steps = append(steps, plan.Step{ID: id, Action: plan.Create, Subject: me, May: plan.Effects(plan.Config),
 			Title:    fmt.Sprintf("configure switch %s at %s for fabric %s", s.Switch.Name, s.Switch.Address, f.Name),
 			Deadline: plan.Budget{Limit: stepLimit, Expected: time.Minute}, Uses: []plan.Use{{Resource: Resource + f.Name, Units: units, Hold: plan.ForStep}},
-			Yields: []fact.Key{HostKeyFact.Of(me), StandingFact.Of(me), configFact.Of(me)}, Inputs: switchInputs(s)})
+			Yields: []fact.Key{HostKeyFact.Of(me), ObservedFact.Of(me), configFact.Of(me)}, Inputs: switchInputs(s)})
 		all.Needs = append(all.Needs, plan.Need{Step: id, On: plan.Settled, Triggers: true})
-		all.Reads = append(all.Reads, StandingFact.Of(me))
+		all.Reads = append(all.Reads, ObservedFact.Of(me))
 	}
 	return append(steps, all)
 }
@@ -227,7 +227,7 @@ func (k *Kind) ObserveStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	if err := learnStanding(ctx, run, s, have); err != nil {
+	if err := recordObserved(ctx, run, s, have); err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
 	if left := s.Compare(have); len(left) > 0 {
@@ -254,13 +254,13 @@ func (k *Kind) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabric
 	return (&change{peer: peer{name: s.Switch.Name, at: k.switches}, run: run, st: st, sw: s}).make(ctx)
 }
 
-// learnStanding remembers how a switch was read.
-func learnStanding(ctx context.Context, run stage.Run, s *sonic.Switch, have sonic.Config) error {
-	now := Standing{Conforms: len(s.Compare(have)) == 0, Ports: map[string]sonic.QoS{}}
+// recordObserved remembers how a switch was read.
+func recordObserved(ctx context.Context, run stage.Run, s *sonic.Switch, have sonic.Config) error {
+	now := ObservedState{Conforms: len(s.Compare(have)) == 0, Ports: map[string]sonic.QoS{}}
 	for _, p := range s.Ports {
 		now.Ports[p.Name] = have.QoSOf(p.Name).Kept(s.Lossless)
 	}
-	f, err := StandingFact.New(Of(s.Switch), now, "")
+	f, err := ObservedFact.New(Of(s.Switch), now, "")
 	if err != nil {
 		return err
 	}

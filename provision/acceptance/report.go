@@ -28,7 +28,7 @@ import (
 	"github.com/ironrail/ironrail/provision/oob"
 )
 
-// ReadReport gathers what the state says about the site: standing, measurements and
+// ReadReport gathers what the state says about the site: status, measurements and
 // times. digests are those of the site's images by name; version is that of this program.
 func ReadReport(ctx context.Context, r state.Reader, inv *inventory.Inventory, digests map[string]string, version string, now time.Time) (report.Input, error) {
 	in := report.Input{Site: inv.Site.Name, At: now.UTC(), Versions: []report.Version{{Name: "ironrail", Version: version}}}
@@ -89,20 +89,20 @@ func factOf[T any](prior plan.Prior, name fact.Name[T], node string) (v T, ok bo
 }
 
 func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node {
-	out := report.Node{Name: n.Name, Serial: seenSerial(prior, n.Name), Standing: report.Unfinished, AcceptedAt: st.AcceptedAt}
+	out := report.Node{Name: n.Name, Serial: seenSerial(prior, n.Name), Status: report.Unfinished, AcceptedAt: st.AcceptedAt}
 	if !strings.EqualFold(out.Serial, n.Serial) {
 		out.Declared = n.Serial
 	}
 	switch {
 	case st.Hold != nil:
-		out.Standing, out.Reason = report.Held, st.Hold.Reason
+		out.Status, out.Reason = report.Held, st.Hold.Reason
 	case st.Quarantine != nil:
-		out.Standing = report.Quarantined
+		out.Status = report.Quarantined
 		out.Findings = append(out.Findings, reportFinding(st.Quarantine.Finding))
 	case st.Accepted:
-		out.Standing = report.Accepted
+		out.Status = report.Accepted
 	case st.Adopted:
-		out.Standing, out.Reason = report.Adopted, "recorded as it was found"
+		out.Status, out.Reason = report.Adopted, "recorded as it was found"
 	case st.Run == "":
 		out.Reason = "nothing was done yet"
 	default:

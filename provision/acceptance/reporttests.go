@@ -34,8 +34,8 @@ func reportTests(prior plan.Prior) (out []report.Test) {
 				out = append(out, t)
 			}
 		}
-		if k.Name == string(switchos.StandingFact) {
-			if st, err := switchos.StandingFact.Get(f); err == nil {
+		if k.Name == string(switchos.ObservedFact) {
+			if st, err := switchos.ObservedFact.Get(f); err == nil {
 				out = append(out, switchTest(k.Subject.Name, st))
 			}
 		}
@@ -54,12 +54,12 @@ func reportTest(step string, r result.Report) report.Test {
 }
 
 // switchTest is how a switch was read when it was configured last.
-func switchTest(name string, st switchos.Standing) report.Test {
+func switchTest(name string, st switchos.ObservedState) report.Test {
 	m := report.Measurement{Check: "switch.configuration", Part: "switch " + name, Verdict: report.Pass, Params: fmt.Sprintf("QoS of %d ports, read back", len(st.Ports))}
 	if !st.Conforms {
 		m.Verdict, m.Why = report.Fail, "it is not configured as the site says"
 	}
-	return report.Test{Step: name + "/" + string(switchos.StandingFact), Title: "Switches", Measurements: []report.Measurement{m},
+	return report.Test{Step: name + "/" + string(switchos.ObservedFact), Title: "Switches", Measurements: []report.Measurement{m},
 		Proves: "The switch has the configuration that the site asks for, as it says itself. It does not prove that traffic is treated so."}
 }
 

@@ -54,7 +54,7 @@ func readNotices(t *testing.T, log string) []string {
 func TestExecTellsEachNodeOnce(t *testing.T) {
 	t.Parallel()
 	program, log := scheduler(t)
-	st := &standings{in: map[string]bool{"n1": true, "n2": true}}
+	st := &statuses{in: map[string]bool{"n1": true, "n2": true}}
 	h := block("exec", map[string]cty.Value{"command": argv(program, log)})
 	s := handover.New(site(h), map[string]handover.Kind{"exec": command.Command{}}, st)
 	run := onnodetest.NewRun()
@@ -103,7 +103,7 @@ func TestExecTellsEachNodeOnce(t *testing.T) {
 func TestExecGoesOnAfterAFailure(t *testing.T) {
 	t.Parallel()
 	program, log := scheduler(t)
-	st := &standings{in: map[string]bool{"n3": true, "n4": true}}
+	st := &statuses{in: map[string]bool{"n3": true, "n4": true}}
 	h := block("exec", map[string]cty.Value{"join": argv(program, log, "in"), "drain": argv(program, log, "out")})
 	s := handover.New(site(h), map[string]handover.Kind{"exec": command.Command{}}, st)
 	run := onnodetest.NewRun()
@@ -128,7 +128,7 @@ func TestExecGoesOnAfterAFailure(t *testing.T) {
 func TestExecIsEndedInTime(t *testing.T) {
 	t.Parallel()
 	h := block("exec", map[string]cty.Value{"command": argv("/bin/sh", "-c", "exec sleep 60", "sh"), "timeout": cty.StringVal("50ms")})
-	s := handover.New(site(h), map[string]handover.Kind{"exec": command.Command{}}, &standings{in: map[string]bool{"n1": true}})
+	s := handover.New(site(h), map[string]handover.Kind{"exec": command.Command{}}, &statuses{in: map[string]bool{"n1": true}})
 	run := onnodetest.NewRun()
 	accept(t, run, "n1", run.Now)
 	if err := s.Drain(t.Context(), run, "n1", handover.DrainOptions{}); errkind.Of(err) != errkind.Timeout {
@@ -149,7 +149,7 @@ func TestDrainWithoutAHandover(t *testing.T) {
 	t.Parallel()
 	inv := site(slurmBlock())
 	inv.Nodes[0].Handover = nil
-	s := handover.New(inv, nil, &standings{})
+	s := handover.New(inv, nil, &statuses{})
 	if err := s.Drain(t.Context(), onnodetest.NewRun(), "n1", handover.DrainOptions{}); err != nil {
 		t.Error(err)
 	}

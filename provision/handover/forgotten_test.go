@@ -47,7 +47,7 @@ func TestLastNodeLeaves(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			list, diags := handover.New(inv, map[string]handover.Kind{"exec": command.Command{}}, &standings{}).Plan(run)
+			list, diags := handover.New(inv, map[string]handover.Kind{"exec": command.Command{}}, &statuses{}).Plan(run)
 			if diags.HasErrors() {
 				t.Fatal(diags)
 			}

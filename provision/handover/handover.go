@@ -32,18 +32,18 @@ const StageName = "handover"
 // hardware is learned by the install stage in the ramdisk.
 const hardware = fact.Name[wire.Hardware]("node.hardware")
 
-// Standing is where a node stands now.
-type Standing struct {
+// NodeStatus is where a node stands now.
+type NodeStatus struct {
 	InService  bool      // accepted, and neither quarantined nor held
 	Served     bool      // accepted or adopted, whatever is the matter with it now
 	AcceptedAt time.Time // of the last acceptance; zero: never, or adopted
 	Reason     string    // why it is not in service, in a few words
 }
 
-// Standings tells where nodes stand. It is asked while a step runs, and answers
+// NodeStatuses tells where nodes stand. It is asked while a step runs, and answers
 // from the state of that moment. It is safe for concurrent use.
-type Standings interface {
-	Standing(ctx context.Context, node string) (Standing, error)
+type NodeStatuses interface {
+	NodeStatus(ctx context.Context, node string) (NodeStatus, error)
 	// Changed returns the nodes of since that something was done to after that time:
 	// power, configuration, firmware or disks, but no test and no drain.
 	Changed(ctx context.Context, since map[string]time.Time) (map[string]bool, error)
@@ -88,22 +88,22 @@ type Kind interface {
 
 // Stage plans and applies the handovers of a site.
 type Stage struct {
-	inv       *inventory.Inventory
-	kinds     map[string]Kind
-	standings Standings
-	stays     []*inventory.Node // in no file any more
+	inv      *inventory.Inventory
+	kinds    map[string]Kind
+	statuses NodeStatuses
+	orphaned []*inventory.Node // in no file any more
 }
 
 // New returns the stage. kinds are the kinds that can be applied, by name.
-func New(inv *inventory.Inventory, kinds map[string]Kind, standings Standings) *Stage {
-	return &Stage{inv: inv, kinds: kinds, standings: standings}
+func New(inv *inventory.Inventory, kinds map[string]Kind, statuses NodeStatuses) *Stage {
+	return &Stage{inv: inv, kinds: kinds, statuses: statuses}
 }
 
 // Keeping adds nodes that are in no file any more and that nobody decommissions:
 // those that serve stay with their scheduler, which must not lose a node under its
 // jobs.
 func (s *Stage) Keeping(nodes []*inventory.Node) *Stage {
-	s.stays = nodes
+	s.orphaned = nodes
 	return s
 }
 
@@ -170,7 +170,7 @@ func (s *Stage) members(h *inventory.Handover) []*inventory.Node {
 // of the one that they were made with.
 func (s *Stage) staying(h *inventory.Handover) []*inventory.Node {
 	var list []*inventory.Node
-	for _, n := range s.stays {
+	for _, n := range s.orphaned {
 		if n.Handover.Name == h.Name {
 			list = append(list, n)
 		}
@@ -342,9 +342,9 @@ func (s *Stage) target(ctx context.Context, run stage.Run, h *inventory.Handover
 	t := Target{Handover: h, Site: s.inv.Site.Name, Inventory: s.inv}
 	doubtful := map[string]time.Time{}
 	for _, n := range byName(s.members(h), s.leaving(h), s.staying(h)) {
-		st, err := s.standings.Standing(ctx, n.Name)
+		st, err := s.statuses.NodeStatus(ctx, n.Name)
 		if err != nil {
-			return t, fmt.Errorf("standing of node %s: %w", n.Name, err)
+			return t, fmt.Errorf("status of node %s: %w", n.Name, err)
 		}
 		d := readDrained(run, n.Name)
 		if n.Retired && n.Name != leaves && (d.Out || !st.Served) {
@@ -393,7 +393,7 @@ func (s *Stage) keepOut(ctx context.Context, members []Member, drainedAt map[str
 	if len(drainedAt) == 0 {
 		return nil
 	}
-	changed, err := s.standings.Changed(ctx, drainedAt)
+	changed, err := s.statuses.Changed(ctx, drainedAt)
 	if err != nil {
 		return fmt.Errorf("what was done to drained nodes: %w", err)
 	}

@@ -41,19 +41,19 @@ func site(h *inventory.Handover) *inventory.Inventory {
 	return inv
 }
 
-// standings says that the listed nodes are in service, and why others are not.
-type standings struct {
+// listRackItems says that the listed nodes are in service, and why others are not.
+type statuses struct {
 	in       map[string]bool
 	why      map[string]string
 	accepted map[string]time.Time
 	changed  map[string]bool
 }
 
-func (s *standings) Standing(_ context.Context, node string) (handover.Standing, error) {
-	return handover.Standing{InService: s.in[node], Served: s.in[node] || s.why[node] != "", AcceptedAt: s.accepted[node], Reason: s.why[node]}, nil
+func (s *statuses) NodeStatus(_ context.Context, node string) (handover.NodeStatus, error) {
+	return handover.NodeStatus{InService: s.in[node], Served: s.in[node] || s.why[node] != "", AcceptedAt: s.accepted[node], Reason: s.why[node]}, nil
 }
 
-func (s *standings) Changed(_ context.Context, since map[string]time.Time) (map[string]bool, error) {
+func (s *statuses) Changed(_ context.Context, since map[string]time.Time) (map[string]bool, error) {
 	out := map[string]bool{}
 	for n := range since {
 		out[n] = s.changed[n]

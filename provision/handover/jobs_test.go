@@ -208,7 +208,7 @@ func TestPeerRealDrain(t *testing.T) {
 }
 
 // members are the nodes of the site as a hand-over sees them.
-func members(t *testing.T, run *onnodetest.Run, st *standings) (list []handover.Member) {
+func members(t *testing.T, run *onnodetest.Run, st *statuses) (list []handover.Member) {
 	t.Helper()
 	for _, n := range site(slurmBlock()).Nodes {
 		m := handover.Member{Node: n, InService: st.in[n.Name], Known: n.Name != "n4"}

@@ -34,7 +34,7 @@ func slurmBlock() *inventory.Handover {
 	return block("slurm", map[string]cty.Value{"controller": cty.StringVal("head"), "partition": cty.StringVal("lab"), "topology": cty.StringVal("tree")})
 }
 
-func slurmStage(dir string, st handover.Standings) *handover.Stage {
+func slurmStage(dir string, st handover.NodeStatuses) *handover.Stage {
 	return handover.New(site(slurmBlock()), map[string]handover.Kind{"slurm": slurm.New(dir, idle)}, st)
 }
 
@@ -70,9 +70,9 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // threeOfFour: n1 and n3 are in service, n2 was and is not, n4 never was.
-func threeOfFour(t *testing.T) (*standings, *onnodetest.Run) {
+func threeOfFour(t *testing.T) (*statuses, *onnodetest.Run) {
 	t.Helper()
-	st := &standings{in: map[string]bool{"n1": true, "n3": true}, why: map[string]string{"n2": "rail 0 is slow; see \"evidence\" # 3\nSuspicious"}}
+	st := &statuses{in: map[string]bool{"n1": true, "n3": true}, why: map[string]string{"n2": "rail 0 is slow; see \"evidence\" # 3\nSuspicious"}}
 	run := onnodetest.NewRun()
 	for _, n := range []string{"n1", "n2", "n3"} {
 		accept(t, run, n, run.Now)
@@ -123,7 +123,7 @@ func TestSlurmFiles(t *testing.T) {
 
 func TestSlurmWithoutHardware(t *testing.T) {
 	t.Parallel()
-	st := &standings{in: map[string]bool{"n1": true}}
+	st := &statuses{in: map[string]bool{"n1": true}}
 	s := slurmStage(t.TempDir(), st)
 	if err := s.Apply(t.Context(), onnodetest.NewRun(), steps(t, s)["site/handover.lab"]); err == nil || !strings.Contains(err.Error(), "node n1 are not known") {
 		t.Errorf("got %v", err)
@@ -289,7 +289,7 @@ func TestPlanDrainsBeforeTheErasure(t *testing.T) {
 			plan.Step{ID: id("/install.boot"), Subject: me, Needs: []plan.Need{{Step: id("/install.write"), On: plan.Success, Triggers: true}}},
 			plan.Step{ID: id("/validate.accept"), Subject: me, Needs: []plan.Need{{Step: id("/install.boot"), On: plan.Success, Triggers: true}}, Inputs: []plan.Input{{Name: "limit", Value: "1"}}})
 	}
-	list, _ := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New("", nil)}, &standings{}).Plan(onnodetest.NewRun())
+	list, _ := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New("", nil)}, &statuses{}).Plan(onnodetest.NewRun())
 	all := append(list, others...)
 	for _, st := range all {
 		prior.Steps[st.ID] = plan.LastSuccess{Version: st.Version, Inputs: st.Inputs}

@@ -77,7 +77,7 @@ func written(t *testing.T, version string, attributes map[string]cty.Value, in .
 	t.Helper()
 	dir := t.TempDir()
 	attributes["controller"] = cty.StringVal("10.77.0.3")
-	st, run := &standings{in: map[string]bool{}, why: map[string]string{}}, onnodetest.NewRun()
+	st, run := &statuses{in: map[string]bool{}, why: map[string]string{}}, onnodetest.NewRun()
 	for _, n := range in {
 		st.in[n] = true
 		accept(t, run, n, run.Now)
@@ -162,7 +162,7 @@ func TestSlurmKeepsAGoodFile(t *testing.T) {
 	dir := t.TempDir()
 	h := block("slurm", map[string]cty.Value{"controller": cty.StringVal("x"), "topology": cty.StringVal("block"), "block_size": cty.NumberIntVal(4)})
 	inv, run := cabled(h), onnodetest.NewRun()
-	st := &standings{in: map[string]bool{"gpu01": true}}
+	st := &statuses{in: map[string]bool{"gpu01": true}}
 	accept(t, run, "gpu01", run.Now)
 	s := handover.New(inv, map[string]handover.Kind{"slurm": slurm.New(dir, release("24.05"))}, st)
 	step := steps(t, s)["site/handover.lab"]
@@ -193,7 +193,7 @@ func TestPeerRealSlurmd(t *testing.T) {
 	inv := cabled(block("slurm", map[string]cty.Value{"controller": cty.StringVal("x"), "partition": cty.StringVal("gpu")}))
 	inv.Nodes = inv.Nodes[:1]
 	inv.Nodes[0].Address = netip.MustParseAddr("127.0.0.1")
-	st, run := &standings{in: map[string]bool{}}, onnodetest.NewRun()
+	st, run := &statuses{in: map[string]bool{}}, onnodetest.NewRun()
 	accept(t, run, "gpu01", run.Now)
 	learnShape(t, run, "gpu01")
 	var conf string

@@ -52,10 +52,10 @@ var shownFacts = []string{"node.identity", "node.system", "bmc.report", "install
 // call is what a hook is told of a node.
 func (s *Stage) call(ctx context.Context, run stage.Run, h *inventory.Hook, n *inventory.Node, key string) (Call, error) {
 	c := Call{Format: Format, Key: key, Site: s.inv.Site.Name, When: h.When, Stage: h.Stage, Node: nodeOf(n)}
-	if s.standing != nil {
+	if s.nodeStatus != nil {
 		var err error
-		if c.Standing, err = s.standing(ctx, n.Name); err != nil {
-			return c, fmt.Errorf("standing of node %s: %w", n.Name, err)
+		if c.Standing, err = s.nodeStatus(ctx, n.Name); err != nil {
+			return c, fmt.Errorf("status of node %s: %w", n.Name, err)
 		}
 	}
 	for _, name := range shownFacts {

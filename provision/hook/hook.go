@@ -57,15 +57,15 @@ type Called struct {
 // Stage runs hooks. It plans nothing by itself: Place puts the steps between those
 // of the other stages. It is safe for concurrent use.
 type Stage struct {
-	inv      *inventory.Inventory
-	dir      string // where programs run: the site's folder, absolute
-	standing func(context.Context, string) (string, error)
+	inv        *inventory.Inventory
+	dir        string // where programs run: the site's folder, absolute
+	nodeStatus func(context.Context, string) (string, error)
 }
 
-// New makes the stage. dir is the folder that programs run in. standing says in a
+// New makes the stage. dir is the folder that programs run in. nodeStatus says in a
 // few words where a node stands; nil: nothing is said.
-func New(inv *inventory.Inventory, dir string, standing func(ctx context.Context, node string) (string, error)) *Stage {
-	return &Stage{inv: inv, dir: dir, standing: standing}
+func New(inv *inventory.Inventory, dir string, nodeStatus func(ctx context.Context, node string) (string, error)) *Stage {
+	return &Stage{inv: inv, dir: dir, nodeStatus: nodeStatus}
 }
 
 // Name implements stage.Stage.

@@ -79,7 +79,7 @@ func TestAgentGoesOnBesideAnotherBoot(t *testing.T) {
 				if code != tt.want {
 					t.Errorf("the last poll: %d, want %d", code, tt.want)
 				}
-				e, closed := saw.first(sawConflict)
+				e, closed := saw.first(eventConflict)
 				if closed != (tt.want == 403) || closed && !strings.Contains(e.Detail, "fetched") {
 					t.Errorf("evidence %+v", e)
 				}

@@ -14,11 +14,11 @@ import (
 
 // What words of the evidence.
 const (
-	sawRefused  = "refused"
-	sawToken    = "stolen-token"     // the token of a node from an address that is not its own
-	sawUnasked  = "unasked-result"   // of a key that this process did not ask for
-	sawAgain    = "started-again"    // the node booted a second time within the attempt
-	sawConflict = "address-conflict" // two machines speak for one node: the attempt is closed
+	eventRefused   = "refused"
+	eventToken     = "stolen-token"     // the token of a node from an address that is not its own
+	eventUnasked   = "unasked-result"   // of a key that this process did not ask for
+	eventRestarted = "started-again"    // the node booted a second time within the attempt
+	eventConflict  = "address-conflict" // two machines speak for one node: the attempt is closed
 )
 
 // ConflictError is why a boot attempt was closed: two machines speak for its node,
@@ -67,7 +67,7 @@ func (h *Hub) Conflict(g Grant, c ConflictError) {
 	}
 	h.mu.Unlock()
 	if first {
-		h.saw(boot.Evidence{Node: g.Node, What: sawConflict, Detail: c.Cause, Refused: true})
+		h.recordEvent(boot.Evidence{Node: g.Node, What: eventConflict, Detail: c.Cause, Refused: true})
 	}
 }
 
@@ -97,7 +97,7 @@ func (h *Hub) startedAgain(g Grant, from netip.Addr, id string) bool {
 	h.mu.Lock()
 	h.of(g).earlier[old] = true
 	h.mu.Unlock()
-	h.saw(boot.Evidence{Node: g.Node, Address: from, What: sawAgain, Detail: "the node fetched its ramdisk again and says hello with another boot id: it was reset within its boot attempt"})
+	h.recordEvent(boot.Evidence{Node: g.Node, Address: from, What: eventRestarted, Detail: "the node fetched its ramdisk again and says hello with another boot id: it was reset within its boot attempt"})
 	return true
 }
 
@@ -139,8 +139,8 @@ func (h *Hub) besideBoot(g Grant, from netip.Addr) {
 		"its ramdisk was fetched again by " + since.UTC().Format(time.TimeOnly) + "; a node that does so was reset, and its agent says hello anew"}})
 }
 
-// saw tells the recorder.
-func (h *Hub) saw(e boot.Evidence) {
+// recordEvent fills in when, and hands the event to the recorder, if there is one.
+func (h *Hub) recordEvent(e boot.Evidence) {
 	if h.cfg.Recorder == nil {
 		return
 	}

@@ -116,7 +116,7 @@ func TestLongResultsThatNobodyAskedForAreNotKept(t *testing.T) {
 	if a := h.of(n1); len(a.results) != 0 || a.kept != 0 {
 		t.Errorf("%d results of %d bytes are kept, with %d MiB of heap", len(a.results), a.kept, m.HeapAlloc>>20)
 	}
-	if e, ok := saw.first(sawUnasked); !ok || e.Node != "n1" || !strings.Contains(e.Detail, "forged-0") {
+	if e, ok := saw.first(eventUnasked); !ok || e.Node != "n1" || !strings.Contains(e.Detail, "forged-0") {
 		t.Errorf("evidence %+v", e)
 	}
 }
@@ -170,7 +170,7 @@ func TestTokenIsBoundToTheAddressOfItsNode(t *testing.T) {
 			if status != tt.status {
 				t.Errorf("%d %s, want %d", status, text, tt.status)
 			}
-			e, stolen := saw.first(sawToken)
+			e, stolen := saw.first(eventToken)
 			if stolen != (status != http.StatusOK) || stolen && (e.Address.String() != tt.from || e.Node != tt.node || !strings.Contains(e.Detail, "n1")) {
 				t.Errorf("evidence %+v", e)
 			}
@@ -210,7 +210,7 @@ func TestTwoBootsOfOneAttemptCloseIt(t *testing.T) {
 	if _, err := h.Wait(ctx, n1); err == nil {
 		t.Error("the agent counts as connected")
 	}
-	if e, ok := saw.first(sawConflict); !ok || e.Node != "n1" {
+	if e, ok := saw.first(eventConflict); !ok || e.Node != "n1" {
 		t.Errorf("evidence %+v", e)
 	}
 }
@@ -230,7 +230,7 @@ func TestStolenAddressFailsClosed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), thief.String()) || !strings.Contains(err.Error(), "02:00:00:00:00:01") {
 		t.Errorf("got %v, want both MACs", err)
 	}
-	if e, ok := saw.first(sawConflict); !ok || !strings.Contains(e.Detail, thief.String()) {
+	if e, ok := saw.first(eventConflict); !ok || !strings.Contains(e.Detail, thief.String()) {
 		t.Errorf("evidence %+v", e)
 	}
 }

@@ -44,12 +44,12 @@ func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http
 		}
 		from := boot.AddressOf(r.RemoteAddr)
 		if !known {
-			h.refuse(w, r, http.StatusUnauthorized, sawRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
+			h.refuse(w, r, http.StatusUnauthorized, eventRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
 			return
 		}
 		c, _ := h.cfg.Grants.ByAddress(from)
 		if c.Node != g.Node || c.Kind == boot.BMC {
-			h.refuse(w, r, http.StatusForbidden, sawToken, from, fmt.Sprintf("the token is of a boot attempt of %s, and %s is not its address", g.Node, from))
+			h.refuse(w, r, http.StatusForbidden, eventToken, from, fmt.Sprintf("the token is of a boot attempt of %s, and %s is not its address", g.Node, from))
 			return
 		}
 		if h.cfg.OtherOwner != nil {
@@ -73,7 +73,7 @@ func (h *Hub) refuse(w http.ResponseWriter, r *http.Request, status int, what st
 	w.Header().Set("Connection", "close")
 	http.Error(w, why, status)
 	c, _ := h.cfg.Grants.ByAddress(from)
-	h.saw(boot.Evidence{Node: c.Node, Address: from, What: what, Detail: r.Method + " " + r.URL.Path + ": " + why, Refused: true})
+	h.recordEvent(boot.Evidence{Node: c.Node, Address: from, What: what, Detail: r.Method + " " + r.URL.Path + ": " + why, Refused: true})
 }
 
 // readBody decodes a request's JSON of at most so many bytes; a false return has
@@ -237,10 +237,10 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, g Grant) {
 	h.mu.Unlock()
 	switch {
 	case !asked:
-		h.saw(boot.Evidence{Node: g.Node, Address: boot.AddressOf(r.RemoteAddr), What: sawUnasked, Detail: fmt.Sprintf("a result of %.*q that was not asked for is not kept", longestKey, res.Key)})
+		h.recordEvent(boot.Evidence{Node: g.Node, Address: boot.AddressOf(r.RemoteAddr), What: eventUnasked, Detail: fmt.Sprintf("a result of %.*q that was not asked for is not kept", longestKey, res.Key)})
 		w.WriteHeader(http.StatusAccepted)
 	case !have && !fits:
-		h.refuse(w, r, http.StatusInsufficientStorage, sawRefused, boot.AddressOf(r.RemoteAddr), fmt.Sprintf("the results of this boot attempt have more than %d bytes", maxResults))
+		h.refuse(w, r, http.StatusInsufficientStorage, eventRefused, boot.AddressOf(r.RemoteAddr), fmt.Sprintf("the results of this boot attempt have more than %d bytes", maxResults))
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}

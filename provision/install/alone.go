@@ -64,15 +64,15 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 	}
 }
 
-// tookOther finds the event by which a node took the offer of another DHCP server,
+// findOtherServer finds the event by which a node took the offer of another DHCP server,
 // if nothing that we serve has brought it further since.
-func tookOther(seen []BootEvent) (took BootEvent, yes bool) {
+func findOtherServer(seen []BootEvent) (took BootEvent, yes bool) {
 	for _, s := range seen {
 		switch {
-		case s.Proto == boot.DHCP && s.What == dhcp.SawElsewhere:
+		case s.Proto == boot.DHCP && s.What == dhcp.EventOtherServer:
 			took, yes = s, true
 		case s.Refused, s.Proto == boot.RA:
-		case s.Proto != boot.DHCP, s.What == dhcp.SawAck:
+		case s.Proto != boot.DHCP, s.What == dhcp.EventAck:
 			yes = false
 		}
 	}

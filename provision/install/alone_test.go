@@ -17,8 +17,8 @@ import (
 
 // offers are the events of a node that took the offer of another DHCP server.
 func offers() []BootEvent {
-	return []BootEvent{{boot.Evidence{Proto: boot.DHCP, What: dhcp.SawOffer, Detail: "a PXE firmware is offered 10.0.0.11"}},
-		{boot.Evidence{Proto: boot.DHCP, What: dhcp.SawElsewhere, Detail: "takes the offer of the DHCP server 10.0.0.9"}}}
+	return []BootEvent{{boot.Evidence{Proto: boot.DHCP, What: dhcp.EventOffer, Detail: "a PXE firmware is offered 10.0.0.11"}},
+		{boot.Evidence{Proto: boot.DHCP, What: dhcp.EventOtherServer, Detail: "takes the offer of the DHCP server 10.0.0.9"}}}
 }
 
 // TestOtherServersOffer: a node that took the offer of another DHCP server is not
@@ -88,7 +88,7 @@ func TestDiagnoseOtherServer(t *testing.T) {
 	if d := Diagnose(n, offers(), nil); !strings.Contains(d.Cause, "10.0.0.9") || strings.Contains(d.Action, "TFTP") {
 		t.Errorf("%+v", d)
 	}
-	seen := append(offers(), BootEvent{boot.Evidence{Proto: boot.DHCP, What: dhcp.SawAck}}, BootEvent{boot.Evidence{Proto: boot.TFTP, What: "done"}})
+	seen := append(offers(), BootEvent{boot.Evidence{Proto: boot.DHCP, What: dhcp.EventAck}}, BootEvent{boot.Evidence{Proto: boot.TFTP, What: "done"}})
 	if d := Diagnose(n, seen, nil); strings.Contains(d.Cause, "10.0.0.9") {
 		t.Errorf("the node came further with us: %+v", d)
 	}

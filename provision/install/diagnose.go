@@ -41,7 +41,7 @@ const quoted = 6
 func Diagnose(n *inventory.Node, seen []BootEvent, console []string) Diagnosis {
 	r := reachedOf(seen)
 	d := r.diagnosis(n)
-	if took, yes := tookOther(seen); yes {
+	if took, yes := findOtherServer(seen); yes {
 		d = Diagnosis{Part: "boot network", Cause: "another DHCP server is on the boot network: the node " + took.Detail,
 			Action: "Stop that DHCP server or take it off this network, then run `ironrail apply` again; nothing is wrong with this node."}
 	} else if line := refusedBySecureBoot(console, r); line != "" {
@@ -71,15 +71,15 @@ func reachedOf(seen []BootEvent) (r reached) {
 			r.refused, r.reason = true, s.Detail
 		case s.Proto == boot.DHCP:
 			r.dhcp = true
-		case s.Proto == boot.TFTP, s.Proto == boot.HTTP && s.What == httpboot.SawLoader:
+		case s.Proto == boot.TFTP, s.Proto == boot.HTTP && s.What == httpboot.EventLoader:
 			r.loader = true
 		case s.Proto == boot.IPXE:
 			r.script = true
 		case s.Proto == boot.HTTP:
-			r.kernel = r.kernel || s.What == httpboot.SawKernelStart || s.What == httpboot.SawKernelEnd
-			r.kernelEnd = r.kernelEnd || s.What == httpboot.SawKernelEnd
-			r.initrd = r.initrd || s.What == httpboot.SawInitrdStart || s.What == httpboot.SawInitrdEnd
-			r.initrdEnd = r.initrdEnd || s.What == httpboot.SawInitrdEnd
+			r.kernel = r.kernel || s.What == httpboot.EventKernelStart || s.What == httpboot.EventKernelEnd
+			r.kernelEnd = r.kernelEnd || s.What == httpboot.EventKernelEnd
+			r.initrd = r.initrd || s.What == httpboot.EventInitrdStart || s.What == httpboot.EventInitrdEnd
+			r.initrdEnd = r.initrdEnd || s.What == httpboot.EventInitrdEnd
 		}
 	}
 	return r

@@ -14,8 +14,8 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// tellEvery is how often a new end of a silence limit is told of a node that goes on.
-const tellEvery = 15 * time.Second
+// reportEvery is how often a new end of a silence limit is told of a node that goes on.
+const reportEvery = 15 * time.Second
 
 // mostKnown bounds the console lines that a watched boot remembers.
 const mostKnown = 4096
@@ -106,7 +106,7 @@ func (p *progress) silent(now time.Time) bool { return now.Sub(p.at) > p.limit }
 // tell shows what was seen last and until when the node may be silent: at once where a
 // boot service saw it, else now and then.
 func (p *progress) tell(run stage.Run, now time.Time, soon bool) {
-	if p.what == p.lastReported || !soon && now.Sub(p.toldAt) < tellEvery {
+	if p.what == p.lastReported || !soon && now.Sub(p.toldAt) < reportEvery {
 		return
 	}
 	p.lastReported, p.toldAt = p.what, now

@@ -43,9 +43,9 @@ type Ramdisk interface {
 	Own(wire.Boot) ([]byte, error)
 }
 
-// SawOtherNode is the evidence that boot files of a node, with its token in them,
+// EventOtherNode is the evidence that boot files of a node, with its token in them,
 // were asked for from an address that is not the node's.
-const SawOtherNode = "boot-files-of-another"
+const EventOtherNode = "boot-files-of-another"
 
 // BootFiles serves /boot/ATTEMPT/vmlinuz and /boot/ATTEMPT/initrd to the node of
 // an open attempt, at its own address only. Words fills in what the node is told
@@ -119,7 +119,7 @@ func (f *BootFiles) ofNode(r *http.Request, at netboot.Attempt) (netip.Addr, boo
 			if last, ok := f.Boots.lastFetch(at.ID); ok {
 				detail += fmt.Sprintf("; %s fetched them at %s", last.from, last.at.UTC().Format(time.TimeOnly))
 			}
-			f.Recorder.Record(netboot.Evidence{Time: time.Now(), Node: c.Node, Address: from, Proto: boot.HTTP, What: SawOtherNode, Refused: true, Detail: detail})
+			f.Recorder.Record(netboot.Evidence{Time: time.Now(), Node: c.Node, Address: from, Proto: boot.HTTP, What: EventOtherNode, Refused: true, Detail: detail})
 		}
 		f.otherFetch(r, at)
 		return from, false

@@ -81,7 +81,7 @@ func TestBootFilesAreTheirNodesOnly(t *testing.T) {
 					}
 					return
 				}
-				if len(*saw) != 1 || (*saw)[0].What != SawOtherNode || (*saw)[0].Node != tt.node || (*saw)[0].Address.String() != tt.from ||
+				if len(*saw) != 1 || (*saw)[0].What != EventOtherNode || (*saw)[0].Node != tt.node || (*saw)[0].Address.String() != tt.from ||
 					!strings.Contains((*saw)[0].Detail, "10.0.0.11 fetched them") || !strings.Contains((*saw)[0].Detail, "n1") {
 					t.Errorf("evidence %+v", *saw)
 				}

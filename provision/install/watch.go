@@ -97,7 +97,7 @@ func (s *Stage) noHello(ctx context.Context, run stage.Run, n *inventory.Node, a
 	if err := learnFact(ctx, run, AttemptFact, n, at); err != nil {
 		return err
 	}
-	if _, took := tookOther(seen); took && !off && s.w.BootNetwork != nil {
+	if _, took := findOtherServer(seen); took && !off && s.w.BootNetwork != nil {
 		return &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s", d.Cause).Do(d.Action)}
 	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: d.Part}}, Cause: d.Cause, Evidence: d.Evidence, Action: d.Action}

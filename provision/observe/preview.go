@@ -112,7 +112,7 @@ func previewOf(prior plan.Prior, st *plan.Step, preview switchos.Preview, seen m
 	}
 	if _, done := prior.Steps[st.ID]; !known && !looked {
 		now.Evidence = neverRead
-		if _, read := prior.Fact(switchos.StandingFact.Of(st.Subject)); done || read {
+		if _, read := prior.Fact(switchos.ObservedFact.Of(st.Subject)); done || read {
 			now.Evidence = notKept
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot"
 )
 
-// sawFetch makes one finding of each boot attempt and address.
-func (v *Services) sawFetch(f install.OtherFetch) {
+// reportOtherFetch makes one finding of each boot attempt and address.
+func (v *Services) reportOtherFetch(f install.OtherFetch) {
 	v.fetches.add(f.Attempt+" "+f.From.String(), func() stage.Finding { return fetchFinding(v.network, f) })
 }
 
@@ -54,6 +54,6 @@ func fetchFinding(network string, f install.OtherFetch) stage.Finding {
 func moreFetches(network string) stage.Finding {
 	return stage.Finding{Suspects: []stage.Suspect{siteSuspect(network, "other addresses")},
 		Cause:    fmt.Sprintf("boot files were asked for from other addresses than their nodes' more than %d times; no further finding is made of each", MostFindings),
-		Evidence: []string{"`ironrail events` has the requests of nodes as " + install.SawOtherNode + ", and those of unknown clients as refused"},
+		Evidence: []string{"`ironrail events` has the requests of nodes as " + install.EventOtherNode + ", and those of unknown clients as refused"},
 		Action:   "Find out who sends them: the findings of the first of these addresses have their MACs."}
 }

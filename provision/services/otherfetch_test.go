@@ -25,7 +25,7 @@ func reported(t *testing.T, seen ...install.OtherFetch) (all []stage.Finding) {
 	synctest.Test(t, func(t *testing.T) {
 		v := &Services{network: "boot", fetches: newSiteFindings(moreFetches("boot"))}
 		for _, f := range seen {
-			v.sawFetch(f)
+			v.reportOtherFetch(f)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -95,7 +95,7 @@ func TestFetchesAreBounded(t *testing.T) {
 	}
 	v := &Services{fetches: newSiteFindings(moreFetches("boot"))}
 	for _, f := range flood {
-		v.sawFetch(f)
+		v.reportOtherFetch(f)
 	}
 	if o := v.fetches; len(o.seen) > MostFindings+1 || len(o.found) != MostFindings+1 {
 		t.Errorf("%d remembered, %d to report", len(o.seen), len(o.found))
@@ -106,8 +106,8 @@ func TestFetchesAreBounded(t *testing.T) {
 func TestFetchesEndWithTheRun(t *testing.T) {
 	t.Parallel()
 	v := &Services{fetches: newSiteFindings(moreFetches("boot"))}
-	v.sawFetch(fetchBy("n1", "10.0.0.99"))
-	v.sawFetch(fetchBy("n1", "10.0.0.98"))
+	v.reportOtherFetch(fetchBy("n1", "10.0.0.99"))
+	v.reportOtherFetch(fetchBy("n1", "10.0.0.98"))
 	n := 0
 	v.fetches.report(t.Context(), func(context.Context, stage.Finding) error { n++; return errors.New("closed") })
 	if n != 1 {

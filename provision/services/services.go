@@ -42,16 +42,16 @@ var agentLimits = connlimit.Limits{Known: 8, Unknown: -1, Rate: 16 << 10, Grace:
 // Services are what the controller serves while it owns the site: DHCP, TFTP,
 // HTTP, and the agent API.
 type Services struct {
-	boots   *install.Boots
-	hub     *hub.Hub
-	bootLog *BootLog
-	network string            // boot network
-	limiter *evidence.Limiter // in front of bootLog, for all services
-	fetches *siteFindings     // of requests for the boot files of others
-	twins   *siteFindings     // of MACs that two machines have
-	boot    *netboot.Server
-	api     *http.Server
-	ln      net.Listener
+	boots         *install.Boots
+	hub           *hub.Hub
+	bootLog       *BootLog
+	network       string            // boot network
+	limiter       *evidence.Limiter // in front of bootLog, for all services
+	fetches       *siteFindings     // of requests for the boot files of others
+	duplicateMACs *siteFindings     // of MACs that two machines have
+	boot          *netboot.Server
+	api           *http.Server
+	ln            net.Listener
 
 	otherOwner func(netboot.Client) (addr.MAC, bool) // nil: no table of MACs on this network
 }
@@ -77,15 +77,15 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	}
 	boots, bootLog := s.Boots, s.BootLog
 	limiter := evidence.NewLimiter(bootLog)
-	v := &Services{boots: boots, bootLog: bootLog, limiter: limiter, network: served.Name, fetches: newSiteFindings(moreFetches(served.Name)), twins: newSiteFindings(moreTwins(served.Name))}
-	files := &install.BootFiles{Boots: boots, Ramdisk: s.Ramdisk, Words: s.words(c), Recorder: limiter, OtherFetch: v.sawFetch}
+	v := &Services{boots: boots, bootLog: bootLog, limiter: limiter, network: served.Name, fetches: newSiteFindings(moreFetches(served.Name)), duplicateMACs: newSiteFindings(moreDuplicateMACs(served.Name))}
+	files := &install.BootFiles{Boots: boots, Ramdisk: s.Ramdisk, Words: s.words(c), Recorder: limiter, OtherFetch: v.reportOtherFetch}
 	if network.IsOS(s.Network) { // others have no ARP table
 		t := &neighbour.Table{Routers: served.DHCP.Relays}
 		v.otherOwner, files.MAC = t.OtherOwner, t.MAC
 	}
 	v.hub = hub.New(hub.Config{Grants: boots, Recorder: limiter, OtherOwner: v.otherOwner})
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
-	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.sawTwin,
+	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.reportDuplicateMAC,
 		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, UnknownClient: files.UnknownClient}}, s.Mounts...)}
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.Network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
@@ -195,6 +195,6 @@ func (v *Services) ReportFindings(ctx context.Context, report func(context.Conte
 	var wg sync.WaitGroup
 	wg.Go(func() { v.ReportOthers(ctx, report) })
 	wg.Go(func() { v.fetches.report(ctx, report) })
-	wg.Go(func() { v.twins.report(ctx, report) })
+	wg.Go(func() { v.duplicateMACs.report(ctx, report) })
 	wg.Wait()
 }

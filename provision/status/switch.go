@@ -93,8 +93,8 @@ func ReadSwitch(ctx context.Context, inv *inventory.Inventory, r state.Reader, w
 	if err := k.cables(inv, reach.Facts(r), port); err != nil {
 		return k.Switch, err
 	}
-	if f, ok := reach.Facts(r)(switchos.StandingFact.Of(switchos.Of(sw))); ok {
-		if v, err := switchos.StandingFact.Get(f); err == nil {
+	if f, ok := reach.Facts(r)(switchos.ObservedFact.Of(switchos.Of(sw))); ok {
+		if v, err := switchos.ObservedFact.Get(f); err == nil {
 			k.Read = &control.SwitchRead{At: f.Observed, Conforms: v.Conforms}
 		}
 	}

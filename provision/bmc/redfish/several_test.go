@@ -23,8 +23,8 @@ func references(ps ...string) []any {
 	return out
 }
 
-// twin adds a second system like the fake's own, with other properties.
-func twin(f *fake, path string, other map[string]any) {
+// addSystem adds a second system like the fake's own, with other properties.
+func addSystem(f *fake, path string, other map[string]any) {
 	doc := maps.Clone(f.docs[sysPath])
 	maps.Copy(doc, other)
 	f.docs[path] = doc
@@ -52,7 +52,7 @@ func TestSeveralSystems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFake()
-			twin(f, other, c.other)
+			addSystem(f, other, c.other)
 			rig(t, f, func(cfg *Config) { cfg.Serial = c.serial }, func(ctx context.Context, cl *Client) {
 				err := cl.Open(ctx)
 				if c.want == "" {

@@ -35,11 +35,11 @@ type Limits struct {
 // chunk is how much of a file is sent within one deadline.
 const chunk = 256 << 10
 
-// sawRefused is the evidence of a connection that was closed unread.
-const sawRefused = "connection-refused"
+// eventRefused is the evidence of a connection that was closed unread.
+const eventRefused = "connection-refused"
 
-// sawSlow is the evidence of a connection whose client took its data too slowly.
-const sawSlow = "too-slow"
+// eventSlow is the evidence of a connection whose client took its data too slowly.
+const eventSlow = "too-slow"
 
 // Listener accepts connections within limits. It is safe for concurrent use.
 type Listener struct {
@@ -71,7 +71,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		from := boot.AddressOf(c.RemoteAddr().String())
 		client, known := l.source.ByAddress(from)
 		if why := l.admit(from, client, known); why != "" {
-			l.saw(from, client, sawRefused, why)
+			l.recordEvent(from, client, eventRefused, why)
 			resetConn(c)
 			continue
 		}
@@ -126,7 +126,7 @@ func (l *Listener) release(from netip.Addr, known bool) {
 	}
 }
 
-func (l *Listener) saw(from netip.Addr, c boot.Client, what, why string) {
+func (l *Listener) recordEvent(from netip.Addr, c boot.Client, what, why string) {
 	e := boot.Evidence{Time: time.Now(), Node: c.Node, Address: from, Proto: l.proto, What: what, Detail: why, Refused: true}
 	if len(c.MACs) == 1 {
 		e.MAC = c.MACs[0]
@@ -224,7 +224,7 @@ func (r *rated) limit(n int64) bool {
 // slow tells that the client did not take its data in time.
 func (r *rated) slow(limited bool, err error) {
 	if ne, ok := err.(net.Error); ok && limited && ne.Timeout() {
-		r.conn.l.saw(r.from, r.client, sawSlow, fmt.Sprintf("%s takes less than %d bytes a second of what it asked for: its connection is closed", r.from, r.conn.l.limits.Rate))
+		r.conn.l.recordEvent(r.from, r.client, eventSlow, fmt.Sprintf("%s takes less than %d bytes a second of what it asked for: its connection is closed", r.from, r.conn.l.limits.Rate))
 	}
 }
 

@@ -125,7 +125,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("%s: %d connections of %d, want %d", step.name, got, step.n, step.want)
 		}
 		told := d.saw.of(step.from)
-		if len(told) != step.n-step.want || told[0].What != sawRefused || !told[0].Refused || told[0].Proto != boot.HTTP {
+		if len(told) != step.n-step.want || told[0].What != eventRefused || !told[0].Refused || told[0].Proto != boot.HTTP {
 			t.Errorf("%s: %d refusals are told, want %d: %+v", step.name, len(told), step.n-step.want, told[:min(1, len(told))])
 		}
 	}
@@ -195,7 +195,7 @@ func TestSlowReader(t *testing.T) {
 			if ne, ok := errors.AsType[net.Error](err); !ok || !ne.Timeout() || n >= size {
 				t.Errorf("%d bytes to one that does not read: %v, want a timeout", n, err)
 			}
-			if told := d.saw.of("127.0.1.1"); len(told) != 1 || told[0].What != sawSlow || told[0].Node != "n1" || !strings.Contains(told[0].Detail, "127.0.1.1") {
+			if told := d.saw.of("127.0.1.1"); len(told) != 1 || told[0].What != eventSlow || told[0].Node != "n1" || !strings.Contains(told[0].Detail, "127.0.1.1") {
 				t.Errorf("told: %+v", told)
 			}
 		})

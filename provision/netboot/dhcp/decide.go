@@ -17,21 +17,21 @@ import (
 
 // What words of the evidence about DHCP.
 const (
-	SawOffer     = "offer"
-	SawAck       = "ack"
-	sawNak       = "nak"
-	sawInform    = "inform"
-	sawRelease   = "release"
-	sawDecline   = "decline"   // the client says that its address is taken
-	SawElsewhere = "elsewhere" // the client took the offer of another server
-	sawHeld      = "held"      // not answered: other DHCP servers are looked for, or there is one
-	sawUnknown   = "unknown"   // nobody in the inventory has this MAC
-	sawRelay     = "relay"     // asked through a relay agent that the site does not have
-	sawUUID      = "uuid"      // the firmware's UUID is not the inventory's
-	SawTwoUUIDs  = "two-uuids" // two machines ask under one MAC
-	sawNoFile    = "no-loader" // there is nothing this firmware could load
-	sawMalformed = "malformed"
-	sawStorm     = "dropped" // packets lost because more came than could be answered
+	EventOffer       = "offer"
+	EventAck         = "ack"
+	eventNak         = "nak"
+	eventInform      = "inform"
+	eventRelease     = "release"
+	eventDecline     = "decline"   // the client says that its address is taken
+	EventOtherServer = "elsewhere" // the client took the offer of another server
+	eventHeld        = "held"      // not answered: other DHCP servers are looked for, or there is one
+	eventUnknown     = "unknown"   // nobody in the inventory has this MAC
+	eventRelay       = "relay"     // asked through a relay agent that the site does not have
+	eventUUID        = "uuid"      // the firmware's UUID is not the inventory's
+	EventTwoUUIDs    = "two-uuids" // two machines ask under one MAC
+	eventNoFile      = "no-loader" // there is nothing this firmware could load
+	eventMalformed   = "malformed"
+	eventDropped     = "dropped" // packets lost because more came than could be answered
 )
 
 // Decision is the answer to one packet. Reply is nil when nothing is sent.
@@ -73,23 +73,23 @@ func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decisi
 	}
 	mac, err := clientMAC(in)
 	if err != nil {
-		return d.refuse(sawMalformed, "%v", err)
+		return d.refuse(eventMalformed, "%v", err)
 	}
 	d.MAC, d.Class = mac, Classify(in)
 	c, ok := src.ByMAC(mac)
 	if !ok {
-		return d.refuse(sawUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac)
+		return d.refuse(eventUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac)
 	}
 	if relay := toAddr(in.GatewayIPAddr); !relay.IsUnspecified() && !p.relayed(relay, c) {
 		// Not the client's record: it did not ask, or somebody else speaks for it.
-		return d.refuse(sawRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac)
+		return d.refuse(eventRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac)
 	}
 	d.Client = c
 	if !c.Address.Addr().Is4() {
-		return d.refuse(sawMalformed, "no IPv4 address is reserved for %s", mac)
+		return d.refuse(eventMalformed, "no IPv4 address is reserved for %s", mac)
 	}
 	if !sameUUID(c.UUID, d.Class.UUID) {
-		return d.refuse(sawUUID, "the firmware says its UUID is %s and the inventory says %s: MAC %s may be in another chassis",
+		return d.refuse(eventUUID, "the firmware says its UUID is %s and the inventory says %s: MAC %s may be in another chassis",
 			formatUUID(d.Class.UUID), c.UUID, mac)
 	}
 	switch in.MessageType() {
@@ -99,13 +99,13 @@ func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decisi
 		return p.request(d, in, now)
 	case dhcpv4.MessageTypeInform:
 		d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
-		return d.withNote(sawInform, "%s asks for options only", d.Class)
+		return d.withNote(eventInform, "%s asks for options only", d.Class)
 	case dhcpv4.MessageTypeRelease:
-		return d.withNote(sawRelease, "gives %s back; it stays reserved", c.Address.Addr())
+		return d.withNote(eventRelease, "gives %s back; it stays reserved", c.Address.Addr())
 	case dhcpv4.MessageTypeDecline:
-		return d.refuse(sawDecline, "declines %s: the client saw another owner of this address on the wire", c.Address.Addr())
+		return d.refuse(eventDecline, "declines %s: the client saw another owner of this address on the wire", c.Address.Addr())
 	}
-	return d.refuse(sawMalformed, "message type %d is none of a client's", uint8(in.MessageType()))
+	return d.refuse(eventMalformed, "message type %d is none of a client's", uint8(in.MessageType()))
 }
 
 func (p Policy) offer(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
@@ -113,19 +113,19 @@ func (p Policy) offer(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	if d.Refused {
 		return d
 	}
-	return d.withNote(SawOffer, "%s is offered %s%s", d.Class, d.Client.Address.Addr(), andFile(d.File))
+	return d.withNote(EventOffer, "%s is offered %s%s", d.Class, d.Client.Address.Addr(), andFile(d.File))
 }
 
 // request answers the four uses of DHCPREQUEST, RFC 2131 section 4.3.2.
 func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	if sid := in.ServerIdentifier(); sid != nil && !sid.Equal(serverID(p, in)) {
-		return d.withNote(SawElsewhere, "takes the offer of the DHCP server %s", sid)
+		return d.withNote(EventOtherServer, "takes the offer of the DHCP server %s", sid)
 	}
 	want := d.Client.Address.Addr()
 	got := requestedAddr(in)
 	if got != want {
 		d.Reply = p.nak(in)
-		return d.withNote(sawNak, "asks for %s and %s is reserved for it", got, want)
+		return d.withNote(eventNak, "asks for %s and %s is reserved for it", got, want)
 	}
 	d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
 	if d.Refused {
@@ -134,7 +134,7 @@ func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	if p.Chain != nil && d.Client.ForceUndionly {
 		p.Chain.Acked(d.MAC, in.TransactionID, now)
 	}
-	return d.withNote(SawAck, "%s gets %s%s", d.Class, want, andFile(d.File))
+	return d.withNote(EventAck, "%s gets %s%s", d.Class, want, andFile(d.File))
 }
 
 // answer fills the reply of the given type, or refuses.
@@ -143,7 +143,7 @@ func (p Policy) answer(d Decision, in *dhcpv4.DHCPv4, t dhcpv4.MessageType, now 
 		p.Chain.Loader(d.MAC, in.TransactionID, now)
 	file, err := p.bootFile(d.Client, d.Class, d.MAC, forced)
 	if err != nil {
-		return d.refuse(sawNoFile, "%s: %v", d.Class, err)
+		return d.refuse(eventNoFile, "%s: %v", d.Class, err)
 	}
 	d.File = file
 	d.Reply = p.reply(in, t, d.Client, d.Class, file)

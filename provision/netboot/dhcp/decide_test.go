@@ -95,42 +95,42 @@ func TestDecide(t *testing.T) {
 		file   string
 		detail string // contained
 	}{
-		{"plain client gets an address only", ask(discover, n1mac), dhcpv4.MessageTypeOffer, SawOffer, "", "no boot program"},
-		{"BIOS PXE", ask(discover, n1mac, vendor("PXEClient:Arch:00000:UNDI:002001"), arch(0)), dhcpv4.MessageTypeOffer, SawOffer, "undionly.kpxe", "BIOS"},
-		{"BIOS PXE without option 93", ask(discover, n1mac, vendor("PXEClient:Arch:00000:UNDI:002001")), dhcpv4.MessageTypeOffer, SawOffer, "undionly.kpxe", "BIOS"},
-		{"UEFI x64 as 7", ask(discover, n1mac, vendor(pxeVendor), arch(7)), dhcpv4.MessageTypeOffer, SawOffer, "snponly.efi", "UEFI x64"},
-		{"UEFI x64 as 9", ask(discover, n1mac, vendor(pxeVendor), arch(9)), dhcpv4.MessageTypeOffer, SawOffer, "snponly.efi", "UEFI x64"},
-		{"UEFI HTTP", ask(discover, n1mac, vendor(httpVendor), arch(16)), dhcpv4.MessageTypeOffer, SawOffer, "http://10.0.0.2:80/loader/snponly.efi", "HTTP"},
-		{"iPXE by bare user class", ask(discover, n1mac, vendor(pxeVendor), arch(7), opt(77, []byte("iPXE")...)), dhcpv4.MessageTypeOffer, SawOffer, scriptN1, "iPXE"},
-		{"iPXE by RFC 3004 user class", ask(discover, n1mac, vendor(pxeVendor), arch(7), opt(77, []byte("\x01x\x04iPXE")...)), dhcpv4.MessageTypeOffer, SawOffer, scriptN1, "iPXE"},
-		{"iPXE by option 175", ask(discover, n1mac, vendor(pxeVendor), arch(0), opt(175, 1, 1, 1)), dhcpv4.MessageTypeOffer, SawOffer, scriptN1, "iPXE"},
-		{"arm64 without a loader", ask(discover, n1mac, vendor(pxeVendor), arch(11)), 0, sawNoFile, "", "snponly-arm64.efi"},
-		{"ia32 firmware", ask(discover, n1mac, vendor(pxeVendor), arch(6)), 0, sawNoFile, "", "UEFI ia32"},
-		{"unheard architecture", ask(discover, n1mac, vendor("PXEClient"), arch(200)), 0, sawNoFile, "", "architecture 200"},
-		{"PXE without architecture", ask(discover, n1mac, vendor("PXEClient")), 0, sawNoFile, "", "option 93"},
-		{"BMC that speaks PXE gets no program", ask(discover, bmcMAC, vendor(pxeVendor), arch(7)), dhcpv4.MessageTypeOffer, SawOffer, "", "10.0.1.11"},
-		{"unknown MAC", ask(discover, addr.MAC{2, 9, 9, 9, 9, 9}, vendor(pxeVendor)), 0, sawUnknown, "", "02:09:09:09:09:09"},
-		{"UUID agrees in text order", ask(discover, n1mac, uuid(n1UUID)), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
-		{"UUID agrees in SMBIOS order", ask(discover, n1mac, uuid("33221100-5544-7766-8899-aabbccddeeff")), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
-		{"UUID of zeros", ask(discover, n1mac, uuid("00000000-0000-0000-0000-000000000000")), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
-		{"UUID that is not present", ask(discover, n1mac, uuid("ffffffff-ffff-ffff-ffff-ffffffffffff")), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
-		{"UUID of a wrong length is ignored", ask(discover, n1mac, opt(97, 0, 1, 2)), dhcpv4.MessageTypeOffer, SawOffer, "", ""},
-		{"UUID of another node", ask(discover, n1mac, uuid("ffffffff-4455-6677-8899-aabbccddeeff")), 0, sawUUID, "", n1UUID},
-		{"selecting us", ask(request, n1mac, wants("10.0.0.11"), from("10.0.0.2")), dhcpv4.MessageTypeAck, SawAck, "", "10.0.0.11"},
-		{"selecting another server", ask(request, n1mac, wants("10.0.0.11"), from("10.0.0.9")), 0, SawElsewhere, "", "10.0.0.9"},
-		{"init-reboot with the right address", ask(request, n1mac, wants("10.0.0.11")), dhcpv4.MessageTypeAck, SawAck, "", ""},
-		{"init-reboot with a stale address", ask(request, n1mac, wants("192.168.1.5")), dhcpv4.MessageTypeNak, sawNak, "", "192.168.1.5"},
-		{"renewing", ask(request, n1mac, dhcpv4.WithClientIP(net.IP{10, 0, 0, 11})), dhcpv4.MessageTypeAck, SawAck, "", ""},
-		{"renewing somebody else's", ask(request, n1mac, dhcpv4.WithClientIP(net.IP{10, 0, 0, 12})), dhcpv4.MessageTypeNak, sawNak, "", "10.0.0.12"},
-		{"request for nothing", ask(request, n1mac), dhcpv4.MessageTypeNak, sawNak, "", "0.0.0.0"},
-		{"request by an unknown MAC is never NAKed", ask(request, addr.MAC{2, 9, 9, 9, 9, 9}, wants("10.0.0.11")), 0, sawUnknown, "", ""},
-		{"inform", ask(dhcpv4.MessageTypeInform, n1mac, dhcpv4.WithClientIP(net.IP{10, 0, 0, 11})), dhcpv4.MessageTypeAck, sawInform, "", ""},
-		{"release", ask(dhcpv4.MessageTypeRelease, n1mac), 0, sawRelease, "", "10.0.0.11"},
-		{"decline", ask(dhcpv4.MessageTypeDecline, n1mac), 0, sawDecline, "", "another owner"},
-		{"a server's message type", ask(dhcpv4.MessageTypeOffer, n1mac), 0, sawMalformed, "", ""},
-		{"no message type", ask(dhcpv4.MessageTypeNone, n1mac, dhcpv4.WithoutOption(dhcpv4.OptionDHCPMessageType)), 0, sawMalformed, "", ""},
-		{"multicast chaddr", ask(discover, addr.MAC{1, 0, 0, 0, 0, 1}), 0, sawMalformed, "", ""},
-		{"InfiniBand", ask(discover, n1mac, dhcpv4.WithHWType(iana.HWTypeInfiniband)), 0, sawMalformed, "", "not Ethernet"},
+		{"plain client gets an address only", ask(discover, n1mac), dhcpv4.MessageTypeOffer, EventOffer, "", "no boot program"},
+		{"BIOS PXE", ask(discover, n1mac, vendor("PXEClient:Arch:00000:UNDI:002001"), arch(0)), dhcpv4.MessageTypeOffer, EventOffer, "undionly.kpxe", "BIOS"},
+		{"BIOS PXE without option 93", ask(discover, n1mac, vendor("PXEClient:Arch:00000:UNDI:002001")), dhcpv4.MessageTypeOffer, EventOffer, "undionly.kpxe", "BIOS"},
+		{"UEFI x64 as 7", ask(discover, n1mac, vendor(pxeVendor), arch(7)), dhcpv4.MessageTypeOffer, EventOffer, "snponly.efi", "UEFI x64"},
+		{"UEFI x64 as 9", ask(discover, n1mac, vendor(pxeVendor), arch(9)), dhcpv4.MessageTypeOffer, EventOffer, "snponly.efi", "UEFI x64"},
+		{"UEFI HTTP", ask(discover, n1mac, vendor(httpVendor), arch(16)), dhcpv4.MessageTypeOffer, EventOffer, "http://10.0.0.2:80/loader/snponly.efi", "HTTP"},
+		{"iPXE by bare user class", ask(discover, n1mac, vendor(pxeVendor), arch(7), opt(77, []byte("iPXE")...)), dhcpv4.MessageTypeOffer, EventOffer, scriptN1, "iPXE"},
+		{"iPXE by RFC 3004 user class", ask(discover, n1mac, vendor(pxeVendor), arch(7), opt(77, []byte("\x01x\x04iPXE")...)), dhcpv4.MessageTypeOffer, EventOffer, scriptN1, "iPXE"},
+		{"iPXE by option 175", ask(discover, n1mac, vendor(pxeVendor), arch(0), opt(175, 1, 1, 1)), dhcpv4.MessageTypeOffer, EventOffer, scriptN1, "iPXE"},
+		{"arm64 without a loader", ask(discover, n1mac, vendor(pxeVendor), arch(11)), 0, eventNoFile, "", "snponly-arm64.efi"},
+		{"ia32 firmware", ask(discover, n1mac, vendor(pxeVendor), arch(6)), 0, eventNoFile, "", "UEFI ia32"},
+		{"unheard architecture", ask(discover, n1mac, vendor("PXEClient"), arch(200)), 0, eventNoFile, "", "architecture 200"},
+		{"PXE without architecture", ask(discover, n1mac, vendor("PXEClient")), 0, eventNoFile, "", "option 93"},
+		{"BMC that speaks PXE gets no program", ask(discover, bmcMAC, vendor(pxeVendor), arch(7)), dhcpv4.MessageTypeOffer, EventOffer, "", "10.0.1.11"},
+		{"unknown MAC", ask(discover, addr.MAC{2, 9, 9, 9, 9, 9}, vendor(pxeVendor)), 0, eventUnknown, "", "02:09:09:09:09:09"},
+		{"UUID agrees in text order", ask(discover, n1mac, uuid(n1UUID)), dhcpv4.MessageTypeOffer, EventOffer, "", ""},
+		{"UUID agrees in SMBIOS order", ask(discover, n1mac, uuid("33221100-5544-7766-8899-aabbccddeeff")), dhcpv4.MessageTypeOffer, EventOffer, "", ""},
+		{"UUID of zeros", ask(discover, n1mac, uuid("00000000-0000-0000-0000-000000000000")), dhcpv4.MessageTypeOffer, EventOffer, "", ""},
+		{"UUID that is not present", ask(discover, n1mac, uuid("ffffffff-ffff-ffff-ffff-ffffffffffff")), dhcpv4.MessageTypeOffer, EventOffer, "", ""},
+		{"UUID of a wrong length is ignored", ask(discover, n1mac, opt(97, 0, 1, 2)), dhcpv4.MessageTypeOffer, EventOffer, "", ""},
+		{"UUID of another node", ask(discover, n1mac, uuid("ffffffff-4455-6677-8899-aabbccddeeff")), 0, eventUUID, "", n1UUID},
+		{"selecting us", ask(request, n1mac, wants("10.0.0.11"), from("10.0.0.2")), dhcpv4.MessageTypeAck, EventAck, "", "10.0.0.11"},
+		{"selecting another server", ask(request, n1mac, wants("10.0.0.11"), from("10.0.0.9")), 0, EventOtherServer, "", "10.0.0.9"},
+		{"init-reboot with the right address", ask(request, n1mac, wants("10.0.0.11")), dhcpv4.MessageTypeAck, EventAck, "", ""},
+		{"init-reboot with a stale address", ask(request, n1mac, wants("192.168.1.5")), dhcpv4.MessageTypeNak, eventNak, "", "192.168.1.5"},
+		{"renewing", ask(request, n1mac, dhcpv4.WithClientIP(net.IP{10, 0, 0, 11})), dhcpv4.MessageTypeAck, EventAck, "", ""},
+		{"renewing somebody else's", ask(request, n1mac, dhcpv4.WithClientIP(net.IP{10, 0, 0, 12})), dhcpv4.MessageTypeNak, eventNak, "", "10.0.0.12"},
+		{"request for nothing", ask(request, n1mac), dhcpv4.MessageTypeNak, eventNak, "", "0.0.0.0"},
+		{"request by an unknown MAC is never NAKed", ask(request, addr.MAC{2, 9, 9, 9, 9, 9}, wants("10.0.0.11")), 0, eventUnknown, "", ""},
+		{"inform", ask(dhcpv4.MessageTypeInform, n1mac, dhcpv4.WithClientIP(net.IP{10, 0, 0, 11})), dhcpv4.MessageTypeAck, eventInform, "", ""},
+		{"release", ask(dhcpv4.MessageTypeRelease, n1mac), 0, eventRelease, "", "10.0.0.11"},
+		{"decline", ask(dhcpv4.MessageTypeDecline, n1mac), 0, eventDecline, "", "another owner"},
+		{"a server's message type", ask(dhcpv4.MessageTypeOffer, n1mac), 0, eventMalformed, "", ""},
+		{"no message type", ask(dhcpv4.MessageTypeNone, n1mac, dhcpv4.WithoutOption(dhcpv4.OptionDHCPMessageType)), 0, eventMalformed, "", ""},
+		{"multicast chaddr", ask(discover, addr.MAC{1, 0, 0, 0, 0, 1}), 0, eventMalformed, "", ""},
+		{"InfiniBand", ask(discover, n1mac, dhcpv4.WithHWType(iana.HWTypeInfiniband)), 0, eventMalformed, "", "not Ethernet"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestRelays(t *testing.T) {
 		for _, kind := range []dhcpv4.MessageType{dhcpv4.MessageTypeDiscover, dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeDecline, dhcpv4.MessageTypeRelease} {
 			in := ask(kind, n1mac, dhcpv4.WithRelay(netip.MustParseAddr(tt.relay).AsSlice()))
 			d := p.Decide(site(), in, now)
-			if refused := d.What == sawRelay; refused == tt.want || refused && (d.Reply != nil || d.Client.Node != "" || !d.Refused || !strings.Contains(d.Detail, tt.relay)) {
+			if refused := d.What == eventRelay; refused == tt.want || refused && (d.Reply != nil || d.Client.Node != "" || !d.Refused || !strings.Contains(d.Detail, tt.relay)) {
 				t.Errorf("%s, %s: %+v", tt.name, kind, d)
 			}
 		}
@@ -325,7 +325,7 @@ func TestNothingToTell(t *testing.T) {
 	var seen []boot.Evidence
 	s := Server{cfg: Config{Recorder: recorder(func(e boot.Evidence) { seen = append(seen, e) })}}
 	s.tell(Decision{}, now)
-	if s.tell(Decision{}.refuse(sawUnknown, "who"), now); len(seen) != 1 {
+	if s.tell(Decision{}.refuse(eventUnknown, "who"), now); len(seen) != 1 {
 		t.Errorf("got %v, want the refusal only", seen)
 	}
 }

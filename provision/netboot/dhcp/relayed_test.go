@@ -77,9 +77,9 @@ func TestRelayed(t *testing.T) {
 			want dhcpv4.MessageType // none: no reply
 			what string
 		}{
-			{"discover", ask(dhcpv4.MessageTypeDiscover, n1mac, vendor(pxeVendor), arch(7), behind), dhcpv4.MessageTypeOffer, SawOffer},
-			{"request", ask(dhcpv4.MessageTypeRequest, n1mac, vendor(pxeVendor), arch(7), wants("10.0.0.11"), from("10.0.0.2"), behind), dhcpv4.MessageTypeAck, SawAck},
-			{"nobody's MAC", ask(dhcpv4.MessageTypeDiscover, addr.MAC{2, 9}, vendor(pxeVendor), arch(7), behind), dhcpv4.MessageTypeNone, sawUnknown},
+			{"discover", ask(dhcpv4.MessageTypeDiscover, n1mac, vendor(pxeVendor), arch(7), behind), dhcpv4.MessageTypeOffer, EventOffer},
+			{"request", ask(dhcpv4.MessageTypeRequest, n1mac, vendor(pxeVendor), arch(7), wants("10.0.0.11"), from("10.0.0.2"), behind), dhcpv4.MessageTypeAck, EventAck},
+			{"nobody's MAC", ask(dhcpv4.MessageTypeDiscover, addr.MAC{2, 9}, vendor(pxeVendor), arch(7), behind), dhcpv4.MessageTypeNone, eventUnknown},
 			{"without a relay, to broadcast", ask(dhcpv4.MessageTypeDiscover, n1mac, vendor(pxeVendor), arch(7), dhcpv4.WithBroadcast(true)), dhcpv4.MessageTypeNone, "unsent"},
 			{"without a relay, to a frame", ask(dhcpv4.MessageTypeDiscover, n2mac, vendor(pxeVendor), arch(0)), dhcpv4.MessageTypeNone, "unsent"},
 		} {

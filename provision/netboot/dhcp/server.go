@@ -218,7 +218,7 @@ func (s *Server) enqueue(d *datagram) bool {
 	default:
 	}
 	n := s.dropped.Add(1)
-	dec := Decision{}.refuse(sawStorm, "packets come faster than they can be answered: %d dropped so far", n)
+	dec := Decision{}.refuse(eventDropped, "packets come faster than they can be answered: %d dropped so far", n)
 	s.tell(dec, time.Now())
 	return false
 }
@@ -276,12 +276,12 @@ func (s *Server) decide(in *dhcpv4.DHCPv4, now time.Time) (Decision, bool) {
 	if w == nil {
 		return dec, true
 	}
-	if dec.What == SawElsewhere {
+	if dec.What == EventOtherServer {
 		w.Named(toAddr(in.ServerIdentifier()))
 	}
 	if _, begun := s.cfg.Source.Attempt(dec.Client.Node); dec.Reply != nil && !begun && !w.mayAnswer() {
 		dec.Reply, dec.File = nil, ""
-		dec = dec.withNote(sawHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
+		dec = dec.withNote(eventHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
 	}
 	return dec, true
 }
@@ -296,7 +296,7 @@ func (s *Server) compareUUIDs(d Decision, now time.Time) {
 	if !yes {
 		return
 	}
-	s.cfg.Recorder.Record(boot.Evidence{Time: now, Node: d.Client.Node, MAC: d.MAC, Address: d.Client.Address.Addr(), Proto: boot.DHCP, What: SawTwoUUIDs,
+	s.cfg.Recorder.Record(boot.Evidence{Time: now, Node: d.Client.Node, MAC: d.MAC, Address: d.Client.Address.Addr(), Proto: boot.DHCP, What: EventTwoUUIDs,
 		Detail: fmt.Sprintf("%s says its UUID is %s, and said %s before: two machines have this MAC", two.Program, two.Second, two.First)})
 	if s.cfg.TwoUUIDs != nil {
 		s.cfg.TwoUUIDs(two)

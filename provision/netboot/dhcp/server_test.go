@@ -111,7 +111,7 @@ func TestServeSurvives(t *testing.T) {
 		t.Errorf("evidence of a panic: %+v", e)
 	}
 	c.Write(ask(dhcpv4.MessageTypeRelease, n1mac).ToBytes())
-	if e := n.await(t, sawRelease); e.Node != "n1" || e.MAC != n1mac {
+	if e := n.await(t, eventRelease); e.Node != "n1" || e.MAC != n1mac {
 		t.Errorf("evidence %+v", e)
 	}
 	if st := s.Stats(); st.Failed != 1 || st.Malformed < 3 {
@@ -131,11 +131,11 @@ func TestServeDrops(t *testing.T) {
 	for s.Stats().Dropped == 0 && time.Now().Before(deadline) {
 		c.Write(b)
 	}
-	if e := n.await(t, sawStorm); !e.Refused {
+	if e := n.await(t, eventDropped); !e.Refused {
 		t.Errorf("evidence %+v", e)
 	}
 	close(src.gate)
-	n.await(t, sawRelease)
+	n.await(t, eventRelease)
 }
 
 // TestOpenTaken: a second server on this controller is refused and named.

@@ -148,12 +148,12 @@ func TestServerTellsTwoUUIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := n.await(t, SawTwoUUIDs)
+	e := n.await(t, EventTwoUUIDs)
 	two := <-told
 	if e.Node != "n1" || e.MAC != n1mac || two.Client.Node != "n1" || two.Attempt != "n1-a" || two.Inventory != two.First {
 		t.Errorf("told %+v, evidence %+v", two, e)
 	}
-	if e := n.await(t, sawUUID); !e.Refused {
+	if e := n.await(t, eventUUID); !e.Refused {
 		t.Errorf("the other machine: %+v", e)
 	}
 	cancel()

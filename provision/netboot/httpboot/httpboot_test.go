@@ -208,7 +208,7 @@ func TestScriptOfNode(t *testing.T) {
 			if !strings.HasPrefix(body, "#!ipxe\n") || !strings.Contains(body, tt.want) {
 				t.Errorf("got:\n%s", body)
 			}
-			if e := n.await(t, sawScript); e.Refused != tt.refused || e.Node != "n1" || e.MAC != n1mac || e.Detail == "" || e.Bytes != int64(len(body)) {
+			if e := n.await(t, eventScript); e.Refused != tt.refused || e.Node != "n1" || e.MAC != n1mac || e.Detail == "" || e.Bytes != int64(len(body)) {
 				t.Errorf("evidence %+v", e)
 			}
 		})
@@ -219,16 +219,16 @@ func TestEvidence(t *testing.T) {
 	t.Parallel()
 	root, n := start(t, loopback{attempt()}, nil)
 	ask(t, "127.0.0.1", "GET", root+"/boot/a1/vmlinuz", "")
-	n.await(t, SawKernelStart)
-	if e := n.await(t, SawKernelEnd); e.Bytes != kernelSize || e.Node != "n1" || e.Refused || !strings.Contains(e.Detail, "status 200") {
+	n.await(t, EventKernelStart)
+	if e := n.await(t, EventKernelEnd); e.Bytes != kernelSize || e.Node != "n1" || e.Refused || !strings.Contains(e.Detail, "status 200") {
 		t.Errorf("kernel: %+v", e)
 	}
 	ask(t, "127.0.0.1", "GET", root+"/boot/a1/sub/initrd", "")
-	if e := n.await(t, SawInitrdEnd); !e.Refused || !strings.Contains(e.Detail, "status 404") {
+	if e := n.await(t, EventInitrdEnd); !e.Refused || !strings.Contains(e.Detail, "status 404") {
 		t.Errorf("missing initrd: %+v", e)
 	}
 	ask(t, "127.0.0.9", "GET", root+"/x%1b%5b2J", "")
-	if e := n.await(t, sawRefused); !e.Refused || e.Node != "" || e.Address.String() != "127.0.0.9" || strings.Contains(e.Detail, "\x1b") {
+	if e := n.await(t, eventRefused); !e.Refused || e.Node != "" || e.Address.String() != "127.0.0.9" || strings.Contains(e.Detail, "\x1b") {
 		t.Errorf("unknown client: %+v", e)
 	}
 	if res, _ := ask(t, "127.0.0.9", "GET", root+"/boot//told/x", ""); res.StatusCode != http.StatusForbidden {
@@ -271,7 +271,7 @@ func TestSendfile(t *testing.T) {
 	var n atomic.Int64
 	root, saw := start(t, loopback{attempt()}, func(l net.Listener) net.Listener { return sendfileListener{l, &n} })
 	ask(t, "127.0.0.1", "GET", root+"/boot/a1/vmlinuz", "")
-	saw.await(t, SawKernelEnd) // the client may have all before the server has counted it
+	saw.await(t, EventKernelEnd) // the client may have all before the server has counted it
 	// net/http itself writes the first 512 bytes, or the first buffer, with the header.
 	if got := n.Load(); got < kernelSize-8192 {
 		t.Errorf("%d of %d bytes went through ReadFrom of the connection", got, kernelSize)

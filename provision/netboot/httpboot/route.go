@@ -18,15 +18,15 @@ import (
 
 // What words of the evidence.
 const (
-	sawScript       = "script"
-	SawLoader       = "loader"
-	SawKernelStart  = "kernel.start"
-	SawKernelEnd    = "kernel.end"
-	SawInitrdStart  = "initrd.start"
-	SawInitrdEnd    = "initrd.end"
-	sawRefused      = "refused"
-	scriptName      = "/script.ipxe"
-	longestPathTold = 200
+	eventScript      = "script"
+	EventLoader      = "loader"
+	EventKernelStart = "kernel.start"
+	EventKernelEnd   = "kernel.end"
+	EventInitrdStart = "initrd.start"
+	EventInitrdEnd   = "initrd.end"
+	eventRefused     = "refused"
+	scriptName       = "/script.ipxe"
+	longestPathShown = 200
 )
 
 // request is one request with who sent it.
@@ -85,7 +85,7 @@ func (s *Server) script(q *request) bool {
 	q.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	q.w.Header().Set("Cache-Control", "no-store")
 	http.ServeContent(q.w, q.Request, "", time.Time{}, strings.NewReader(text))
-	s.saw(q, boot.Evidence{MAC: mac, Proto: boot.IPXE, What: sawScript, Detail: detail, Bytes: q.w.n, Refused: refused})
+	s.recordEvent(q, boot.Evidence{MAC: mac, Proto: boot.IPXE, What: eventScript, Detail: detail, Bytes: q.w.n, Refused: refused})
 	return true
 }
 
@@ -145,7 +145,7 @@ func (s *Server) loader(q *request) bool {
 	}
 	q.w.Header().Set("Content-Type", kind)
 	http.ServeContent(q.w, q.Request, "", time.Time{}, bytes.NewReader(b))
-	s.saw(q, boot.Evidence{Proto: boot.HTTP, What: SawLoader, Detail: q.Method + " " + name, Bytes: q.w.n})
+	s.recordEvent(q, boot.Evidence{Proto: boot.HTTP, What: EventLoader, Detail: q.Method + " " + name, Bytes: q.w.n})
 	return true
 }
 
@@ -167,7 +167,7 @@ func (s *Server) mount(q *request) bool {
 	}
 	start, end := s.part(q)
 	if start != "" {
-		s.saw(q, boot.Evidence{Proto: boot.HTTP, What: start, Detail: q.Method + " " + q.URL.Path})
+		s.recordEvent(q, boot.Evidence{Proto: boot.HTTP, What: start, Detail: q.Method + " " + q.URL.Path})
 	}
 	best.Handler.ServeHTTP(q.w, q.Request)
 	if end != "" {
@@ -176,7 +176,7 @@ func (s *Server) mount(q *request) bool {
 			e.Detail += ", cut off by the node"
 		}
 		e.Refused = q.w.status >= http.StatusBadRequest
-		s.saw(q, e)
+		s.recordEvent(q, e)
 	}
 	return true
 }
@@ -187,21 +187,21 @@ func (s *Server) part(q *request) (start, end string) {
 	switch {
 	case !ok:
 	case q.URL.Path == a.Kernel:
-		return SawKernelStart, SawKernelEnd
+		return EventKernelStart, EventKernelEnd
 	case slices.Contains(a.Initrds, q.URL.Path):
-		return SawInitrdStart, SawInitrdEnd
+		return EventInitrdStart, EventInitrdEnd
 	}
 	return "", ""
 }
 
 func (s *Server) refuse(q *request, status int, why string) {
 	http.Error(q.w, "ironrail: "+why, status)
-	s.saw(q, boot.Evidence{Proto: boot.HTTP, What: sawRefused, Refused: true,
-		Detail: fmt.Sprintf("%s %.*q: %s", q.Method, longestPathTold, q.URL.Path, why)})
+	s.recordEvent(q, boot.Evidence{Proto: boot.HTTP, What: eventRefused, Refused: true,
+		Detail: fmt.Sprintf("%s %.*q: %s", q.Method, longestPathShown, q.URL.Path, why)})
 }
 
-// saw fills in who and when.
-func (s *Server) saw(q *request, e boot.Evidence) {
+// recordEvent fills in who and when.
+func (s *Server) recordEvent(q *request, e boot.Evidence) {
 	e.Time, e.Node, e.Address = time.Now(), q.from.Node, q.peer
 	if e.MAC.IsZero() && len(q.from.MACs) == 1 {
 		e.MAC = q.from.MACs[0]

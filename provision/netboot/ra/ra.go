@@ -24,16 +24,16 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
-// SawAnswer is the word of the evidence: a known node was answered.
-const SawAnswer = "empty-advertisement"
+// EventAnswer is the word of the evidence: a known node was answered.
+const EventAnswer = "empty-advertisement"
 
 // apart is the least time between two advertisements. All nodes hear each of
 // them, and iPXE asks again after 250 ms: a storm of solicitations costs no more
 // than twenty small multicasts a second.
 const apart = 50 * time.Millisecond
 
-// tellEvery is the least time between two pieces of evidence for one node.
-const tellEvery = 10 * time.Second
+// reportEvery is the least time between two pieces of evidence for one node.
+const reportEvery = 10 * time.Second
 
 // maxHops is what a neighbour's packet must have: RFC 4861 section 6.1.1.
 const maxHops = 255
@@ -122,11 +122,11 @@ func (s *Server) answer(mac addr.MAC, now time.Time) {
 		s.sent = now
 	}
 	c, known := s.source.ByMAC(mac)
-	if !known || now.Sub(s.lastRecorded[mac]) < tellEvery {
+	if !known || now.Sub(s.lastRecorded[mac]) < reportEvery {
 		return
 	}
 	s.lastRecorded[mac] = now
-	e := boot.Evidence{Time: now, Node: c.Node, MAC: mac, Proto: boot.RA, What: SawAnswer, Detail: "router lifetime 0, no prefix"}
+	e := boot.Evidence{Time: now, Node: c.Node, MAC: mac, Proto: boot.RA, What: EventAnswer, Detail: "router lifetime 0, no prefix"}
 	if err != nil {
 		e.Detail, e.Refused = fmt.Sprintf("not sent: %v", err), true
 	}

@@ -19,14 +19,14 @@ func TestRefusedTooOften(t *testing.T) {
 	node := dial(t, server, "127.0.0.1", 0)
 	for range 3 * refusals {
 		node.send(request(1, "nothing"))
-		n.await(t, sawRefused)
+		n.await(t, eventRefused)
 	}
 	unknown := dial(t, server, "127.0.0.3", 0)
 	for range refusals + 1 {
 		unknown.send(request(1, "nothing"))
-		n.await(t, sawRefused)
+		n.await(t, eventRefused)
 	}
-	if e := n.await(t, sawDropped); e.Address.String() != "127.0.0.3" || e.Node != "" || !e.Refused || !strings.Contains(e.Detail, "127.0.0.3") {
+	if e := n.await(t, eventDropped); e.Address.String() != "127.0.0.3" || e.Node != "" || !e.Refused || !strings.Contains(e.Detail, "127.0.0.3") {
 		t.Errorf("evidence %+v", e)
 	}
 	for range 50 {
@@ -38,7 +38,7 @@ func TestRefusedTooOften(t *testing.T) {
 	for {
 		select {
 		case e := <-n:
-			if e.What == sawRefused {
+			if e.What == eventRefused {
 				t.Fatalf("what was to be dropped is refused: %+v", e)
 			}
 			continue

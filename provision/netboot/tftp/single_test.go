@@ -104,7 +104,7 @@ func TestSinglePort(t *testing.T) {
 			t.Errorf("somebody else: %v", err)
 		}
 		synctest.Wait()
-		if w.words[sawRefused] != 2 || w.words[sawStart] != 5 {
+		if w.words[eventRefused] != 2 || w.words[eventStart] != 5 {
 			t.Errorf("evidence %v", w.words)
 		}
 	})
@@ -128,7 +128,7 @@ func TestSinglePortRack(t *testing.T) {
 			t.Errorf("took %v of virtual time", d)
 		}
 		synctest.Wait() // for the last word of the server
-		if w.words[sawDone] != transfers {
+		if w.words[eventDone] != transfers {
 			t.Errorf("evidence %v", w.words)
 		}
 	})

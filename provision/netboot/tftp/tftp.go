@@ -44,11 +44,11 @@ const (
 
 // What words of the evidence.
 const (
-	sawStart   = "start"
-	sawDone    = "done"
-	sawFailed  = "failed"
-	sawRefused = "refused"
-	sawDropped = "dropped" // a source that was refused too often
+	eventStart   = "start"
+	eventDone    = "done"
+	eventFailed  = "failed"
+	eventRefused = "refused"
+	eventDropped = "dropped" // a source that was refused too often
 )
 
 // Config is what a server serves and whom it asks.
@@ -119,27 +119,27 @@ func (s *Server) read(ctx context.Context, name string, rf io.ReaderFrom) error 
 	}
 	defer s.release(peer)
 	name = cleanName(name)
-	s.saw(ev, sawStart, name, 0)
+	s.recordEvent(ev, eventStart, name, 0)
 	src := &source{Reader: bytes.NewReader(data), ctx: ctx, until: time.Now().Add(longest)}
 	n, err := rf.ReadFrom(src)
 	switch {
 	case err == nil:
-		s.saw(ev, sawDone, name, n)
+		s.recordEvent(ev, eventDone, name, n)
 	case !src.read && ctx.Err() == nil:
 		// UEFI asks with tsize, and ends that transfer with an error (seen on EDK2).
-		s.saw(ev, sawDone, name+": "+sizeQuestion, 0)
+		s.recordEvent(ev, eventDone, name+": "+sizeQuestion, 0)
 	default:
-		s.saw(ev, sawFailed, fmt.Sprintf("%s: %d of %d bytes: %v", name, n, len(data), err), n)
+		s.recordEvent(ev, eventFailed, fmt.Sprintf("%s: %d of %d bytes: %v", name, n, len(data), err), n)
 	}
 	return nil // the transfer has told the client by itself
 }
 
 // refuse tells of a refusal, and of the one after which the source is dropped.
 func (s *Server) refuse(ev boot.Evidence, err error) {
-	s.saw(ev, sawRefused, err.Error(), 0)
+	s.recordEvent(ev, eventRefused, err.Error(), 0)
 	// A node's address is not dropped: anybody can send in its name.
 	if s.block != nil && ev.Node == "" && s.block.refused(ev.Address, time.Now()) {
-		s.saw(ev, sawDropped, fmt.Sprintf("%s was refused more than %d times in %v: what it sends is dropped for %v", ev.Address, refusals, refusalsIn, blockTime), 0)
+		s.recordEvent(ev, eventDropped, fmt.Sprintf("%s was refused more than %d times in %v: what it sends is dropped for %v", ev.Address, refusals, refusalsIn, blockTime), 0)
 	}
 }
 
@@ -175,8 +175,8 @@ func (s *Server) release(peer netip.Addr) {
 	}
 }
 
-func (s *Server) saw(e boot.Evidence, what, detail string, n int64) {
-	e.Time, e.What, e.Detail, e.Bytes, e.Refused = time.Now(), what, detail, n, what == sawRefused || what == sawDropped
+func (s *Server) recordEvent(e boot.Evidence, what, detail string, n int64) {
+	e.Time, e.What, e.Detail, e.Bytes, e.Refused = time.Now(), what, detail, n, what == eventRefused || what == eventDropped
 	s.cfg.Recorder.Record(e)
 }
 

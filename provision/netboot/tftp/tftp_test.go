@@ -194,7 +194,7 @@ func TestGet(t *testing.T) {
 				t.Fatalf("got %d bytes, %v, want %d", len(got), err, tt.want)
 			}
 			if tt.loss == 0 {
-				if e := n.await(t, sawDone); e.Bytes != int64(tt.want) || e.Node != "n1" || e.MAC.IsZero() || e.Refused {
+				if e := n.await(t, eventDone); e.Bytes != int64(tt.want) || e.Node != "n1" || e.MAC.IsZero() || e.Refused {
 					t.Errorf("evidence %+v", e)
 				}
 			}
@@ -219,7 +219,7 @@ func TestRefused(t *testing.T) {
 			if err == nil || len(got) > 0 || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %d bytes, %v, want an error with %q", len(got), err, tt.want)
 			}
-			if e := n.await(t, sawRefused); !e.Refused || !strings.Contains(e.Detail, tt.want) || len(e.Detail) > 400 {
+			if e := n.await(t, eventRefused); !e.Refused || !strings.Contains(e.Detail, tt.want) || len(e.Detail) > 400 {
 				t.Errorf("evidence %+v", e)
 			}
 		})
@@ -246,7 +246,7 @@ func TestSizeQuestion(t *testing.T) {
 		t.Fatalf("got %q, %v", b[:k], err)
 	}
 	c.conn.WriteTo([]byte("\x00\x05\x00\x08User aborted the transfer\x00"), from)
-	if e := n.await(t, sawDone); e.Bytes != 0 || !strings.Contains(e.Detail, sizeQuestion) {
+	if e := n.await(t, eventDone); e.Bytes != 0 || !strings.Contains(e.Detail, sizeQuestion) {
 		t.Errorf("evidence %+v", e)
 	}
 }
@@ -269,7 +269,7 @@ func TestLimits(t *testing.T) {
 		wg.Go(func() { _, errs[i] = c.get("snponly.efi") })
 	}
 	for range perClient {
-		n.await(t, sawStart)
+		n.await(t, eventStart)
 	}
 	if _, err := dial(t, server, "127.0.0.1", 0).get("snponly.efi"); err == nil || !strings.Contains(err.Error(), "too many transfers") {
 		t.Errorf("transfer %d: %v", perClient+1, err)
@@ -282,7 +282,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("a transfer that was cut off ended with %v", err)
 		}
 	}
-	if e := n.await(t, sawFailed); !strings.Contains(e.Detail, "of 100000 bytes") {
+	if e := n.await(t, eventFailed); !strings.Contains(e.Detail, "of 100000 bytes") {
 		t.Errorf("evidence %+v", e)
 	}
 }

@@ -47,13 +47,13 @@ func ACSCoverage(j *judge.Node) judge.Coverage {
 	return judge.Coverage{Missing: "NICs with a path of their own to the GPU need ACS at some ports: `rdma_topo check` judges it"}
 }
 
-func sawRails(j *judge.Node) []rail {
+func railsRead(j *judge.Node) []rail {
 	return slices.DeleteFunc(listRails(j), func(r rail) bool { return !slices.Contains(j.Seen.Fabrics, r.nic.Fabric.Name) })
 }
 
 // PortsCoverage is how many rails told their ports.
 func PortsCoverage(j *judge.Node) judge.Coverage {
-	all := sawRails(j)
+	all := railsRead(j)
 	told := slices.DeleteFunc(slices.Clone(all), func(r rail) bool { p := rdmaPort(j, r); return p == nil || p.State == "" })
 	switch {
 	case len(listRails(j)) == 0:
@@ -67,7 +67,7 @@ func PortsCoverage(j *judge.Node) judge.Coverage {
 // FlapsCoverage is how many rails told how often they went down.
 func FlapsCoverage(j *judge.Node) judge.Coverage {
 	counted := 0
-	for _, r := range sawRails(j) {
+	for _, r := range railsRead(j) {
 		l, p := linkAt(j, r.port.PCI), rdmaPort(j, r)
 		if l != nil && l.Carriers != nil || p != nil && p.Downed != nil {
 			counted++

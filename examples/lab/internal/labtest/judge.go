@@ -77,8 +77,8 @@ func (l *Lab) Accepted(nodes ...string) {
 				l.t.Errorf("status: %s is not accepted: %+v", name, n)
 			}
 		}
-		if n := reported(rep, name); n.Standing != report.Accepted {
-			l.t.Errorf("report: %s is %s (%s)", name, n.Standing, n.Reason)
+		if n := reported(rep, name); n.Status != report.Accepted {
+			l.t.Errorf("report: %s is %s (%s)", name, n.Status, n.Reason)
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (l *Lab) Accepted(nodes ...string) {
 func reported(r report.Input, name string) report.Node {
 	i := slices.IndexFunc(r.Nodes, func(n report.Node) bool { return n.Name == name })
 	if i < 0 {
-		return report.Node{Standing: "missing"}
+		return report.Node{Status: "missing"}
 	}
 	return r.Nodes[i]
 }
@@ -112,8 +112,8 @@ func (l *Lab) Quarantined(node, cause, action string) {
 	if len(f.Evidence) == 0 {
 		l.t.Errorf("%s: no evidence for %q", node, f.Cause)
 	}
-	if n := reported(l.Report(), node); n.Standing != report.Quarantined || len(n.Findings) == 0 {
-		l.t.Errorf("report: %s is %s, findings %v", node, n.Standing, n.Findings)
+	if n := reported(l.Report(), node); n.Status != report.Quarantined || len(n.Findings) == 0 {
+		l.t.Errorf("report: %s is %s, findings %v", node, n.Status, n.Findings)
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 )
 
-// sawTwin makes one finding of each boot attempt under whose MAC two machines ask.
-func (v *Services) sawTwin(t dhcp.TwoUUIDs) {
-	v.twins.add(t.Attempt, func() stage.Finding { return twinFinding(v.network, t) })
+// reportDuplicateMAC makes one finding of each boot attempt under whose MAC two machines ask.
+func (v *Services) reportDuplicateMAC(t dhcp.TwoUUIDs) {
+	v.duplicateMACs.add(t.Attempt, func() stage.Finding { return duplicateMACFinding(v.network, t) })
 }
 
-// twinFinding is the finding of a MAC that two machines have. It takes nothing out of
+// duplicateMACFinding is the finding of a MAC that two machines have. It takes nothing out of
 // service: whoever sends a DHCP datagram in the node's name makes one.
-func twinFinding(network string, t dhcp.TwoUUIDs) stage.Finding {
+func duplicateMACFinding(network string, t dhcp.TwoUUIDs) stage.Finding {
 	f := stage.Finding{Suspects: []stage.Suspect{siteSuspect(network, "MAC "+t.MAC.String())}, About: []subject.ID{subject.OfNode(t.Client.Node)},
 		Cause: fmt.Sprintf("two machines ask for the address of %s with its MAC %s: their UUIDs are %s and %s", t.Client.Node, t.MAC, t.First, t.Second),
 		Evidence: []string{fmt.Sprintf("%s %s says UUID %s", t.FirstAt.UTC().Format(time.TimeOnly), t.Program, t.First),
@@ -30,10 +30,10 @@ func twinFinding(network string, t dhcp.TwoUUIDs) stage.Finding {
 	return f
 }
 
-// moreTwins is the finding of all beyond the bound.
-func moreTwins(network string) stage.Finding {
+// moreDuplicateMACs is the finding of all beyond the bound.
+func moreDuplicateMACs(network string) stage.Finding {
 	return stage.Finding{Suspects: []stage.Suspect{siteSuspect(network, "other MACs")},
 		Cause:    fmt.Sprintf("two machines ask with one MAC for the addresses of more than %d nodes; no further finding is made of each", MostFindings),
-		Evidence: []string{"`ironrail events` has them as " + dhcp.SawTwoUUIDs},
+		Evidence: []string{"`ironrail events` has them as " + dhcp.EventTwoUUIDs},
 		Action:   "Somebody may send DHCP requests in the nodes' names: find out at which port of the switches their MACs stand."}
 }

@@ -20,25 +20,25 @@ import (
 // both UUIDs, that takes nothing out of service; a flood of them is bounded.
 func TestTwinFinding(t *testing.T) {
 	t.Parallel()
-	v := &Services{network: "boot", twins: newSiteFindings(moreTwins("boot"))}
+	v := &Services{network: "boot", duplicateMACs: newSiteFindings(moreDuplicateMACs("boot"))}
 	at := time.Date(2026, 11, 2, 15, 4, 5, 0, time.UTC)
 	for i := range 100 {
 		node := fmt.Sprintf("n%d", i)
 		two := dhcp.TwoUUIDs{Client: netboot.Client{Node: node}, Attempt: node + "-a", MAC: addr.MAC{2, 0, 0, 0, 0, byte(i)}, Program: "a PXE firmware, UEFI x64",
 			First: "aaaa", Second: "bbbb", FirstAt: at, At: at.Add(time.Second), Inventory: "aaaa"}
-		v.sawTwin(two)
-		v.sawTwin(two)
+		v.reportDuplicateMAC(two)
+		v.reportDuplicateMAC(two)
 	}
 	var all []stage.Finding
 	ctx, cancel := context.WithCancel(t.Context())
-	v.twins.report(ctx, func(_ context.Context, f stage.Finding) error {
+	v.duplicateMACs.report(ctx, func(_ context.Context, f stage.Finding) error {
 		if all = append(all, f); len(all) == MostFindings+1 {
 			cancel()
 		}
 		return nil
 	})
-	if len(v.twins.found) > 0 || !strings.Contains(all[MostFindings].Cause, "more than 16 nodes") {
-		t.Errorf("%d findings more; the last is %+v", len(v.twins.found), all[MostFindings])
+	if len(v.duplicateMACs.found) > 0 || !strings.Contains(all[MostFindings].Cause, "more than 16 nodes") {
+		t.Errorf("%d findings more; the last is %+v", len(v.duplicateMACs.found), all[MostFindings])
 	}
 	f := all[0]
 	text := strings.Join(append(f.Evidence, f.Cause, f.Action), "\n")

@@ -39,8 +39,7 @@ test-setup: build
 #   peers   tests that ask programs of others: TestPeer... by name
 #
 # The memory of rehearsals is small: collecting it less often saves a tenth of their time.
-# Tests that wait leave the processors to others: more run at once than there are, and
-# so do the two parts of a tier.
+# Tests that wait leave the processors to others: more run at once than there are.
 TIER   := sh bench/tier.sh
 GOTEST  = env GOGC=400 $(GO) test -vet=off -ldflags='-s -w' -timeout 60m -p 4 -parallel 8
 BELOW  := ./internal ./engine $(addprefix ./provision/,adopt agent bmc drift handover hub install netboot observe pdu remote) ./rehearse/integration ./rehearse/virtual ./validate ./cmd/ironrail-lab
@@ -61,7 +60,7 @@ check-tests: vet
 	$(GOTEST) -short -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./rehearse/rehearsal)")
 
 tests:
-	@$(TIER) tests $(MAKE) --no-print-directory -j2 race long
+	@$(TIER) tests $(MAKE) --no-print-directory race long
 
 race: export CGO_ENABLED := 1
 race:

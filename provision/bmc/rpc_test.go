@@ -45,7 +45,7 @@ func newSite(t *testing.T, odd func(http.ResponseWriter, string) bool) (*site, T
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
 	return s, Target{Node: "n1", Protocol: RPC, Addr: netip.MustParseAddrPort("192.0.2.7:443"), Password: secret.NewValue(canary),
-		Endpoint: s.server.URL + "/power", Timeout: 300 * time.Millisecond}
+		Endpoint: s.server.URL + "/power", Timeout: 5 * time.Second}
 }
 
 // ServeHTTP checks what every request must have, and answers it.
@@ -151,7 +151,7 @@ func TestRPCLostAnswers(t *testing.T) {
 		kind  errkind.Kind
 	}{
 		{"carried out, then cut", func(s *site, _ http.ResponseWriter) { s.power = "on"; panic(http.ErrAbortHandler) }, true, noError},
-		{"carried out, then silent", func(s *site, _ http.ResponseWriter) { s.power = "on"; time.Sleep(400 * time.Millisecond) }, true, noError},
+		{"carried out, then silent", func(s *site, _ http.ResponseWriter) { s.power = "on"; time.Sleep(6 * time.Second) }, true, noError},
 		{"carried out, then a proxy's error", func(s *site, w http.ResponseWriter) { s.power = "on"; w.WriteHeader(502) }, true, noError},
 		{"refused", func(_ *site, w http.ResponseWriter) { _, _ = io.WriteString(w, `{"error":{"code":1,"message":"no"}}`) }, false, errkind.Refused},
 	} {

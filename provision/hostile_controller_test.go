@@ -265,7 +265,7 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services.Ser
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := install.World{BMC: func(ctx context.Context, node string) (install.Control, error) { return rack.control(ctx, node), nil },
+	w := install.Dependencies{BMC: func(ctx context.Context, node string) (install.Control, error) { return rack.control(ctx, node), nil },
 		Hub: v.Hub(), Boots: v.Boots(), Images: hostileImages{}, Nodes: rack, Evidence: saw.Of, OtherOwner: v.OtherOwner(), SSHKey: "ssh-ed25519 AAAA"}
 	in := install.New(site.Inv, map[string]string{"os": hostileImage}, w)
 	bm := oob.New(site.Inv, func(ctx context.Context, node string) (oob.BMC, error) { return rack.control(ctx, node), nil })

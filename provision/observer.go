@@ -60,7 +60,7 @@ func (s *Site) observer() observe.Observer {
 
 // observedStages are the stages of a world that is only looked at: nodes over SSH, and
 // BMCs and switches where they are asked. No service is opened.
-func (s *Site) observedStages(ctx context.Context, r state.Reader, o observe.World) ([]stage.Stage, error) {
+func (s *Site) observedStages(ctx context.Context, r state.Reader, o observe.Dependencies) ([]stage.Stage, error) {
 	boots, err := services.LoadBoots(ctx, r, s.Inv, s.over.BootMACs(), s.Keys.Boot)
 	if err != nil {
 		return nil, err
@@ -72,6 +72,6 @@ func (s *Site) observedStages(ctx context.Context, r state.Reader, o observe.Wor
 	control := func(context.Context, string) (install.Control, error) { return nil, observe.ErrNotAsked }
 	w := s.offlineWorld()
 	w.bmc, w.nodes, w.switches, w.store, w.repos = o.BMC, o.Nodes, o.Switches, r, s.Artifacts.Repositories("")
-	w.install = install.World{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: o.Nodes, BMC: control}
+	w.install = install.Dependencies{Boots: boots, Hub: hub.New(hub.Config{Grants: boots}), Nodes: o.Nodes, BMC: control}
 	return w.stages(digests), nil
 }

@@ -30,14 +30,14 @@ type planning struct {
 	site    *Site        // desired, after the overrides
 	reader  state.Reader // the state
 	asked   PlanOptions
-	prior   plan.Prior            // what the state says was done
-	steps   []plan.Step           // of all stages, done or not
-	options plan.Options          // of the comparison
-	looking *observe.PresenceLook // at nodes that the state does not know; nil: none
-	edits   install.Edits         // host settings that installed nodes do not have
-	gaps    gaps.List             // what the files ask for and do not get
-	plan    *plan.Plan            // after the comparison
-	diags   hcl.Diagnostics       // an error ends planning after its pass
+	prior   plan.Prior             // what the state says was done
+	steps   []plan.Step            // of all stages, done or not
+	options plan.Options           // of the comparison
+	looking *observe.PresenceProbe // at nodes that the state does not know; nil: none
+	edits   install.Edits          // host settings that installed nodes do not have
+	gaps    gaps.List              // what the files ask for and do not get
+	plan    *plan.Plan             // after the comparison
+	diags   hcl.Diagnostics        // an error ends planning after its pass
 	// Warnings, in the order in which a plan shows them after those of the comparison.
 	silent, unread []string
 }

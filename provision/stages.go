@@ -54,7 +54,7 @@ type world struct {
 
 	bmc      func(ctx context.Context, node string) (oob.BMC, error)
 	ask      func(node string) (*bmc.Handle, error) // as bmc, for what only some can tell; nil: none is asked
-	install  install.World
+	install  install.Dependencies
 	nodes    onnode.Nodes
 	repos    manager.Repositories
 	store    state.Reader
@@ -142,14 +142,14 @@ func (r *Running) world() world {
 	w := s.offlineWorld()
 	w.bmc = func(_ context.Context, node string) (oob.BMC, error) { return r.bmcs.Handle(node) }
 	w.ask = r.bmcs.Handle
-	w.install = install.World{
+	w.install = install.Dependencies{
 		BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
 		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed,
 		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
 	w.nodes, w.switches, w.subnets = ssh, r.switches, s.subnets
 	w.accept = func(st stage.Stage) stage.Stage {
-		return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Keeper{Store: r.store, Fence: r.fence})
+		return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Writer{Store: r.store, Fence: r.fence})
 	}
 	w.store, w.feeds = r.store, s.access().Feeds(r.fact)
 	w.repos = s.Artifacts.Repositories(r.services.Root())

@@ -44,8 +44,8 @@ const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail c
 Each prints one JSON object. Exit 0, or 1 with "error" set, or 64 for wrong usage.
 `
 
-// bootPatience is how long roce up waits for NICs.
-const bootPatience = time.Minute
+// bootTimeout is how long roce up waits for NICs.
+const bootTimeout = time.Minute
 
 func main() {
 	if os.Getpid() == 1 {
@@ -79,10 +79,10 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 		if status := decodeParams(in, talk, &p); status != 0 {
 			return status
 		}
-		r := baseline.Looker{FS: sysfs.Dir("/")}.Look(p)
+		r := baseline.Reader{FS: sysfs.Dir("/")}.Read(p)
 		return writeAnswer(out, r, r.Error)
 	case "health":
-		r := health.Look(sysfs.Dir("/"))
+		r := health.Read(sysfs.Dir("/"))
 		r.Disks = health.Disks(sysfs.Dir("/"), health.ReadSMART)
 		return writeAnswer(out, r, r.Error)
 	case "burn":
@@ -94,10 +94,10 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 		r := burn.Burner{FS: sysfs.Dir("/"), Clock: clock.Wall{}, Run: host.Run, Lock: host.Lock, Beat: out}.Burn(ctx, p)
 		return writeAnswer(out, r, r.Error)
 	case "infiniband":
-		r := infiniband.Look(sysfs.Dir("/"))
+		r := infiniband.Read(sysfs.Dir("/"))
 		return writeAnswer(out, r, r.Error)
 	case "neighbours":
-		r := lldp.Hear(ctx, lldp.Packets{}, sysfs.Dir("/"))
+		r := lldp.ListenNode(ctx, lldp.Packets{}, sysfs.Dir("/"))
 		return writeAnswer(out, r, r.Error)
 	case "roce up", "roce apply", "roce check":
 		return runRoCE(ctx, command, in, out, talk)
@@ -113,7 +113,7 @@ func runRoCE(ctx context.Context, command string, in io.Reader, out, talk io.Wri
 		Network: roce.Kernel{}, RDMA: roce.Kernel{}, QoS: roce.Tools{Root: "/", Run: roce.Program},
 	}
 	if command == "roce up" {
-		node.Settle = bootPatience
+		node.Settle = bootTimeout
 		r := node.Up(ctx)
 		return writeAnswer(out, r, r.Error)
 	}

@@ -110,7 +110,7 @@ func (a *app) forget(ctx context.Context, f decommissionFlags, nodes []string) e
 	if reason == "" {
 		reason = "forgotten without being touched"
 	}
-	if err := overrides.Forget(ctx, o.store, o.fence, site.Inv, nodes, overrides.Forgetting{Reason: reason, By: operatorName()}, a.now()); err != nil {
+	if err := overrides.Forget(ctx, o.store, o.fence, site.Inv, nodes, overrides.ForgetReason{Reason: reason, By: operatorName()}, a.now()); err != nil {
 		return err
 	}
 	if a.json {

@@ -29,7 +29,7 @@ type rehearsalView struct {
 	bus          *event.Bus
 	plan         chan planned           // at most one
 	end          chan rehearsal.Summary // at most one, of a virtual rack that lingers
-	all          []virtual.Door
+	all          []virtual.Endpoint
 	summaryShown bool      // the summary stands on the screen
 	gaps         gaps.List // what the files ask for and do not get
 }
@@ -121,20 +121,20 @@ func planLine(p *plan.Plan) string {
 	return fmt.Sprintf("Rehearsing %d steps on %d %s of site %s.", len(p.Steps), len(nodes), pluralOf(len(nodes), "node", "nodes"), p.Site)
 }
 
-// doors says where the devices of a rehearsal on loopback answer: those that one
+// showEndpoints says where the devices of a rehearsal on loopback answer: those that one
 // logs in to in the same way together.
-func (r *rehearsalView) doors(all []virtual.Door) {
+func (r *rehearsalView) showEndpoints(all []virtual.Endpoint) {
 	r.all = all
 	if r.app.json {
 		for _, d := range all {
 			r.app.printLine(struct {
 				Type string `json:"type"`
-				virtual.Door
+				virtual.Endpoint
 			}{"door", d})
 		}
 		return
 	}
-	var last virtual.Door
+	var last virtual.Endpoint
 	for _, d := range all {
 		if d.Protocol != last.Protocol || d.User != last.User || d.Password != last.Password {
 			r.app.sayf("%s", describeLogin(d))
@@ -148,7 +148,7 @@ func (r *rehearsalView) doors(all []virtual.Door) {
 }
 
 // describeLogin says how to log in.
-func describeLogin(d virtual.Door) string {
+func describeLogin(d virtual.Endpoint) string {
 	if d.User == "" {
 		return fmt.Sprintf("%s, community %s (made up for this rehearsal):", d.Protocol, d.Password)
 	}
@@ -156,7 +156,7 @@ func describeLogin(d virtual.Door) string {
 }
 
 // toolCommands are commands that look at the first door of each protocol.
-func toolCommands(doors []virtual.Door) (lines []string) {
+func toolCommands(doors []virtual.Endpoint) (lines []string) {
 	told := map[string]bool{}
 	for _, d := range doors {
 		if told[d.Protocol] || !d.Real.IsValid() {

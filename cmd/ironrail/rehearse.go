@@ -123,7 +123,7 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	var wg sync.WaitGroup
 	var sum rehearsal.Summary
 	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: thisVersion(),
-		OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.doors, OnLinger: show.lingers, Interrupted: stop}
+		OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.showEndpoints, OnLinger: show.lingers, Interrupted: stop}
 	wg.Go(func() {
 		defer show.over()
 		sum, err = rehearsal.Run(ctx, inv, o)

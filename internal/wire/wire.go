@@ -20,7 +20,7 @@ const Version = 1
 // Paths of the controller's agent API. The bearer token of the boot attempt
 // authorises each call.
 const (
-	PathHello    = "/agent/v1/hello"    // POST Hello -> Welcome
+	PathHello    = "/agent/v1/hello"    // POST Hello -> HelloReply
 	PathTask     = "/agent/v1/task"     // GET ?wait=30s -> 200 Task, or 204 when there is none yet
 	PathProgress = "/agent/v1/progress" // POST Progress -> 204
 	PathResult   = "/agent/v1/result"   // POST Result -> 204; repeated until answered
@@ -54,8 +54,8 @@ type Hello struct {
 	Identity Identity  `json:"identity"`
 }
 
-// Welcome answers Hello.
-type Welcome struct {
+// HelloReply answers Hello.
+type HelloReply struct {
 	Node  string    `json:"node"`
 	Clock time.Time `json:"clock"` // the agent sets its clock from this
 }

@@ -109,7 +109,7 @@ func (ad Adopter) Adopt(ctx context.Context, store state.Store, fence state.Fenc
 type adoption struct {
 	Adopter
 	o      Options
-	keep   drift.Keeper
+	keep   drift.Writer
 	nodes  []*inventory.Node
 	stands map[string]state.Node
 	pool   *remote.Pool
@@ -122,7 +122,7 @@ func (ad Adopter) open(ctx context.Context, store state.Store, fence state.Fence
 	if err != nil {
 		return nil, err
 	}
-	a := &adoption{Adopter: ad, o: o, keep: drift.Keeper{Store: store, Fence: fence}}
+	a := &adoption{Adopter: ad, o: o, keep: drift.Writer{Store: store, Fence: fence}}
 	if a.stands, err = state.ReadNodes(ctx, store); err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (a *adoption) one(ctx context.Context, n *inventory.Node) (Node, error) {
 // found is what was seen of a node that is adopted.
 type found struct {
 	key   ssh.PublicKey
-	seen  drift.Seen
+	seen  drift.Observation
 	facts *gathered
 	done  []observe.StepState
 }
@@ -197,7 +197,7 @@ func (a *adoption) find(ctx context.Context, n *inventory.Node) (found, error) {
 	if !a.o.NoBMC {
 		w = w.With(func(node string) (*bmc.Handle, error) { return a.bmcs.Handle(node) })
 	}
-	f.seen = w.Look(ctx, n, a.o.Now)
+	f.seen = w.Observe(ctx, n, a.o.Now)
 	if got := f.seen.Serial; n.Serial != "" && got != "" && got != n.Serial {
 		return f, errkind.New(errkind.Mismatch, "%s answers at %s with chassis serial %q; the site says %q", n.Name, n.Address, got, n.Serial).
 			Do("Correct the serial or the address in the site's files: another chassis stands there.")
@@ -259,7 +259,7 @@ func (f *found) ofSystem(n *inventory.Node) error {
 			return err
 		}
 	}
-	if heard := f.seen.Heard; len(heard) > 0 {
+	if heard := f.seen.Neighbours; len(heard) > 0 {
 		if err := f.facts.add(cabling.NeighboursFact.New(me, heard, n.Serial)); err != nil {
 			return err
 		}

@@ -175,8 +175,8 @@ func (a *Agent) report(ctx context.Context) error {
 }
 
 // hello says who we are and sets the clock from the answer.
-func (a *Agent) hello(ctx context.Context) (wire.Welcome, error) {
-	var welcome wire.Welcome
+func (a *Agent) hello(ctx context.Context) (wire.HelloReply, error) {
+	var welcome wire.HelloReply
 	h := wire.Hello{Version: wire.Version, Attempt: a.cfg.Boot.Attempt, BootID: a.cfg.BootID, Clock: a.cfg.Clock.Now().UTC()}
 	if a.cfg.Identity != nil {
 		h.Identity = a.cfg.Identity()

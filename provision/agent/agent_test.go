@@ -100,7 +100,7 @@ func (c *controller) serve(w http.ResponseWriter, r *http.Request) {
 		var h wire.Hello
 		json.NewDecoder(r.Body).Decode(&h)
 		c.hellos = append(c.hellos, h)
-		json.NewEncoder(w).Encode(wire.Welcome{Node: "n1", Clock: time.Now().Add(time.Hour)})
+		json.NewEncoder(w).Encode(wire.HelloReply{Node: "n1", Clock: time.Now().Add(time.Hour)})
 	case wire.PathTask:
 		if len(c.queue) == 0 {
 			c.mu.Unlock()

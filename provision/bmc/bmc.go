@@ -198,9 +198,9 @@ type Outcome struct {
 	Verdict  Verdict
 	Evidence string // what was read back, for the journal; one line
 	Sent     int    // commands that change something and left for the BMC
-	// Lasting says of a boot device that the BMC keeps it for every boot, though it was
+	// Persistent says of a boot device that the BMC keeps it for every boot, though it was
 	// asked for the next one only: the caller puts it back after that boot.
-	Lasting bool
+	Persistent bool
 }
 
 // Power reads and changes the power of a node.

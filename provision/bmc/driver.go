@@ -51,11 +51,11 @@ type observer interface {
 	// bootKept reads the boot device back and compares it with b.
 	bootKept(ctx context.Context, b Boot) (Outcome, error)
 	// powerHabits is how this BMC wants to be powered.
-	powerHabits() habits
+	powerHabits() powerQuirks
 }
 
-// habits is how a kind of BMC wants to be powered.
-type habits struct {
+// powerQuirks is how a kind of BMC wants to be powered.
+type powerQuirks struct {
 	dwell   time.Duration // how long a node stays off in a power cycle
 	noReset bool          // a reset can hang the node: off, wait, on takes its place
 }

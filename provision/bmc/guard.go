@@ -116,8 +116,8 @@ func (g *guard) admit(b []byte) error {
 	return nil
 }
 
-// heard reports whether any good datagram came.
-func (g *guard) heard() bool {
+// hasAnswer reports whether any good datagram came.
+func (g *guard) hasAnswer() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.answered

@@ -126,7 +126,7 @@ func (d *ipmiDriver) handshake(ctx context.Context) error {
 		func(ctx context.Context) error { _, err := c.SetSessionPrivilegeLevel(ctx, privilege); return err },
 	} {
 		if err := d.exchange(ctx, d.target.Timeout/handshakes, message); err != nil {
-			silent := !conn.heard() && conn.drops() == 0
+			silent := !conn.hasAnswer() && conn.drops() == 0
 			d.drop()
 			if refusal := conn.refusal(); refusal != nil {
 				return refusal
@@ -185,7 +185,7 @@ func (d *ipmiDriver) certificate() string { return "" }
 // ping asks the cheapest question, which also keeps the session from expiring.
 func (d *ipmiDriver) ping(ctx context.Context) error { return d.deviceID(ctx, &Identity{}) }
 
-func (d *ipmiDriver) powerHabits() habits { return habits{dwell: d.quirks.Dwell()} }
+func (d *ipmiDriver) powerHabits() powerQuirks { return powerQuirks{dwell: d.quirks.Dwell()} }
 
 // exchange runs one request with a deadline of its own and the gap before it.
 func (d *ipmiDriver) exchange(ctx context.Context, wait time.Duration, request func(context.Context) error) (err error) {

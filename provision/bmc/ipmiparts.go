@@ -51,6 +51,6 @@ func (d *ipmiDriver) Parts(ctx context.Context) ([]Part, error) {
 // slot asserts nothing, and so does a good supply on some boards: neither is told.
 func supplyOf(name string, states []uint8, words []string) Part {
 	has := func(offset uint8) bool { return slices.Contains(states, offset) }
-	return Part{Kind: Supply, Name: strings.TrimSpace(name), Says: strings.Join(words, ", "),
-		Bad: has(supplyFailed) || has(supplyPredicted), Dark: has(supplyNoInput) || has(supplyBadInput)}
+	return Part{Kind: Supply, Name: strings.TrimSpace(name), Message: strings.Join(words, ", "),
+		Failed: has(supplyFailed) || has(supplyPredicted), NoInput: has(supplyNoInput) || has(supplyBadInput)}
 }

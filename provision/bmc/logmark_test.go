@@ -47,7 +47,7 @@ func TestSupplyOf(t *testing.T) {
 		{"present", []uint8{0}, false, false}, {"failed", []uint8{0, 1}, true, false}, {"about to fail", []uint8{0, 2}, true, false},
 		{"no input", []uint8{0, 3}, false, true}, {"nothing is told", nil, false, false},
 	} {
-		if p := supplyOf("PSU1 Status ", c.states, nil); p.Bad != c.bad || p.Dark != c.dark || p.Name != "PSU1 Status" {
+		if p := supplyOf("PSU1 Status ", c.states, nil); p.Failed != c.bad || p.NoInput != c.dark || p.Name != "PSU1 Status" {
 			t.Errorf("%s: %+v", c.name, p)
 		}
 	}

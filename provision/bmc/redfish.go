@@ -195,15 +195,15 @@ func judgeOverride(got, want redfish.Override) Outcome {
 		out.Verdict = Verified
 	case want.Enabled == schema.OnceBootSourceOverrideEnabled && same(string(got.Enabled), string(schema.ContinuousBootSourceOverrideEnabled)) &&
 		same(string(got.Target), string(want.Target)) && (got.Mode == "" || same(string(got.Mode), string(want.Mode))):
-		out.Verdict, out.Lasting = Verified, true // sushy-tools answers so
+		out.Verdict, out.Persistent = Verified, true // sushy-tools answers so
 		out.Evidence += "; this bmc keeps the boot device for every boot"
 	}
 	return out
 }
 
-func (d *redfishDriver) powerHabits() habits {
+func (d *redfishDriver) powerHabits() powerQuirks {
 	q := d.client.Quirks()
-	return habits{dwell: q.Dwell(), noReset: q.Has(quirk.NoRestart)}
+	return powerQuirks{dwell: q.Dwell(), noReset: q.Has(quirk.NoRestart)}
 }
 
 // identity turns the service's texts into an Identity.

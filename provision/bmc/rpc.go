@@ -169,6 +169,6 @@ func (d *rpcDriver) bootKept(context.Context, Boot) (Outcome, error) {
 	return Outcome{Verdict: Unverifiable, Evidence: "the service accepted the boot device, and rpc has no way to read it back"}, nil
 }
 
-func (d *rpcDriver) powerHabits() habits { return habits{dwell: quirk.Set(0).Dwell()} }
+func (d *rpcDriver) powerHabits() powerQuirks { return powerQuirks{dwell: quirk.Set(0).Dwell()} }
 
 var _ bmclibbmc.BootDeviceSetter = (*rpcDriver)(nil)

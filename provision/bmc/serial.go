@@ -163,13 +163,13 @@ func (s *serial) send(kind types.PayloadType, plain []byte) error {
 	return err
 }
 
-// goodbye gives console and session back. A BMC that does not answer ends both
+// deactivate gives console and session back. A BMC that does not answer ends both
 // by itself after a minute.
-func (s *serial) goodbye() {
+func (s *serial) deactivate() {
 	if s.ask(cmdDeactivate, payloadSerial, 1, 0, 0, 0, 0) != nil {
 		return
 	}
-	_ = s.conn.SetReadDeadline(time.Now().Add(serialGoodbye))
+	_ = s.conn.SetReadDeadline(time.Now().Add(deactivateTimeout))
 	b := make([]byte, maxDatagram)
 	for {
 		kind, p, err := s.receive(b)

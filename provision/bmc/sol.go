@@ -17,10 +17,10 @@ import (
 
 // Times of serial over LAN.
 const (
-	serialKeepAlive = 20 * time.Second // a BMC ends a silent session after 60 s
-	serialLost      = 50 * time.Second // silence of a BMC that was asked twice
-	serialGoodbye   = time.Second      // for the answer to Deactivate Payload
-	serialRetryMost = 30 * time.Second
+	serialKeepAlive   = 20 * time.Second // a BMC ends a silent session after 60 s
+	serialLost        = 50 * time.Second // silence of a BMC that was asked twice
+	deactivateTimeout = time.Second      // for the answer to Deactivate Payload
+	serialRetryMost   = 30 * time.Second
 )
 
 // Console copies what a node prints on its serial console to w, as the BMC sends
@@ -79,7 +79,7 @@ func consoleOnce(ctx context.Context, t Target, o Options, w io.Writer, up func(
 		return false, err
 	}
 	s := newSerial(d.conn)
-	defer s.goodbye()
+	defer s.deactivate()
 	if up != nil {
 		up()
 	}

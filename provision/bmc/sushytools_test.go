@@ -43,13 +43,13 @@ func TestPeerSushyTools(t *testing.T) {
 	}
 	defer s.Close(context.WithoutCancel(t.Context()))
 	out, err := s.SetBoot(t.Context(), bmc.Boot{Device: bmc.PXE, Once: true, UEFI: true})
-	if err != nil || out.Verdict != bmc.Verified || !out.Lasting {
+	if err != nil || out.Verdict != bmc.Verified || !out.Persistent {
 		t.Errorf("PXE once: %+v, %v", out, err)
 	}
 	if out, err := s.SetPower(t.Context(), bmc.On); err != nil || out.Verdict != bmc.Verified {
 		t.Errorf("power on: %+v, %v", out, err)
 	}
-	if out, err := s.SetBoot(t.Context(), bmc.Boot{Device: bmc.Disk, UEFI: true}); err != nil || out.Verdict != bmc.Verified || out.Lasting {
+	if out, err := s.SetBoot(t.Context(), bmc.Boot{Device: bmc.Disk, UEFI: true}); err != nil || out.Verdict != bmc.Verified || out.Persistent {
 		t.Errorf("disk: %+v, %v", out, err)
 	}
 	wrong := target

@@ -58,7 +58,7 @@ func findMinority(role string, nodes []Snapshot, judged func(string) bool, sets 
 		return strings.Compare(a.kind+"\x00"+a.part+"\x00"+a.name, b.kind+"\x00"+b.part+"\x00"+b.name)
 	})
 	for _, k := range keys {
-		notes = append(notes, findOdd(role, k, have[k], judged)...)
+		notes = append(notes, findOutliers(role, k, have[k], judged)...)
 	}
 	return notes
 }
@@ -80,8 +80,8 @@ func isShared(i wire.Item) bool {
 	return false
 }
 
-// findOdd says which nodes have another value than most.
-func findOdd(role string, k key, values map[string][]string, judged func(string) bool) (notes []Note) {
+// findOutliers says which nodes have another value than most.
+func findOutliers(role string, k key, values map[string][]string, judged func(string) bool) (notes []Note) {
 	total, most := 0, ""
 	for v, nodes := range values {
 		if total += len(nodes); len(nodes) > len(values[most]) || len(nodes) == len(values[most]) && v < most {

@@ -36,10 +36,10 @@ type Observer struct {
 	Nodes onnode.Nodes
 	// BMC returns a node's BMC; nil: none is asked.
 	BMC func(node string) (*bmc.Handle, error)
-	// Heard is whom a node's ports heard when that was asked last; nil: the node is
+	// Neighbours is whom a node's ports heard when that was asked last; nil: the node is
 	// asked to listen, which takes half a minute.
-	Heard func(node string) []wire.Neighbour
-	Want  func(kind string) bool // nil: every kind
+	Neighbours func(node string) []wire.Neighbour
+	Want       func(kind string) bool // nil: every kind
 	// Hardware asks for the whole report of an inspection, and for the disks of the root
 	// file system, as well.
 	Hardware bool
@@ -58,12 +58,12 @@ func NewObserver(nodes onnode.Nodes, want func(kind string) bool) *Observer {
 	return &Observer{Nodes: nodes, Want: want, known: &digests{all: map[string]bool{}}}
 }
 
-// Seen is what one look has shown: a snapshot, the lists that it names, and the
+// Observation is what one look has shown: a snapshot, the lists that it names, and the
 // answer of the BMC by itself.
-type Seen struct {
+type Observation struct {
 	Snapshot
-	Lists map[string]Set
-	Heard []wire.Neighbour
+	Lists      map[string]Set
+	Neighbours []wire.Neighbour
 	// Of the system, where Hardware was wanted and told: the report of an inspection,
 	// and the disks that the root file system lies on.
 	Hardware *wire.Hardware
@@ -99,13 +99,13 @@ func (o *Observer) wants(kinds ...string) bool {
 	return o.Want == nil || slices.ContainsFunc(kinds, o.Want)
 }
 
-// Look looks at one node. What does not answer is a gap.
-func (o *Observer) Look(ctx context.Context, n *inventory.Node, now time.Time) Seen {
-	s := Seen{Snapshot: Snapshot{Format: Format, Node: n.Name, At: now.UTC()}, Lists: map[string]Set{}}
+// Observe looks at one node. What does not answer is a gap.
+func (o *Observer) Observe(ctx context.Context, n *inventory.Node, now time.Time) Observation {
+	s := Observation{Snapshot: Snapshot{Format: Format, Node: n.Name, At: now.UTC()}, Lists: map[string]Set{}}
 	var wg sync.WaitGroup
 	var heard wire.Neighbours
 	var heardErr error
-	if o.wants(Cables) && o.Heard == nil {
+	if o.wants(Cables) && o.Neighbours == nil {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, hearWait)
 			defer cancel()
@@ -125,10 +125,10 @@ func (o *Observer) Look(ctx context.Context, n *inventory.Node, now time.Time) S
 	for d, l := range lists {
 		s.Lists[d] = l
 	}
-	if o.Heard != nil {
-		heard.Neighbours = o.Heard(n.Name)
+	if o.Neighbours != nil {
+		heard.Neighbours = o.Neighbours(n.Name)
 	}
-	s.Heard = heard.Neighbours
+	s.Neighbours = heard.Neighbours
 	s.cables(heard.Neighbours, heardErr)
 	return s
 }
@@ -279,7 +279,7 @@ func (s *Snapshot) cables(list []wire.Neighbour, err error) {
 // Join returns the whole picture: the node's own words and those of its BMC, the
 // latter from an earlier answer when it was not asked now. none says why there is
 // none.
-func (s Seen) Join(earlier Snapshot, none string) Snapshot {
+func (s Observation) Join(earlier Snapshot, none string) Snapshot {
 	all := s.Snapshot
 	b := earlier
 	if s.BMC != nil {
@@ -297,5 +297,5 @@ func (s Seen) Join(earlier Snapshot, none string) Snapshot {
 
 // With returns an observer of the same nodes that also asks BMCs.
 func (o *Observer) With(handle func(node string) (*bmc.Handle, error)) *Observer {
-	return &Observer{Nodes: o.Nodes, BMC: handle, Heard: o.Heard, Want: o.Want, Hardware: o.Hardware, known: o.known}
+	return &Observer{Nodes: o.Nodes, BMC: handle, Neighbours: o.Neighbours, Want: o.Want, Hardware: o.Hardware, known: o.known}
 }

@@ -24,24 +24,24 @@ const (
 	setKind      = "drift-set"      // Set, by digest
 )
 
-// Record is the kind of journal record that a baseline leaves; its data are Taken.
+// Record is the kind of journal record that a baseline leaves; its data are an Acceptance.
 const Record state.RecordKind = "baseline"
 
-// Taken says that a node was taken as it is, by whom and why.
-type Taken struct {
+// Acceptance says that a node was taken as it is, by whom and why.
+type Acceptance struct {
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Baseline returns how a node was when it was accepted; false when that was never
+// ReadBaseline returns how a node was when it was accepted; false when that was never
 // recorded, or by a later format than this program knows.
-func Baseline(ctx context.Context, r state.Reader, node string) (Snapshot, bool, error) {
+func ReadBaseline(ctx context.Context, r state.Reader, node string) (Snapshot, bool, error) {
 	s, version, err := state.Get[Snapshot](ctx, r, state.Key{Kind: baselineKind, Name: node})
 	return s, err == nil && version != state.Absent && s.Format <= Format, err
 }
 
-// Asked returns the last answer of a node's BMC; the zero Snapshot for none.
-func Asked(ctx context.Context, r state.Reader, node string) (Snapshot, error) {
+// ReadLastAnswer returns the last answer of a node's BMC; the zero Snapshot for none.
+func ReadLastAnswer(ctx context.Context, r state.Reader, node string) (Snapshot, error) {
 	s, _, err := state.Get[Snapshot](ctx, r, state.Key{Kind: askedKind, Name: node})
 	return s, err
 }
@@ -60,29 +60,29 @@ func Forget(node string) []state.Put {
 	return []state.Put{{Key: state.Key{Kind: baselineKind, Name: node}, Want: state.Any}, {Key: state.Key{Kind: askedKind, Name: node}, Want: state.Any}}
 }
 
-// Keeper writes snapshots.
-type Keeper struct {
+// Writer writes snapshots.
+type Writer struct {
 	Store state.Store
 	Fence state.Fence
 }
 
 // Accept keeps s as the baseline of its node. With who and why it is journaled;
 // an acceptance by tests stands in the journal already.
-func (k Keeper) Accept(ctx context.Context, s Snapshot, sets map[string]Set) error {
+func (k Writer) Accept(ctx context.Context, s Snapshot, sets map[string]Set) error {
 	p, err := state.PutOf(state.Key{Kind: baselineKind, Name: s.Node}, s)
 	if err != nil {
 		return err
 	}
 	b := state.Batch{Puts: []state.Put{p}}
 	if s.By != "" {
-		b.Records = []state.Record{state.Record{Kind: Record, Time: s.At, Subject: subject.OfNode(s.Node)}.With(Taken{By: s.By, Reason: s.Reason})}
+		b.Records = []state.Record{state.Record{Kind: Record, Time: s.At, Subject: subject.OfNode(s.Node)}.With(Acceptance{By: s.By, Reason: s.Reason})}
 	}
 	return k.append(ctx, b, sets)
 }
 
 // Remember keeps the answer of a node's BMC, so that it need not be asked again
 // soon.
-func (k Keeper) Remember(ctx context.Context, s Snapshot, sets map[string]Set) error {
+func (k Writer) Remember(ctx context.Context, s Snapshot, sets map[string]Set) error {
 	p, err := state.PutOf(state.Key{Kind: askedKind, Name: s.Node}, s)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (k Keeper) Remember(ctx context.Context, s Snapshot, sets map[string]Set) e
 }
 
 // append writes a batch with the lists that are not there yet.
-func (k Keeper) append(ctx context.Context, b state.Batch, sets map[string]Set) error {
+func (k Writer) append(ctx context.Context, b state.Batch, sets map[string]Set) error {
 	for _, digest := range slices.Sorted(maps.Keys(sets)) {
 		at := state.Key{Kind: setKind, Name: digest}
 		if _, there, err := k.Store.Object(ctx, at); err != nil || there {

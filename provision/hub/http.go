@@ -123,7 +123,7 @@ func (h *Hub) hello(w http.ResponseWriter, r *http.Request, g Grant) {
 	}
 	a.wake()
 	h.mu.Unlock()
-	writeAnswer(w, wire.Welcome{Node: g.Node, Clock: time.Now().UTC()})
+	writeAnswer(w, wire.HelloReply{Node: g.Node, Clock: time.Now().UTC()})
 }
 
 func (h *Hub) task(w http.ResponseWriter, r *http.Request, g Grant) {

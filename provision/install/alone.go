@@ -17,15 +17,15 @@ import (
 // BootNetwork is what is known of other DHCP servers on the boot network. The run
 // makes one finding of each; nodes are not blamed for it.
 type BootNetwork struct {
-	Searching time.Time // the first search for them goes on until then; zero: it has ended
-	Other     string    // one that answers now, in words; empty: none
-	Since     time.Time // when it was first heard
+	SearchUntil time.Time // the first search for them goes on until then; zero: it has ended
+	OtherServer string    // one that answers now, in words; empty: none
+	Since       time.Time // when it was first heard
 }
 
-// OtherPatience is how long after another DHCP server was heard nodes that have not
+// OtherServerTimeout is how long after another DHCP server was heard nodes that have not
 // been powered for their boot wait for it to go away. All of them stop waiting at the
 // same time, so that the run comes to its end.
-const OtherPatience = 5 * time.Minute
+const OtherServerTimeout = 5 * time.Minute
 
 // alonePause is how often a node that waits looks whether the other server is gone.
 const alonePause = 2 * time.Second
@@ -40,20 +40,20 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 	told := ""
 	for {
 		b, now := s.w.BootNetwork(), run.Clock().Now()
-		wait, text := alonePause, "waits until "+b.Other+" is gone from the boot network"
+		wait, text := alonePause, "waits until "+b.OtherServer+" is gone from the boot network"
 		switch {
-		case now.Before(b.Searching):
-			wait, text = b.Searching.Sub(now), "waits for the search for other DHCP servers on the boot network"
-		case b.Other == "":
+		case now.Before(b.SearchUntil):
+			wait, text = b.SearchUntil.Sub(now), "waits for the search for other DHCP servers on the boot network"
+		case b.OtherServer == "":
 			return nil
-		case now.Sub(b.Since) > OtherPatience:
-			return &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s was not switched on: %s answers on the boot network beside this controller", n.Name, b.Other).
+		case now.Sub(b.Since) > OtherServerTimeout:
+			return &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s was not switched on: %s answers on the boot network beside this controller", n.Name, b.OtherServer).
 				Do("Stop that DHCP server or take it off this network, then run `ironrail apply` again.")}
 		}
 		if text != told {
-			until := b.Searching
-			if b.Other != "" {
-				until = b.Since.Add(OtherPatience)
+			until := b.SearchUntil
+			if b.OtherServer != "" {
+				until = b.Since.Add(OtherServerTimeout)
 			}
 			run.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until})
 			told = text

@@ -56,9 +56,9 @@ func TestWaitsToBeAlone(t *testing.T) {
 			}
 			switch looks.Add(1) {
 			case 1:
-				return BootNetwork{Searching: time.Now().Add(10 * time.Millisecond)}
+				return BootNetwork{SearchUntil: time.Now().Add(10 * time.Millisecond)}
 			case 2:
-				return BootNetwork{Other: "the DHCP server 10.0.0.9", Since: time.Now()}
+				return BootNetwork{OtherServer: "the DHCP server 10.0.0.9", Since: time.Now()}
 			}
 			return BootNetwork{}
 		}
@@ -71,7 +71,7 @@ func TestWaitsToBeAlone(t *testing.T) {
 		t.Parallel()
 		c := whole()
 		c.alone = func() BootNetwork {
-			return BootNetwork{Other: "the DHCP server 10.0.0.9", Since: time.Now().Add(-OtherPatience - time.Second)}
+			return BootNetwork{OtherServer: "the DHCP server 10.0.0.9", Since: time.Now().Add(-OtherServerTimeout - time.Second)}
 		}
 		res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
 		n := res.Nodes[0]

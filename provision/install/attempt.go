@@ -54,9 +54,9 @@ type Attempt struct {
 	Opened  time.Time `json:"opened"`
 	Expires time.Time `json:"expires"`
 	Reason  string    `json:"reason,omitempty"` // why it ended
-	// Lasting says that the BMC keeps network boot for every boot, though it was asked
+	// Persistent says that the BMC keeps network boot for every boot, though it was asked
 	// for one: it is put back before the node is sent to its disk.
-	Lasting bool `json:"network_boot_lasts,omitempty"`
+	Persistent bool `json:"network_boot_lasts,omitempty"`
 }
 
 // live reports whether the attempt's agent may talk.

@@ -148,7 +148,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 	}
 	began := run.Clock().Now()
 	p := s.watchProgress(n, st, began, "waits for SSH on "+n.Address.String())
-	p.tell(run, began, true)
+	p.report(run, began, true)
 	for {
 		try, cancel := context.WithTimeout(ctx, 15*time.Second)
 		sys, err := s.system(try, n.Name)
@@ -170,9 +170,9 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		}
 		now := run.Clock().Now()
 		p.look(now)
-		p.heard(err, now)
-		p.tell(run, now, false)
-		if p.silent(now) {
+		p.noteLoginError(err, now)
+		p.report(run, now, false)
+		if p.isSilent(now) {
 			return s.noLogin(ctx, run, n, err)
 		}
 		if sleep := run.Clock().Sleep(ctx, pollPause(now.Sub(began))); errors.Is(sleep, context.DeadlineExceeded) {

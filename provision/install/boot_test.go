@@ -53,7 +53,7 @@ func TestBootOrderIsNoRefusal(t *testing.T) {
 	inv := site()
 	n := inv.Nodes[0]
 	n.Hardware.Boot, n.Hardware.BootOrder = inventory.BootUEFI, "network"
-	if p := New(inv, nil, World{}).hostSettings(n, wire.Disk{}); p.BootOrder != wire.BootNetwork {
+	if p := New(inv, nil, Dependencies{}).hostSettings(n, wire.Disk{}); p.BootOrder != wire.BootNetwork {
 		t.Errorf("a node with UEFI is asked for %q", p.BootOrder)
 	}
 }

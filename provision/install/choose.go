@@ -126,7 +126,7 @@ func chooseDisk(n *inventory.Node, hw wire.Hardware, known lastInstall) (choice,
 	case len(fit) == 0:
 		return choice{}, errkind.New(errkind.Mismatch, "no disk fits hardware.%s disk %q (%s)%s", n.Hardware.Name, d.Name, describeRule(*d), describeOthers(hw.Disks, nil)).Do("Reseat or replace the disk; or correct the disk block.")
 	case len(fit) > 1 && !n.Disks.Standin:
-		return choice{}, errkind.New(errkind.Refused, "%d disks fit hardware.%s disk %q: %s%s", len(fit), n.Hardware.Name, d.Name, describeDisks(fit), describePaths(fit)).Do(tellApart(n, *d, fit))
+		return choice{}, errkind.New(errkind.Refused, "%d disks fit hardware.%s disk %q: %s%s", len(fit), n.Hardware.Name, d.Name, describeDisks(fit), describePaths(fit)).Do(suggestDiskSelector(n, *d, fit))
 	case d.Identified():
 		return choice{fit[0], known.owns(n, fit[0])}, nil
 	case fit[0].Content != "" || fit[0].Marker != "":
@@ -242,7 +242,7 @@ func onlyDisk(n *inventory.Node, hw wire.Hardware, what string, is func(wire.Dis
 	do := fmt.Sprintf("Nothing was erased. Take one of them out; or name the other by its WWN: `ironrail rebuild %s --disk WWN`.", n.Name)
 	if onePath(found) && n.Disks != nil {
 		if d, ok := n.Hardware.Disk(n.Disks.On); ok {
-			do = tellApart(n, *d, found)
+			do = suggestDiskSelector(n, *d, found)
 		}
 	}
 	return nil, errkind.New(errkind.Refused, "%d disks of %s are %s: %s%s", len(found), n.Name, what, describeDisks(found), describePaths(found)).Do(do)

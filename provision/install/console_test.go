@@ -76,7 +76,7 @@ func TestConsoleIsKept(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := New(site(), nil, World{Console: func(context.Context, string) Console {
+			s := New(site(), nil, Dependencies{Console: func(context.Context, string) Console {
 				if c.console == nil {
 					return nil
 				}

@@ -127,7 +127,7 @@ func compareDisks(n *inventory.Node, hw wire.Hardware, known lastInstall) (fs []
 		case len(there) < want:
 			fs = append(fs, Fault{part, fmt.Sprintf("%d of %d disks %q are there (%s)%s", len(there), want, d.Name, describeRule(d), describeOthers(hw.Disks, there)), "Reseat or replace the disk; or correct the disk block if it is wrong."})
 		case len(there) > want:
-			fs = append(fs, Fault{part, fmt.Sprintf("%d disks fit disk %q (%s), which says count = %d: %s%s", len(there), d.Name, describeRule(d), want, describeDisks(there), describePaths(there)), tellApart(n, d, there)})
+			fs = append(fs, Fault{part, fmt.Sprintf("%d disks fit disk %q (%s), which says count = %d: %s%s", len(there), d.Name, describeRule(d), want, describeDisks(there), describePaths(there)), suggestDiskSelector(n, d, there)})
 		}
 	}
 	if len(got.twice) > 0 {
@@ -150,10 +150,10 @@ func describeOthers(all, these []wire.Disk) string {
 	return "; there are also " + describeDisks(disksByPlace(rest))
 }
 
-// tellApart says what to write so that one of several disks is meant.
-func tellApart(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
+// suggestDiskSelector says what to write so that one of several disks is meant.
+func suggestDiskSelector(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
 	if describePaths(among) != "" {
-		return tellPaths(n, d, among)
+		return suggestPathSelector(n, d, among)
 	}
 	lines := func(value func(wire.Disk) string) (out []string) {
 		for _, x := range among {

@@ -105,8 +105,8 @@ type Images interface {
 	Verify(ctx context.Context, name string) error
 }
 
-// World is what the stage reaches.
-type World struct {
+// Dependencies is what the stage reaches.
+type Dependencies struct {
 	BMC      func(ctx context.Context, node string) (Control, error)
 	Hub      *hub.Hub
 	Boots    *Boots
@@ -131,12 +131,12 @@ type World struct {
 type Stage struct {
 	inv    *inventory.Inventory
 	digest map[string]string // image block -> manifest digest that a plan writes
-	w      World
+	w      Dependencies
 }
 
 // New makes the stage. digest holds the manifest digest of every image that is
 // pinned or built; World may be empty when only Plan is called.
-func New(inv *inventory.Inventory, digest map[string]string, w World) *Stage {
+func New(inv *inventory.Inventory, digest map[string]string, w Dependencies) *Stage {
 	return &Stage{inv: inv, digest: digest, w: w}
 }
 

@@ -96,7 +96,7 @@ func (c *chassis) SetBoot(_ context.Context, b bmc.Boot) (bmc.Outcome, error) {
 	defer c.mu.Unlock()
 	c.device = b.Device
 	if c.lasting {
-		return bmc.Outcome{Verdict: bmc.Verified, Lasting: b.Once}, nil
+		return bmc.Outcome{Verdict: bmc.Verified, Persistent: b.Once}, nil
 	}
 	return bmc.Outcome{Verdict: bmc.Unverifiable, Evidence: "flag not valid"}, nil
 }
@@ -212,7 +212,7 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []B
 		c.finished.Wait()
 		srv.Close()
 	})
-	w := World{BMC: func(context.Context, string) (Control, error) { return c, nil }, Hub: h, Boots: boots, Images: images, Nodes: c,
+	w := Dependencies{BMC: func(context.Context, string) (Control, error) { return c, nil }, Hub: h, Boots: boots, Images: images, Nodes: c,
 		Evidence: func(string, time.Time) []BootEvent { return seen }, SSHKey: "ssh-ed25519 AAAA", BootNetwork: c.alone,
 		Printed: func(string) ([]string, int) { return c.console, len(c.console) }}
 	in := New(inv, map[string]string{"os": digest}, w)

@@ -67,9 +67,9 @@ func describePaths(list []wire.Disk) string {
 	return "; " + strings.Join(words, "; ")
 }
 
-// tellPaths says what to write so that as many of these paths are meant as the block
+// suggestPathSelector says what to write so that as many of these paths are meant as the block
 // counts.
-func tellPaths(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
+func suggestPathSelector(n *inventory.Node, d inventory.Disk, among []wire.Disk) string {
 	var ways []string
 	add := func(name string, value func(wire.Disk) string) {
 		count, values := map[string]int{}, []string{}

@@ -29,16 +29,16 @@ type progress struct {
 	node  string
 	limit time.Duration
 
-	at     time.Time // of the last
-	what   string    // the last, in words
-	sent   int64     // bytes that it fetched of kernel and initrd
-	lines  int       // that its console ever printed
-	known  map[string]bool
-	away   bool // nobody answered on its address: it has left the ramdisk
-	answer bool // somebody does since
+	at          time.Time // of the last
+	what        string    // the last, in words
+	sent        int64     // bytes that it fetched of kernel and initrd
+	lines       int       // that its console ever printed
+	known       map[string]bool
+	leftRamdisk bool // nobody answered on its address: it has left the ramdisk
+	answer      bool // somebody does since
 
 	lastReported string
-	toldAt       time.Time
+	reportedAt   time.Time
 }
 
 // watchProgress begins to look at a node, whose limit on silence follows from the step.
@@ -87,28 +87,28 @@ func normalizeLine(line string) string {
 	}, line))
 }
 
-// heard takes over why an attempt to log in failed: a connection that is refused came to
+// noteLoginError takes over why an attempt to log in failed: a connection that is refused came to
 // a node that answers ARP and has no SSH server yet. The ramdisk, which the node leaves
 // first, refuses too.
-func (p *progress) heard(err error, now time.Time) {
+func (p *progress) noteLoginError(err error, now time.Time) {
 	switch refused := errors.Is(err, syscall.ECONNREFUSED); {
 	case !refused:
-		p.away = true
-	case p.away && !p.answer:
+		p.leftRamdisk = true
+	case p.leftRamdisk && !p.answer:
 		p.answer = true
 		p.seen(now, "it answers on its address, and its SSH server does not yet")
 	}
 }
 
-// silent reports whether nothing was seen for longer than the limit.
-func (p *progress) silent(now time.Time) bool { return now.Sub(p.at) > p.limit }
+// isSilent reports whether nothing was seen for longer than the limit.
+func (p *progress) isSilent(now time.Time) bool { return now.Sub(p.at) > p.limit }
 
-// tell shows what was seen last and until when the node may be silent: at once where a
+// report shows what was seen last and until when the node may be silent: at once where a
 // boot service saw it, else now and then.
-func (p *progress) tell(run stage.Run, now time.Time, soon bool) {
-	if p.what == p.lastReported || !soon && now.Sub(p.toldAt) < reportEvery {
+func (p *progress) report(run stage.Run, now time.Time, soon bool) {
+	if p.what == p.lastReported || !soon && now.Sub(p.reportedAt) < reportEvery {
 		return
 	}
-	p.lastReported, p.toldAt = p.what, now
+	p.lastReported, p.reportedAt = p.what, now
 	run.Emit(event.Event{Type: event.StepProgress, Text: p.what, Until: p.at.Add(p.limit)})
 }

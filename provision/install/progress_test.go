@@ -30,7 +30,7 @@ func watched(t *testing.T, do func(c *heardOf)) (took time.Duration, told []stri
 	c := &heardOf{boots: NewBoots([]byte(strings.Repeat("k", 32)), nil, nil)}
 	n := site().Nodes[0]
 	n.Hardware.BootTimeout = 3 * time.Minute
-	s := New(site(), nil, World{Boots: c.boots, Hub: hub.New(hub.Config{Grants: c.boots}),
+	s := New(site(), nil, Dependencies{Boots: c.boots, Hub: hub.New(hub.Config{Grants: c.boots}),
 		BMC:      func(context.Context, string) (Control, error) { return nil, errors.New("no BMC") },
 		Evidence: func(string, time.Time) []BootEvent { return c.events() },
 		Printed:  func(string) ([]string, int) { lines := c.printed(); return lines, len(lines) }})
@@ -154,16 +154,16 @@ func TestARPMovesTheLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		p := New(site(), nil, World{Boots: NewBoots(nil, nil, nil)}).watchProgress(site().Nodes[0], plan.Step{}, began, "waits for SSH")
+		p := New(site(), nil, Dependencies{Boots: NewBoots(nil, nil, nil)}).watchProgress(site().Nodes[0], plan.Step{}, began, "waits for SSH")
 		unreachable := errkind.New(errkind.Unreachable, "ssh: %w", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH})
 		refused := errkind.New(errkind.Unreachable, "ssh: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
-		p.heard(refused, began.Add(time.Second)) // by the ramdisk
-		p.heard(unreachable, began.Add(time.Minute))
+		p.noteLoginError(refused, began.Add(time.Second)) // by the ramdisk
+		p.noteLoginError(unreachable, began.Add(time.Minute))
 		if p.at != began {
 			t.Error("a node that nobody reaches has made progress")
 		}
-		p.heard(refused, began.Add(2*time.Minute))
-		p.heard(refused, began.Add(3*time.Minute))
+		p.noteLoginError(refused, began.Add(2*time.Minute))
+		p.noteLoginError(refused, began.Add(3*time.Minute))
 		if p.at != began.Add(2*time.Minute) || !strings.Contains(p.what, "answers on its address") {
 			t.Errorf("progress %v after the start: %s", p.at.Sub(began), p.what)
 		}

@@ -102,7 +102,7 @@ func TestWaitsBehindAnEarlierWrite(t *testing.T) {
 	current = hub.New(hub.Config{Grants: boots})
 	mu.Unlock()
 
-	run, s, n := newNoteTaker(), New(site(), nil, World{Hub: now(), Boots: boots}), site().Nodes[0]
+	run, s, n := newNoteTaker(), New(site(), nil, Dependencies{Hub: now(), Boots: boots}), site().Nodes[0]
 	wg.Go(func() {
 		defer close(goOn)
 		for ctx.Err() == nil {

@@ -207,8 +207,8 @@ func (s *Stage) setBoot(ctx context.Context, run stage.Run, n *inventory.Node, c
 	if err != nil {
 		return err
 	}
-	if out.Lasting {
-		if err := s.noteLasting(ctx, run, n, out); err != nil {
+	if out.Persistent {
+		if err := s.notePersistent(ctx, run, n, out); err != nil {
 			return err
 		}
 	}
@@ -222,13 +222,13 @@ func (s *Stage) setBoot(ctx context.Context, run stage.Run, n *inventory.Node, c
 	return nil
 }
 
-// noteLasting records that the attempt has to put the boot device back.
-func (s *Stage) noteLasting(ctx context.Context, run stage.Run, n *inventory.Node, out bmc.Outcome) error {
+// notePersistent records that the attempt has to put the boot device back.
+func (s *Stage) notePersistent(ctx context.Context, run stage.Run, n *inventory.Node, out bmc.Outcome) error {
 	at, ok := s.w.Boots.Current(n.Name)
-	if !ok || at.Lasting {
+	if !ok || at.Persistent {
 		return nil
 	}
-	at.Lasting = true
+	at.Persistent = true
 	if err := learnFact(ctx, run, AttemptFact, n, at); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (s *Stage) noteLasting(ctx context.Context, run stage.Run, n *inventory.Nod
 // the disk. A BMC that takes neither is a note: this controller sends the node to its
 // disk whenever it asks, but another may not.
 func (s *Stage) restoreBootDevice(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
-	if !at.Lasting {
+	if !at.Persistent {
 		return nil
 	}
 	control, err := s.control(ctx, n)

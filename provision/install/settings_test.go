@@ -35,7 +35,7 @@ func TestGivenSettings(t *testing.T) {
 	inv := site()
 	n := inv.Nodes[0]
 	n.Host = &inventory.HostSettings{Name: "gpu", KernelArgs: []string{"quiet", "iommu=pt"}, Accounts: inventory.Accounts{AuthorizedKeys: []string{"ssh-ed25519 AAAA kim"}}}
-	s, run := New(inv, nil, World{SSHKey: "ssh-ed25519 BBBB"}), memo{facts: map[fact.Key]fact.Fact{}}
+	s, run := New(inv, nil, Dependencies{SSHKey: "ssh-ed25519 BBBB"}), memo{facts: map[fact.Key]fact.Fact{}}
 	after := func(key string) Given {
 		if err := s.give(t.Context(), run, n, key); err != nil {
 			t.Fatal(err)

@@ -54,9 +54,9 @@ func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, r
 			last, news = seen[len(seen)-1], true
 			p.seen(last.Time, last.String())
 		}
-		p.tell(run, now, news || p.lastReported == "")
+		p.report(run, now, news || p.lastReported == "")
 		switch {
-		case p.silent(now):
+		case p.isSilent(now):
 			giveUp(errSilent)
 			return
 		case power.gone(ctx, s, n, p.at, now):

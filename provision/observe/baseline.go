@@ -28,17 +28,17 @@ const baselineWait = 30 * time.Second
 type recording struct {
 	stage.Stage
 	inv   *inventory.Inventory
-	keep  drift.Keeper
+	keep  drift.Writer
 	watch *drift.Observer
 }
 
 // RecordBaselines puts the recording of accepted nodes around the validation stage of a
 // run. bmcs are those of the run; facts are read as they stand.
-func (ob Observer) RecordBaselines(st stage.Stage, ssh reach.Nodes, bmcs reach.BMCs, keep drift.Keeper) stage.Stage {
+func (ob Observer) RecordBaselines(st stage.Stage, ssh reach.Nodes, bmcs reach.BMCs, keep drift.Writer) stage.Stage {
 	w := drift.NewObserver(ssh, nil)
 	w.BMC = bmcs.Handle
 	facts := reach.Facts(keep.Store)
-	w.Heard = func(node string) []wire.Neighbour {
+	w.Neighbours = func(node string) []wire.Neighbour {
 		f, ok := facts(cabling.NeighboursFact.Of(subject.OfNode(node)))
 		if !ok {
 			return nil
@@ -63,7 +63,7 @@ func (a recording) Apply(ctx context.Context, run stage.Run, st plan.Step) error
 	}
 	look, cancel := context.WithTimeout(ctx, baselineWait)
 	defer cancel()
-	seen := a.watch.Look(look, n, run.Clock().Now())
+	seen := a.watch.Observe(look, n, run.Clock().Now())
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (ob Observer) Drift(ctx context.Context, store state.Store, fence state.Fen
 		return Drift{}, err
 	}
 	d, err := l.judge(ctx, seen)
-	for _, n := range l.strange {
+	for _, n := range l.unmanaged {
 		d.Notes = append(d.Notes, drift.Note{Node: n, Text: fmt.Sprintf("%s is neither accepted nor adopted: there is nothing to compare it with, and it was not looked at; `ironrail why %s` says where it stands", n, n)})
 	}
 	return d, err
@@ -95,7 +95,7 @@ func (ob Observer) AcceptDrift(ctx context.Context, store state.Store, fence sta
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, n := range l.strange {
+	for _, n := range l.unmanaged {
 		unknown = append(unknown, drift.Unknown{Node: n, Kind: wire.ItemHardware, Why: fmt.Sprintf("it is neither accepted nor adopted; `ironrail adopt %s` takes a node that runs as it is", n), Unmanaged: true})
 	}
 	for i, x := range seen {
@@ -105,7 +105,7 @@ func (ob Observer) AcceptDrift(ctx context.Context, store state.Store, fence sta
 		}
 		snap := seen[i].Snapshot
 		snap.By, snap.Reason = by, reason
-		if err := l.keep.Accept(ctx, snap, x.lists); err != nil {
+		if err := l.writer.Accept(ctx, snap, x.lists); err != nil {
 			return taken, unknown, err
 		}
 		taken = append(taken, x.Node)
@@ -116,31 +116,31 @@ func (ob Observer) AcceptDrift(ctx context.Context, store state.Store, fence sta
 // driftLook is one look at nodes.
 type driftLook struct {
 	Observer
-	o       DriftOptions
-	store   state.Store
-	keep    drift.Keeper
-	nodes   []*inventory.Node
-	strange []string // asked for by name, and neither accepted nor adopted
-	pool    *remote.Pool
-	bmcs    reach.BMCs
-	watch   *drift.Observer
-	settled func(context.Context, string) []StepState
-	slots   chan struct{} // of BMCs
+	o         DriftOptions
+	store     state.Store
+	writer    drift.Writer
+	nodes     []*inventory.Node
+	unmanaged []string // asked for by name, and neither accepted nor adopted
+	pool      *remote.Pool
+	bmcs      reach.BMCs
+	watch     *drift.Observer
+	settled   func(context.Context, string) []StepState
+	slots     chan struct{} // of BMCs
 }
 
-// driftSeen is what a look has shown of one node.
-type driftSeen struct {
+// nodeObservation is what a look has shown of one node.
+type nodeObservation struct {
 	drift.Snapshot
 	lists   map[string]drift.Set
 	settled []StepState
 }
 
 // add takes a node into the look, if something is known to compare it with; one that was
-// chosen by name and of which nothing is known is strange.
+// chosen by name and of which nothing is known is unmanaged.
 func (l *driftLook) add(ctx context.Context, n *inventory.Node, st state.Node, chosen bool) (err error) {
 	was := st.Accepted || st.Adopted
 	if !was && chosen { // of one that was quarantined since it is known as well
-		if _, was, err = drift.Baseline(ctx, l.store, n.Name); err != nil {
+		if _, was, err = drift.ReadBaseline(ctx, l.store, n.Name); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (l *driftLook) add(ctx context.Context, n *inventory.Node, st state.Node, c
 	case was:
 		l.nodes = append(l.nodes, n)
 	case chosen:
-		l.strange = append(l.strange, n.Name)
+		l.unmanaged = append(l.unmanaged, n.Name)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (ob Observer) driftLook(ctx context.Context, store state.Store, fence state
 	if err != nil {
 		return nil, err
 	}
-	l := &driftLook{Observer: ob, o: o, store: store, keep: drift.Keeper{Store: store, Fence: fence}, pool: remote.NewPoolOn(driftNodes, ob.Network), slots: make(chan struct{}, driftBMCs)}
+	l := &driftLook{Observer: ob, o: o, store: store, writer: drift.Writer{Store: store, Fence: fence}, pool: remote.NewPoolOn(driftNodes, ob.Network), slots: make(chan struct{}, driftBMCs)}
 	for _, n := range ob.Inv.Nodes {
 		if n.Image == nil || len(o.Words) > 0 && !chosen[n.Name] {
 			continue
@@ -193,8 +193,8 @@ func (l *driftLook) close() {
 }
 
 // all looks at all nodes, many together.
-func (l *driftLook) all(ctx context.Context) ([]driftSeen, error) {
-	out, errs := make([]driftSeen, len(l.nodes)), make([]error, len(l.nodes))
+func (l *driftLook) all(ctx context.Context) ([]nodeObservation, error) {
+	out, errs := make([]nodeObservation, len(l.nodes)), make([]error, len(l.nodes))
 	slots := make(chan struct{}, driftNodes)
 	var wg sync.WaitGroup
 	var mu sync.Mutex // guards done
@@ -222,15 +222,15 @@ func (l *driftLook) all(ctx context.Context) ([]driftSeen, error) {
 
 // one looks at one node: at its system, and at its BMC unless that is to be left
 // in peace.
-func (l *driftLook) one(ctx context.Context, n *inventory.Node) (driftSeen, error) {
-	base, _, err := drift.Baseline(ctx, l.store, n.Name)
+func (l *driftLook) one(ctx context.Context, n *inventory.Node) (nodeObservation, error) {
+	base, _, err := drift.ReadBaseline(ctx, l.store, n.Name)
 	if err != nil {
-		return driftSeen{}, err
+		return nodeObservation{}, err
 	}
 	l.watch.Know(base.Sets[wire.ItemPackages])
-	asked, err := drift.Asked(ctx, l.store, n.Name)
+	asked, err := drift.ReadLastAnswer(ctx, l.store, n.Name)
 	if err != nil {
-		return driftSeen{}, err
+		return nodeObservation{}, err
 	}
 	w := l.watch
 	none := "its BMC was not asked"
@@ -239,10 +239,10 @@ func (l *driftLook) one(ctx context.Context, n *inventory.Node) (driftSeen, erro
 		l.slots <- struct{}{}
 		defer func() { <-l.slots }()
 	}
-	seen := w.Look(ctx, n, l.o.Now)
-	x := driftSeen{Snapshot: seen.Join(asked, none), lists: seen.Lists}
+	seen := w.Observe(ctx, n, l.o.Now)
+	x := nodeObservation{Snapshot: seen.Join(asked, none), lists: seen.Lists}
 	if seen.BMC != nil {
-		if err := l.keep.Remember(ctx, *seen.BMC, seen.Lists); err != nil {
+		if err := l.writer.Remember(ctx, *seen.BMC, seen.Lists); err != nil {
 			return x, err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // judge compares what was seen with what was accepted.
-func (l *driftLook) judge(ctx context.Context, seen []driftSeen) (Drift, error) {
+func (l *driftLook) judge(ctx context.Context, seen []nodeObservation) (Drift, error) {
 	d := Drift{At: l.o.Now.UTC(), Nodes: len(seen), Changes: []drift.Change{}, Unknown: []drift.Unknown{}, Notes: []drift.Note{}}
 	sets, err := l.sets(ctx, seen)
 	if err != nil {
@@ -26,7 +26,7 @@ func (l *driftLook) judge(ctx context.Context, seen []driftSeen) (Drift, error) 
 	for _, x := range seen {
 		snaps = append(snaps, x.Snapshot)
 		d.Unknown = append(d.Unknown, l.unknown(x)...)
-		base, ok, err := drift.Baseline(ctx, l.store, x.Node)
+		base, ok, err := drift.ReadBaseline(ctx, l.store, x.Node)
 		if err != nil {
 			return d, err
 		}
@@ -66,7 +66,7 @@ func (l *driftLook) portOf(c drift.Change) string {
 }
 
 // settings are the steps of which the world is not as the site has it.
-func settings(x driftSeen, since time.Time) (all []drift.Change) {
+func settings(x nodeObservation, since time.Time) (all []drift.Change) {
 	for _, a := range x.settled {
 		if a.State == stage.Differs {
 			_, name, _ := strings.Cut(string(a.Step.ID), "/")
@@ -79,7 +79,7 @@ func settings(x driftSeen, since time.Time) (all []drift.Change) {
 
 // unknown lists what could not be seen and was asked for. A node that does not
 // answer is one line.
-func (l *driftLook) unknown(x driftSeen) (all []drift.Unknown) {
+func (l *driftLook) unknown(x nodeObservation) (all []drift.Unknown) {
 	said := map[string]bool{}
 	dead := slices.ContainsFunc(x.Gaps, func(g wire.Gap) bool { return g.Kind == wire.ItemHardware })
 	for _, g := range x.Gaps {
@@ -105,7 +105,7 @@ func (l *driftLook) wanted(list []drift.Change) []drift.Change {
 }
 
 // sets reads every list that a comparison needs.
-func (l *driftLook) sets(ctx context.Context, seen []driftSeen) (drift.Sets, error) {
+func (l *driftLook) sets(ctx context.Context, seen []nodeObservation) (drift.Sets, error) {
 	all := map[string]drift.Set{}
 	need := func(s drift.Snapshot) error {
 		for _, digest := range s.Sets {
@@ -128,7 +128,7 @@ func (l *driftLook) sets(ctx context.Context, seen []driftSeen) (drift.Sets, err
 		}
 	}
 	for _, x := range seen {
-		base, _, err := drift.Baseline(ctx, l.store, x.Node)
+		base, _, err := drift.ReadBaseline(ctx, l.store, x.Node)
 		if err == nil {
 			err = need(base)
 		}

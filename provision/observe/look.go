@@ -35,7 +35,7 @@ const (
 // are asked one after another, so that a BMC has one session and a node one login;
 // nodes that do not answer at all are not asked again for each step.
 func (ob Observer) Look(ctx context.Context, r state.Reader, steps []plan.Step, o Options) ([]looks.Look, error) {
-	l, err := ob.newLooker(ctx, r, o)
+	l, err := ob.newSiteReader(ctx, r, o)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func bySubject(steps []plan.Step) (parts [][]plan.Step) {
 	return parts
 }
 
-// looker looks at the world and changes nothing. It is safe for concurrent use.
-type looker struct {
+// siteReader looks at the world and changes nothing. It is safe for concurrent use.
+type siteReader struct {
 	Observer
 	reader state.Reader
 	stages map[string]stage.Stage
@@ -84,12 +84,12 @@ type looker struct {
 	bmcs   reach.BMCs
 }
 
-// newLooker makes the stages of a world that is only looked at: nodes over SSH,
+// newSiteReader makes the stages of a world that is only looked at: nodes over SSH,
 // and BMCs when the operator wants all to be looked at. No service is opened.
-func (ob Observer) newLooker(ctx context.Context, r state.Reader, o Options) (*looker, error) {
+func (ob Observer) newSiteReader(ctx context.Context, r state.Reader, o Options) (*siteReader, error) {
 	facts := reach.Facts(r)
-	l := &looker{Observer: ob, reader: r, now: o.Now, stages: map[string]stage.Stage{}, ssh: remote.NewPoolOn(lookParallel, ob.Network), bmcs: ob.BMCs(facts)}
-	w := World{Nodes: ob.Nodes(l.ssh, facts), BMC: func(context.Context, string) (oob.BMC, error) { return nil, ErrNotAsked }}
+	l := &siteReader{Observer: ob, reader: r, now: o.Now, stages: map[string]stage.Stage{}, ssh: remote.NewPoolOn(lookParallel, ob.Network), bmcs: ob.BMCs(facts)}
+	w := Dependencies{Nodes: ob.Nodes(l.ssh, facts), BMC: func(context.Context, string) (oob.BMC, error) { return nil, ErrNotAsked }}
 	if o.Refresh {
 		w.Switches = ob.Switches(l.ssh, facts)
 		w.BMC = func(_ context.Context, node string) (oob.BMC, error) { return l.bmcs.Handle(node) }
@@ -106,7 +106,7 @@ func (ob Observer) newLooker(ctx context.Context, r state.Reader, o Options) (*l
 }
 
 // close ends the sessions. What cannot be ended well was not changed either.
-func (l *looker) close() {
+func (l *siteReader) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_ = errors.Join(l.bmcs.Pool.Close(ctx), l.ssh.Close())
@@ -136,14 +136,14 @@ func sayEvery(say func(string), text func() string) (stop func()) {
 }
 
 // subject looks at the steps of one subject, one after another.
-func (l *looker) subject(ctx context.Context, steps []plan.Step) (found []looks.Look) {
+func (l *siteReader) subject(ctx context.Context, steps []plan.Step) (found []looks.Look) {
 	silent := l.silent(ctx, steps[0].Subject)
 	for _, st := range steps {
 		if silent != "" && st.Stage != oob.Name {
 			found = append(found, looks.Look{Step: st.ID, At: l.now.UTC(), State: stage.Unknown, Evidence: silent})
 			continue
 		}
-		showed := &lookMemory{facts: reach.Facts(l.reader)}
+		showed := &stepMemory{facts: reach.Facts(l.reader)}
 		if o := l.step(ctx, st, showed); o.State != stage.Unknown || o.Evidence != "" {
 			found = append(found, looks.Look{Step: st.ID, At: l.now.UTC(), State: o.State, Evidence: event.Escape(o.Evidence), Operations: o.Operations, HostKeys: showed.keys})
 		}
@@ -152,7 +152,7 @@ func (l *looker) subject(ctx context.Context, steps []plan.Step) (found []looks.
 }
 
 // silent says why a node need not be asked; "" when it may.
-func (l *looker) silent(ctx context.Context, id subject.ID) string {
+func (l *siteReader) silent(ctx context.Context, id subject.ID) string {
 	n, ok := l.Inv.Node(id.Name)
 	if id.Kind != subject.Node || !ok {
 		return ""
@@ -165,7 +165,7 @@ func (l *looker) silent(ctx context.Context, id subject.ID) string {
 
 // step asks the stage of one step. A stage that has nothing to look at says
 // unknown without evidence.
-func (l *looker) step(ctx context.Context, st plan.Step, showed *lookMemory) stage.Observation {
+func (l *siteReader) step(ctx context.Context, st plan.Step, showed *stepMemory) stage.Observation {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()
 	of, ok := l.stages[st.Stage]
@@ -182,10 +182,10 @@ func (l *looker) step(ctx context.Context, st plan.Step, showed *lookMemory) sta
 	return o
 }
 
-// lookMemory is the memory of a look at one step. What a look sees is not learned: the
+// stepMemory is the memory of a look at one step. What a look sees is not learned: the
 // run that follows looks again. But a host key that was believed once is to be the same
 // then. It is safe for concurrent use.
-type lookMemory struct {
+type stepMemory struct {
 	facts func(fact.Key) (fact.Fact, bool)
 
 	mu   sync.Mutex  // guards keys
@@ -193,10 +193,10 @@ type lookMemory struct {
 }
 
 // Fact implements Memory.
-func (m *lookMemory) Fact(k fact.Key) (fact.Fact, bool) { return m.facts(k) }
+func (m *stepMemory) Fact(k fact.Key) (fact.Fact, bool) { return m.facts(k) }
 
 // Learn implements Memory.
-func (m *lookMemory) Learn(_ context.Context, fs ...fact.Fact) error {
+func (m *stepMemory) Learn(_ context.Context, fs ...fact.Fact) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range fs {

@@ -26,15 +26,15 @@ type Observer struct {
 	reach.Access
 
 	// Stages makes the stages of the site for a look, by what r knows of boot attempts.
-	Stages func(ctx context.Context, r state.Reader, w World) ([]stage.Stage, error)
+	Stages func(ctx context.Context, r state.Reader, w Dependencies) ([]stage.Stage, error)
 	// NodeStages makes the stages that configure installed nodes: drivers and fabrics.
 	NodeStages func(nodes onnode.Nodes) []stage.Stage
 	// SwitchKind makes the kind that configures switches; it reaches none.
 	SwitchKind func() *switchos.Kind
 }
 
-// World is what the stages of a look reach.
-type World struct {
+// Dependencies is what the stages of a look reach.
+type Dependencies struct {
 	BMC      func(ctx context.Context, node string) (oob.BMC, error) // ErrNotAsked where BMCs are not asked
 	Nodes    onnode.Nodes
 	Switches switchos.Switches // nil: they are not asked

@@ -28,30 +28,30 @@ const (
 	presenceTries = 8                       // where this machine itself has no room for a connection
 )
 
-// PresenceLook is a look at the nodes that the state knows nothing about: whether they
+// PresenceProbe is a look at the nodes that the state knows nothing about: whether they
 // run. An empty state beside running nodes must never lead to an install. The evidence is
 // the banner of an SSH server: it is what a running system of any make sends first, our
 // own host key included. That a connection is accepted is none: firewalls and proxies
 // accept for addresses behind which nobody is. Such nodes are named in a warning. It
 // asks no BMC, since a plan resolves no secret; apply does, before it powers anything.
-type PresenceLook struct {
+type PresenceProbe struct {
 	wg  sync.WaitGroup
 	end func() // of the word on how far it is
 
-	mu     sync.Mutex // guards what follows
-	done   int
-	found  map[string]plan.Presence
-	mute   []string // nodes at whose address something accepts and says nothing
-	missed []string // nodes that this machine could not ask
+	mu       sync.Mutex // guards what follows
+	done     int
+	found    map[string]plan.Presence
+	noBanner []string // nodes at whose address something accepts and says nothing
+	missed   []string // nodes that this machine could not ask
 }
 
 // BeginPresence asks all unknown nodes at once and returns. say is told every few
 // seconds how far it is; nil: nobody is.
-func (ob Observer) BeginPresence(ctx context.Context, prior plan.Prior, say func(string)) *PresenceLook {
-	l := &PresenceLook{found: map[string]plan.Presence{}}
+func (ob Observer) BeginPresence(ctx context.Context, prior plan.Prior, say func(string)) *PresenceProbe {
+	l := &PresenceProbe{found: map[string]plan.Presence{}}
 	var unknown []*inventory.Node
 	for _, n := range ob.Inv.Nodes {
-		if n.Image != nil && n.Address.IsValid() && !touched(prior, n) {
+		if n.Image != nil && n.Address.IsValid() && !isKnownNode(prior, n) {
 			unknown = append(unknown, n)
 		}
 	}
@@ -67,7 +67,7 @@ func (ob Observer) BeginPresence(ctx context.Context, prior plan.Prior, say func
 }
 
 // add notes what one node answered.
-func (l *PresenceLook) add(n *inventory.Node, answer sshAnswer) {
+func (l *PresenceProbe) add(n *inventory.Node, answer sshAnswer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.done++
@@ -75,14 +75,14 @@ func (l *PresenceLook) add(n *inventory.Node, answer sshAnswer) {
 	case answer.banner != "":
 		l.found[n.Name] = plan.Presence{Running: true, Evidence: fmt.Sprintf("SSH answers at %s (%s)", n.Address, event.Escape(answer.banner))}
 	case answer.accepted:
-		l.mute = append(l.mute, n.Name)
-	case answer.unasked:
+		l.noBanner = append(l.noBanner, n.Name)
+	case answer.skipped:
 		l.missed = append(l.missed, n.Name)
 	}
 }
 
 // Wait returns when nobody is asked any more. A nil look asks nobody.
-func (l *PresenceLook) Wait() {
+func (l *PresenceProbe) Wait() {
 	if l != nil {
 		l.wg.Wait()
 		l.end()
@@ -91,14 +91,14 @@ func (l *PresenceLook) Wait() {
 
 // Result waits for all answers: which nodes run, and warnings about those of which it is
 // not certain. A nil look has none.
-func (l *PresenceLook) Result() (found map[string]plan.Presence, warnings []string) {
+func (l *PresenceProbe) Result() (found map[string]plan.Presence, warnings []string) {
 	l.Wait()
 	if l == nil {
 		return nil, nil
 	}
-	if len(l.mute) > 0 {
+	if len(l.noBanner) > 0 {
 		warnings = append(warnings, fmt.Sprintf("port %d accepts connections and sends no SSH banner within %s: %s. That is no evidence of a running node (a firewall or a proxy accepts like this); if one runs there, `ironrail hold NODE` keeps it from being installed",
-			reach.SSHPort, presenceWait, fold.Nodes(l.mute)))
+			reach.SSHPort, presenceWait, fold.Nodes(l.noBanner)))
 	}
 	if len(l.missed) > 0 {
 		warnings = append(warnings, fmt.Sprintf("this machine had no room for a connection to %s (file descriptors, ports or neighbours are used up): whether they run is not known. Raise `ulimit -n` or net.ipv4.neigh.default.gc_thresh3, and plan again",
@@ -111,7 +111,7 @@ func (l *PresenceLook) Result() (found map[string]plan.Presence, warnings []stri
 // the connection: that says nothing of the node.
 func (ob Observer) probePatiently(ctx context.Context, a netip.Addr) (answer sshAnswer) {
 	for range presenceTries {
-		if answer = ob.probeSSH(ctx, a); !answer.unasked {
+		if answer = ob.probeSSH(ctx, a); !answer.skipped {
 			return answer
 		}
 		select {
@@ -134,8 +134,8 @@ func isExhausted(err error) bool {
 	return false
 }
 
-// touched reports whether this state has ever done anything with a node.
-func touched(prior plan.Prior, n *inventory.Node) bool {
+// isKnownNode reports whether this state has ever done anything with a node.
+func isKnownNode(prior plan.Prior, n *inventory.Node) bool {
 	if prior.Nodes[n.Name].Known() {
 		return true
 	}
@@ -146,7 +146,7 @@ func touched(prior plan.Prior, n *inventory.Node) bool {
 // sshAnswer is what the SSH port of an address answers.
 type sshAnswer struct {
 	accepted bool   // the connection was accepted
-	unasked  bool   // this machine had no room for the connection
+	skipped  bool   // this machine had no room for the connection
 	banner   string // the identification string, "SSH-2.0-OpenSSH_9.2p1"; "" for none
 }
 
@@ -164,7 +164,7 @@ func (ob Observer) probeSSH(ctx context.Context, a netip.Addr) (answer sshAnswer
 	defer cancel()
 	c, err := ob.Network.Dial(ctx, "tcp", netip.AddrPortFrom(a, reach.SSHPort).String())
 	if err != nil {
-		answer.unasked = isExhausted(err)
+		answer.skipped = isExhausted(err)
 		return answer
 	}
 	defer c.Close()

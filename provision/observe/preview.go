@@ -36,9 +36,9 @@ func configures(st *plan.Step) bool {
 	return st.Subject.Kind == subject.Switch && st.Stage == fabric.StageName
 }
 
-// tellLooks puts what looks have shown of switches into the words of a plan, and says
+// reportObservations puts what looks have shown of switches into the words of a plan, and says
 // of those that could not be read that it is so.
-func (ob Observer) tellLooks(prior plan.Prior, due []plan.Step, shown []looks.Look, seen map[plan.StepID]plan.Observation) {
+func (ob Observer) reportObservations(prior plan.Prior, due []plan.Step, shown []looks.Look, seen map[plan.StepID]plan.Observation) {
 	of := make(map[plan.StepID]*plan.Step, len(due))
 	for i := range due {
 		of[due[i].ID] = &due[i]

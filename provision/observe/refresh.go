@@ -42,7 +42,7 @@ func (ob Observer) ObserveSteps(ctx context.Context, r state.Reader, prior plan.
 	if o.Looked != nil {
 		o.Looked(shown)
 	}
-	ob.tellLooks(prior, due, shown, seen)
+	ob.reportObservations(prior, due, shown, seen)
 	return seen, ob.warnUnknown(prior, due, unknown), nil
 }
 

@@ -27,11 +27,11 @@ const (
 	checkLimit = 40 * time.Minute // a self-test that trains memory twice, and the boot after it
 )
 
-// askedFact is the last request for settings of a node's firmware.
-const askedFact = fact.Name[Asked]("bmc.bios_asked")
+// settingsRequestFact is the last request for settings of a node's firmware.
+const settingsRequestFact = fact.Name[SettingsRequest]("bmc.bios_asked")
 
-// Asked is one request for settings.
-type Asked struct {
+// SettingsRequest is one request for settings.
+type SettingsRequest struct {
 	ID       string            `json:"id"` // names the reboot that it may need
 	Settings map[string]string `json:"settings"`
 	Evidence string            `json:"evidence,omitempty"` // what the BMC said of it
@@ -77,10 +77,10 @@ func biosSteps(n *inventory.Node) ([]plan.Step, hcl.Diagnostics) {
 	if n.Handover != nil {
 		ask.Needs = append(ask.Needs, plan.Need{Step: drainStep(n.Name), On: plan.Success})
 	}
-	ask.Yields = []fact.Key{askedFact.Of(me)}
+	ask.Yields = []fact.Key{settingsRequestFact.Of(me)}
 	check := step(checkStep(n.Name), "read back that the settings are in force; reboot once when nothing else did", checkLimit, 2*time.Second, plan.Effects(plan.Config, plan.Power))
 	check.Needs = []plan.Need{{Step: biosStep(n.Name), On: plan.Success, Triggers: true}, {Step: inspectStep(n.Name), On: plan.Success, Triggers: true}}
-	check.Reads = []fact.Key{askedFact.Of(me)}
+	check.Reads = []fact.Key{settingsRequestFact.Of(me)}
 	return []plan.Step{ask, check}, nil
 }
 
@@ -219,7 +219,7 @@ func (s *Stage) askBIOS(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err != nil {
 		return s.refused(ctx, run, n, err)
 	}
-	asked, err := askedFact.New(st.Subject, Asked{ID: id, Settings: n.Hardware.BIOS, Evidence: out.Evidence}, n.Serial)
+	asked, err := settingsRequestFact.New(st.Subject, SettingsRequest{ID: id, Settings: n.Hardware.BIOS, Evidence: out.Evidence}, n.Serial)
 	if err != nil {
 		return err
 	}

@@ -90,10 +90,10 @@ func (s *Stage) inForce(ctx context.Context, run stage.Run, n *inventory.Node, f
 // rebootFor reboots a node for its settings: by its own system where that answers,
 // so that its disks are left in order, else by its BMC.
 func (s *Stage) rebootFor(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, f firmware, bootID string) error {
-	asked := Asked{}
-	if x, ok := run.Fact(askedFact.Of(st.Subject)); ok {
+	asked := SettingsRequest{}
+	if x, ok := run.Fact(settingsRequestFact.Of(st.Subject)); ok {
 		var err error
-		if asked, err = askedFact.Get(x); err != nil {
+		if asked, err = settingsRequestFact.Get(x); err != nil {
 			return err
 		}
 	}

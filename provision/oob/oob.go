@@ -215,7 +215,7 @@ func reportOf(id bmc.Identity) Report {
 func (s *Stage) blame(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}},
 		Cause: "the BMC does not work as expected", Evidence: []string{err.Error()}, Action: errkind.Action(err)}
-	if cause, action := DescribeTrouble(err); cause != "" {
+	if cause, action := DescribeProblem(err); cause != "" {
 		f.Cause, f.Action = cause, action
 	}
 	if berr := run.Blame(ctx, f); berr != nil {
@@ -224,8 +224,8 @@ func (s *Stage) blame(ctx context.Context, run stage.Run, n *inventory.Node, err
 	return err
 }
 
-// trouble is one way in which a BMC cannot be worked with.
-type trouble struct {
+// bmcProblem is one way in which a BMC cannot be worked with.
+type bmcProblem struct {
 	is            func(error) bool
 	cause, action string // the action is used where the error brings none
 }
@@ -235,10 +235,10 @@ func hasKind(k errkind.Kind) func(error) bool {
 	return func(err error) bool { return errkind.Of(err).Base() == k }
 }
 
-// DescribeTrouble says in words which sort of trouble with a BMC an error is, and what a
+// DescribeProblem says in words which sort of trouble with a BMC an error is, and what a
 // person does about it; "" for one that is of no known sort.
-func DescribeTrouble(err error) (cause, action string) {
-	for _, t := range troubles {
+func DescribeProblem(err error) (cause, action string) {
+	for _, t := range bmcProblems {
 		if t.is(err) {
 			return t.cause, cmp.Or(errkind.Action(err), t.action)
 		}
@@ -246,14 +246,14 @@ func DescribeTrouble(err error) (cause, action string) {
 	return "", errkind.Action(err)
 }
 
-// unreachableTrouble returns one sort of not being reached.
-func unreachableTrouble(sort errkind.Reach, cause string) trouble {
-	return trouble{func(err error) bool { return errkind.Of(err) == errkind.Unreachable && errkind.ReachOf(err) == sort },
+// unreachableProblem returns one sort of not being reached.
+func unreachableProblem(sort errkind.Reach, cause string) bmcProblem {
+	return bmcProblem{func(err error) bool { return errkind.Of(err) == errkind.Unreachable && errkind.ReachOf(err) == sort },
 		cause, sort.Action("the BMC", "its service")}
 }
 
-// troubles is read from the top; the first that fits is shown.
-var troubles = []trouble{
+// bmcProblems is read from the top; the first that fits is shown.
+var bmcProblems = []bmcProblem{
 	{func(err error) bool { return errors.Is(err, bmc.ErrLocked) }, "the account is locked on the BMC",
 		"Wait until the lock expires, or unlock the account on the BMC. Find out who logs in with a wrong password, then run `ironrail apply` again."},
 	{hasKind(errkind.Auth), "the BMC refuses the user name or password",
@@ -261,10 +261,10 @@ var troubles = []trouble{
 	{func(err error) bool { return errors.Is(err, bmc.ErrCertificate) }, "the BMC shows a certificate that is not trusted",
 		"Compare the certificate with the BMC's own page; another device may answer at this address."},
 	{hasKind(errkind.Mismatch), "what answers at the BMC's address is not what the inventory says", ""},
-	unreachableTrouble(errkind.Closed, "the port is closed at the BMC's address"),
-	unreachableTrouble(errkind.NoRoute, "no device has the BMC's address"),
-	unreachableTrouble(errkind.NoNetwork, "this controller has no route to the BMC's network"),
-	unreachableTrouble(errkind.Silent, "nothing answers at the BMC's address"),
+	unreachableProblem(errkind.Closed, "the port is closed at the BMC's address"),
+	unreachableProblem(errkind.NoRoute, "no device has the BMC's address"),
+	unreachableProblem(errkind.NoNetwork, "this controller has no route to the BMC's network"),
+	unreachableProblem(errkind.Silent, "nothing answers at the BMC's address"),
 	{hasKind(errkind.Timeout), "the BMC stopped answering",
 		"Check the path to the BMC, then reset the BMC itself if it stays silent."},
 	{hasKind(errkind.Refused), "the BMC refuses the request", ""},

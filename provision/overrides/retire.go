@@ -27,10 +27,10 @@ const retireStage = "retire"
 
 // Forgotten is the record of a node whose objects were taken out of the state; its
 // history stays in the journal.
-const Forgotten state.RecordKind = "node-forgotten" // Forgetting
+const Forgotten state.RecordKind = "node-forgotten" // ForgetReason
 
-// Forgetting says why a node was forgotten.
-type Forgetting struct {
+// ForgetReason says why a node was forgotten.
+type ForgetReason struct {
 	Reason string `json:"reason"`
 	By     string `json:"by,omitempty"`
 }
@@ -101,7 +101,7 @@ func ForgetDecommissioned(ctx context.Context, store state.Store, fence state.Fe
 		if last.State != state.StepIsDone {
 			continue
 		}
-		if err := forgetNode(ctx, store, fence, name, Forgetting{Reason: "decommissioned"}, time.Now().UTC()); err != nil {
+		if err := forgetNode(ctx, store, fence, name, ForgetReason{Reason: "decommissioned"}, time.Now().UTC()); err != nil {
 			return err
 		}
 	}
@@ -110,7 +110,7 @@ func ForgetDecommissioned(ctx context.Context, store state.Store, fence state.Fe
 
 // Forget takes nodes out of the state that the site does not have any more, and
 // touches nothing else: neither their disks nor their power.
-func Forget(ctx context.Context, store state.Store, fence state.Fence, files *inventory.Inventory, names []string, why Forgetting, now time.Time) error {
+func Forget(ctx context.Context, store state.Store, fence state.Fence, files *inventory.Inventory, names []string, why ForgetReason, now time.Time) error {
 	if err := MayForget(ctx, store, files, names); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ var (
 
 // forgetNode takes everything that the state has of a node out of it, in one append
 // with what is put beside.
-func forgetNode(ctx context.Context, store state.Store, fence state.Fence, name string, why Forgetting, now time.Time, beside ...state.Put) error {
+func forgetNode(ctx context.Context, store state.Store, fence state.Fence, name string, why ForgetReason, now time.Time, beside ...state.Put) error {
 	b := state.Batch{Records: []state.Record{state.Record{Kind: Forgotten, Time: now, Subject: subject.OfNode(name)}.With(why)}}
 	drop := func(k state.Key) { b.Puts = append(b.Puts, state.Put{Key: k, Want: state.Any}) }
 	for _, kind := range kindsOfNode {

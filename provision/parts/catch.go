@@ -172,15 +172,15 @@ func (c *catcher) found(f stage.Finding, at time.Time) error {
 		if m.fit.Kind == Chassis && certain {
 			continue // a part of it is meant
 		}
-		if err := c.blamed(m.node, m.name, m.fit, m.since, f, at); err != nil {
+		if err := c.addFinding(m.node, m.name, m.fit, m.since, f, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// blamed writes a finding into the history of one part.
-func (c *catcher) blamed(node, name string, p Fit, since time.Time, f stage.Finding, at time.Time) error {
+// addFinding writes a finding into the history of one part.
+func (c *catcher) addFinding(node, name string, p Fit, since time.Time, f stage.Finding, at time.Time) error {
 	h, _, err := c.history(p.Part)
 	if err != nil {
 		return err

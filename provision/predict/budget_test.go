@@ -18,7 +18,7 @@ import (
 func lived(t *testing.T, kind string, took ...time.Duration) *History {
 	t.Helper()
 	profiles := map[string]Profile{}
-	h := newHistorian(profiles, withChecks)
+	h := newJournalReader(profiles, withChecks)
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, d := range took {
 		node := fmt.Sprintf("old%d", i)

@@ -21,7 +21,7 @@ type class struct {
 	hold           float64
 	per            Unit
 	gib            float64 // of the image, for perGiB
-	lived          bool    // from the history
+	measured       bool    // from the history
 	even           bool    // takes the same on all nodes
 	stream         bool    // moves an image: the rest is what follows the stream
 	rate           float64 // of the stream, bytes on the wire per second
@@ -104,7 +104,7 @@ func (e *estimate) classOf(s *plan.Step, key classKey) class {
 	past, lived := e.opt.History.past(key.kind, key.hardware)
 	switch {
 	case lived:
-		c.lived, c.low, c.mid, c.high, c.gib = true, past.Low.Seconds(), past.Median.Seconds(), past.High.Seconds(), 1
+		c.measured, c.low, c.mid, c.high, c.gib = true, past.Low.Seconds(), past.Median.Seconds(), past.High.Seconds(), 1
 		c.Source, c.Runs = "history of "+formatCount(past.Runs, "run"), past.Runs
 		c.Cites = formatCount(past.Steps, "step") + " of this site"
 	case inTable && row.Planned:
@@ -142,7 +142,7 @@ func (c *class) settle(s *plan.Step) {
 // stream: its rate was what it was, the check afterwards included.
 func (c *class) addStream(img Image, p Profile) {
 	c.stream, c.bytes = true, float64(img.Wire)
-	if c.lived {
+	if c.measured {
 		c.rate = c.bytes / max(c.mid, 0.001)
 		return
 	}
@@ -245,14 +245,14 @@ func (c *class) cost(node, side, units float64) cost {
 	}
 	spread := alike
 	switch {
-	case c.lived:
+	case c.measured:
 		spread = c.ratio(node)
 	case c.even:
 		spread = 1
 	}
 	factor := math.Pow(spread, node) * math.Pow(c.ratio(side), side)
 	switch {
-	case c.stream && c.lived:
+	case c.stream && c.measured:
 		return cost{bytes: c.bytes, rate: c.rate / factor, hold: c.hold}
 	case c.stream:
 		return cost{bytes: c.bytes, rate: c.rate, fixed: c.mid * factor, hold: c.hold}

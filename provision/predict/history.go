@@ -56,7 +56,7 @@ func (h *History) Len() int {
 // which nodes are alike now; a node without one is left out. The table says what the
 // time of a test between nodes is the time of.
 func ReadHistory(ctx context.Context, r state.Reader, profiles map[string]Profile, table []Row) (*History, error) {
-	h := newHistorian(profiles, table)
+	h := newJournalReader(profiles, table)
 	if err := r.Read(ctx, 1, h.record); err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
@@ -84,7 +84,7 @@ func ReadRecent(ctx context.Context, r state.Reader, profiles map[string]Profile
 			step /= 2
 		}
 	}
-	h := newHistorian(profiles, table)
+	h := newJournalReader(profiles, table)
 	if err := r.Read(ctx, max(last, recent)-recent+1, h.record); err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
@@ -109,8 +109,8 @@ type sample struct {
 	run  int     // from 1
 }
 
-// historian reads a journal.
-type historian struct {
+// journalReader reads a journal.
+type journalReader struct {
 	profiles map[string]Profile
 	table    []Row
 	runs     map[string]int    // number of each run, from 1
@@ -120,13 +120,13 @@ type historian struct {
 	seen     map[historyKey][]sample
 }
 
-func newHistorian(profiles map[string]Profile, table []Row) *historian {
-	return &historian{profiles: profiles, table: table, runs: map[string]int{}, frozen: map[string]int{}, hardware: map[string]string{},
+func newJournalReader(profiles map[string]Profile, table []Row) *journalReader {
+	return &journalReader{profiles: profiles, table: table, runs: map[string]int{}, frozen: map[string]int{}, hardware: map[string]string{},
 		begun: map[string]string{}, seen: map[historyKey][]sample{}}
 }
 
 // history sums up what was read.
-func (h *historian) history() *History {
+func (h *journalReader) history() *History {
 	out := &History{classes: make(map[historyKey]Past, len(h.seen)), tails: make(map[historyKey]tails, len(h.seen))}
 	for k, samples := range h.seen {
 		d := newDistribution(samples, len(h.runs))
@@ -140,7 +140,7 @@ const longest = 7 * 24 * time.Hour
 
 // record takes in one line of the journal. Lines that cannot be read count for
 // nothing: a prediction is no reason to refuse a state.
-func (h *historian) record(r state.Record) error {
+func (h *journalReader) record(r state.Record) error {
 	if r.Run != "" && h.runs[r.Run] == 0 {
 		h.runs[r.Run] = len(h.runs) + 1
 	}
@@ -164,7 +164,7 @@ func (h *historian) record(r state.Record) error {
 	return nil
 }
 
-func (h *historian) done(r state.Record) {
+func (h *journalReader) done(r state.Record) {
 	var s state.Step
 	if json.Unmarshal(r.Data, &s) != nil || h.begun[r.Step] != r.Run {
 		return

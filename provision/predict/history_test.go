@@ -140,7 +140,7 @@ func TestWhatCountsAsHistory(t *testing.T) {
 	j.add("r4", "site/seen", state.StepStarted, nil)
 	j.add("r4", "site/seen", state.StepDone, state.Step{Observed: true, Started: time.Unix(1, 0), Ended: time.Unix(3, 0)})
 	j.did("r4", "n1/clock", -5, state.StepDone)
-	h := newHistorian(labProfiles, withChecks)
+	h := newJournalReader(labProfiles, withChecks)
 	if err := j.Read(h.record); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func FuzzHistory(f *testing.F) {
 	f.Add("step-done", "n1/boot", []byte(`{"started":"2026-01-02T03:04:05Z","ended":"9999-01-02T03:04:05Z"}`))
 	f.Add("group-frozen", "all/validate.pair", []byte(`{"members":["node/n1","node/n2"]}`))
 	f.Fuzz(func(t *testing.T, kind, step string, data []byte) {
-		h := newHistorian(labProfiles, withChecks)
+		h := newJournalReader(labProfiles, withChecks)
 		for _, k := range []state.RecordKind{state.StepStarted, state.RecordKind(kind), state.StepDone} {
 			r := state.Record{Run: "r", Kind: k, Step: step, Subject: subject.ID{Kind: subject.Group, Name: "all"}, Data: json.RawMessage(data)}
 			if err := h.record(r); err != nil {

@@ -26,8 +26,8 @@ func (e *estimate) path(s schedule) []Hop {
 		step := &e.plan.Steps[i]
 		hop := Hop{Step: step.ID, Stage: step.Stage, Kind: KindOf(*step), Start: toDuration(s.start[i]), Took: toDuration(until - s.start[i]), For: "start"}
 		switch {
-		case s.lacked[i] >= 0:
-			hop.For = e.graph.names[s.lacked[i]]
+		case s.blockedOn[i] >= 0:
+			hop.For = e.graph.names[s.blockedOn[i]]
 		case s.cause[i] >= 0:
 			hop.For = "need"
 		}
@@ -80,8 +80,8 @@ func (e *estimate) candidates(s schedule, costs []cost, path []Hop) []string {
 	}
 	for _, h := range path {
 		i := index[h.Step]
-		if s.lacked[i] >= 0 {
-			add(e.graph.classOf[s.lacked[i]])
+		if s.blockedOn[i] >= 0 {
+			add(e.graph.classOf[s.blockedOn[i]])
 		}
 		if costs[i].bytes > 0 && s.end[i]-s.start[i] > costs[i].alone(math.Inf(1))*1.02 {
 			add(uplink)

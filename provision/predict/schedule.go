@@ -28,7 +28,7 @@ func (c cost) alone(link float64) float64 {
 type schedule struct {
 	start, end []float64
 	cause      []int32 // the step after whose end or release this one started; -1: none
-	lacked     []int32 // the resource that it waited for; -1: a need, or nothing
+	blockedOn  []int32 // the resource that it waited for; -1: a need, or nothing
 	wall       float64
 	stuck      string // a step that never started; "" when all did
 }
@@ -37,10 +37,10 @@ type schedule struct {
 // neither can the others, so that they are tried and parked together. (Steps that
 // each bounce between two scarce resources would make a large plan quadratic.)
 type queue struct {
-	steps heap[ranked]
-	lacks int32 // resource that it is parked on; free when it is not
-	was   int32 // resource that its first step was parked on last
-	met   int32 // resource that any of its steps was parked on last
+	steps     heap[ranked]
+	blockedOn int32 // resource that it is parked on; free when it is not
+	was       int32 // resource that its first step was parked on last
+	met       int32 // resource that any of its steps was parked on last
 }
 
 // free is the resource that a queue lacks which is not parked.
@@ -71,9 +71,9 @@ func (g *graph) run(costs []cost, link unit.BitRate, relax string) schedule {
 	n := len(g.steps)
 	r := &runner{graph: g, costs: costs, relax: relax, unmet: append([]int32(nil), g.needs...), queues: make([]queue, len(g.signatures)),
 		parked: make([]heap[ranked], len(g.names)), used: make([]int, len(g.names)), since: make([]float64, n),
-		out: schedule{start: make([]float64, n), end: make([]float64, n), cause: make([]int32, n), lacked: make([]int32, n)}}
+		out: schedule{start: make([]float64, n), end: make([]float64, n), cause: make([]int32, n), blockedOn: make([]int32, n)}}
 	for i := range r.queues {
-		r.queues[i] = queue{lacks: free, was: free, met: free}
+		r.queues[i] = queue{blockedOn: free, was: free, met: free}
 	}
 	r.flows.link = bytesPerSecond(link)
 	if relax == uplink {
@@ -168,7 +168,7 @@ func (r *runner) push(t int32) {
 // offer has a queue tried.
 func (r *runner) offer(i int32) {
 	q := &r.queues[i]
-	q.lacks = free
+	q.blockedOn = free
 	r.ready.push(ranked{q.steps[0].rank, i})
 }
 
@@ -188,7 +188,7 @@ func (r *runner) startReady(cause int32) {
 			return
 		}
 		e := r.ready.pop()
-		if q := &r.queues[e.of]; q.lacks == free && len(q.steps) > 0 && q.steps[0].rank == e.rank {
+		if q := &r.queues[e.of]; q.blockedOn == free && len(q.steps) > 0 && q.steps[0].rank == e.rank {
 			r.try(e.of, cause)
 		}
 	}
@@ -199,7 +199,7 @@ func (r *runner) startReady(cause int32) {
 func (r *runner) waiting(on int) bool {
 	for len(r.parked[on]) > 0 {
 		e := r.parked[on][0]
-		if q := &r.queues[e.of]; q.lacks == int32(on) && q.steps[0].rank == e.rank {
+		if q := &r.queues[e.of]; q.blockedOn == int32(on) && q.steps[0].rank == e.rank {
 			return true
 		}
 		r.parked[on].pop()
@@ -219,7 +219,7 @@ func (r *runner) try(i, cause int32) {
 		}
 		if r.used[u.resource]+u.units > limit || r.waiting(u.resource) && r.parked[u.resource][0].rank < first.rank {
 			before := q.was
-			q.lacks, q.was, q.met = int32(u.resource), int32(u.resource), int32(u.resource)
+			q.blockedOn, q.was, q.met = int32(u.resource), int32(u.resource), int32(u.resource)
 			r.parked[u.resource].push(ranked{first.rank, i})
 			if before != q.was {
 				r.stir(uses, u.resource)
@@ -240,9 +240,9 @@ func (r *runner) try(i, cause int32) {
 
 // begin notes why t starts now and when it ends.
 func (r *runner) begin(t, waitedFor, cause int32) {
-	r.out.start[t], r.out.lacked[t] = r.now, -1
+	r.out.start[t], r.out.blockedOn[t] = r.now, -1
 	if waitedFor >= 0 && r.now > r.since[t] {
-		r.out.cause[t], r.out.lacked[t] = cause, waitedFor
+		r.out.cause[t], r.out.blockedOn[t] = cause, waitedFor
 	}
 	if c := r.costs[t]; c.bytes > 0 {
 		r.flows.add(t, c.bytes, c.rate)

@@ -61,9 +61,9 @@ func (e *estimate) sourceOf(stage string) string {
 
 // Tally collects when the steps of each stage ran.
 type Tally struct {
-	order  []string
-	steps  map[string][]interval
-	things map[string]map[subject.ID]bool
+	order    []string
+	steps    map[string][]interval
+	subjects map[string]map[subject.ID]bool
 }
 
 // interval is when one step ran, from the start of the run.
@@ -71,16 +71,16 @@ type interval struct{ from, to time.Duration }
 
 // NewTally makes an empty one.
 func NewTally() *Tally {
-	return &Tally{steps: map[string][]interval{}, things: map[string]map[subject.ID]bool{}}
+	return &Tally{steps: map[string][]interval{}, subjects: map[string]map[subject.ID]bool{}}
 }
 
 // Add counts one step, which ran on something from and to a time of its run.
 func (t *Tally) Add(stage string, on subject.ID, from, to time.Duration) {
-	if t.things[stage] == nil {
+	if t.subjects[stage] == nil {
 		t.order = append(t.order, stage)
-		t.things[stage] = map[subject.ID]bool{}
+		t.subjects[stage] = map[subject.ID]bool{}
 	}
-	t.things[stage][on] = true
+	t.subjects[stage][on] = true
 	t.steps[stage] = append(t.steps[stage], interval{from, to})
 }
 
@@ -98,7 +98,7 @@ func (t *Tally) Stages() []Stage {
 				s.End = i.to
 			}
 		}
-		s.Each = s.Busy / time.Duration(len(t.things[name]))
+		s.Each = s.Busy / time.Duration(len(t.subjects[name]))
 		out = append(out, s)
 	}
 	slices.SortStableFunc(out, func(a, b Stage) int { return cmp.Compare(a.Start, b.Start) })

@@ -188,7 +188,7 @@ func (f *Feeds) Around(st stage.Stage) stage.Stage { return powered{st, f} }
 func (p powered) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	watch := &poweredRun{Run: run, feeds: p.feeds}
 	err := p.Stage.Apply(ctx, watch, st)
-	if err == nil || watch.blamed || !silent(err) || st.Subject.Kind != subject.Node {
+	if err == nil || watch.reported || !silent(err) || st.Subject.Kind != subject.Node {
 		return err
 	}
 	f, ok := p.feeds.explain(ctx, st.Subject.Name)
@@ -212,14 +212,14 @@ func silent(err error) bool {
 // poweredRun replaces findings about a node that has no power.
 type poweredRun struct {
 	stage.Run
-	feeds  *Feeds
-	blamed bool // owned by the step's goroutine
+	feeds    *Feeds
+	reported bool // owned by the step's goroutine
 }
 
 // Blame implements stage.Run. Nodes without power are taken out by a finding about
 // their PDU; what is left of the suspects is blamed as asked for.
 func (r *poweredRun) Blame(ctx context.Context, f stage.Finding) error {
-	r.blamed = true
+	r.reported = true
 	var left []stage.Suspect
 	var errs []error
 	for i, s := range f.Suspects {

@@ -55,7 +55,7 @@ func askPower(ctx context.Context, h *bmc.Handle, l *control.Look) {
 	power, err := h.PowerState(ctx)
 	if l.Power = string(power); err != nil {
 		l.Answered = answered(err)
-		l.Sort, l.Do = oob.DescribeTrouble(err)
+		l.Sort, l.Do = oob.DescribeProblem(err)
 		l.Errors = append(l.Errors, err.Error())
 		return
 	}

@@ -66,8 +66,8 @@ func askNode(ctx context.Context, nodes onnode.Nodes, node string, argv []string
 
 // Clusters is how Kubernetes clusters are reached. Without nodes no token is
 // resolved: what is only planned asks no cluster.
-func (s Schedulers) Clusters(nodes onnode.Nodes) kubernetes.World {
-	w := kubernetes.World{Nodes: nodes, Network: s.Network, CA: s.ClusterCA}
+func (s Schedulers) Clusters(nodes onnode.Nodes) kubernetes.Dependencies {
+	w := kubernetes.Dependencies{Nodes: nodes, Network: s.Network, CA: s.ClusterCA}
 	if nodes != nil {
 		w.Secret = s.Secrets.Resolve
 	}

@@ -28,7 +28,7 @@ import (
 
 // The records of a rebuild in the journal.
 const (
-	Asked state.RecordKind = "rebuild" // Request, of each node
+	RequestRecord state.RecordKind = "rebuild" // Request, of each node
 )
 
 // Request is an operator's request to rebuild nodes, and what came of preparing it.
@@ -117,7 +117,7 @@ func Record(ctx context.Context, store state.Store, fence state.Fence, o *Reques
 	moved := map[string]uint64{}
 	for _, name := range o.Nodes {
 		me := subject.OfNode(name)
-		b.Records = append(b.Records, state.Record{Kind: Asked, Time: at, Subject: me}.With(o))
+		b.Records = append(b.Records, state.Record{Kind: RequestRecord, Time: at, Subject: me}.With(o))
 		// A boot attempt of before was of hardware that somebody has touched since.
 		b.Puts = append(b.Puts, state.Put{Key: state.FactKey(install.AttemptFact.Of(me)), Want: state.Any})
 		n, version, err := state.Get[state.Node](ctx, store, state.NodeKey(name))

@@ -21,10 +21,10 @@ func (v *Services) BootNetwork() (b install.BootNetwork) {
 		return b
 	}
 	if ends, searching := w.Searching(); searching {
-		b.Searching = ends
+		b.SearchUntil = ends
 	}
 	if others := w.Others(); len(others) > 0 {
-		b.Other, b.Since = others[0].String(), others[0].First
+		b.OtherServer, b.Since = others[0].String(), others[0].First
 	}
 	return b
 }
@@ -64,7 +64,7 @@ func otherFinding(network string, o dhcp.Other) stage.Finding {
 		Cause:    "another DHCP server answers on the boot network: " + event.Escape(o.String()),
 		Evidence: []string{o.First.UTC().Format(time.TimeOnly) + " " + event.Escape(o.Seen)},
 		Action: fmt.Sprintf("Stop that DHCP server or take it off this network; the switches' MAC tables say %s. Nodes that were not switched on yet wait for that, no longer than %v; then run `ironrail apply` again.",
-			where, install.OtherPatience)}
+			where, install.OtherServerTimeout)}
 	if gives := o.Gives(); gives != "" {
 		f.Evidence = append(f.Evidence, event.Escape(gives))
 	}

@@ -188,15 +188,15 @@ func findBootNIC(h *inventory.Hardware) string {
 	return nic.Name + "/0"
 }
 
-// heard is the far end of a cable as the node heard it.
-type heard struct {
+// neighbour is the far end of a cable as the node heard it.
+type neighbour struct {
 	text string
 	at   time.Time
 }
 
 // readNeighbours is what a node heard by LLDP when it was inspected last, by PCI address.
-func readNeighbours(node string, facts func(fact.Key) (fact.Fact, bool)) map[string]heard {
-	out := map[string]heard{}
+func readNeighbours(node string, facts func(fact.Key) (fact.Fact, bool)) map[string]neighbour {
+	out := map[string]neighbour{}
 	f, ok := facts(cabling.NeighboursFact.Of(subject.OfNode(node)))
 	if !ok {
 		return out
@@ -206,7 +206,7 @@ func readNeighbours(node string, facts func(fact.Key) (fact.Fact, bool)) map[str
 		return out
 	}
 	for _, h := range list {
-		out[strings.ToLower(h.PCI)] = heard{formatNeighbour(h), f.Observed.UTC()}
+		out[strings.ToLower(h.PCI)] = neighbour{formatNeighbour(h), f.Observed.UTC()}
 	}
 	return out
 }

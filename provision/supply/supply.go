@@ -42,20 +42,20 @@ const (
 	readingFact = fact.Name[pdu.Reading]("pdu.reading")
 )
 
-// World is what the stage reaches.
-type World interface {
+// Dependencies is what the stage reaches.
+type Dependencies interface {
 	// Meter opens a PDU that has a control block.
 	Meter(p *inventory.PDU) (pdu.Meter, error)
 }
 
 // Stage is the supply stage. It is safe for concurrent use.
 type Stage struct {
-	inv   *inventory.Inventory
-	world World
+	inv  *inventory.Inventory
+	deps Dependencies
 }
 
 // New makes the stage; world may be nil when only Plan is called.
-func New(inv *inventory.Inventory, world World) *Stage { return &Stage{inv: inv, world: world} }
+func New(inv *inventory.Inventory, world Dependencies) *Stage { return &Stage{inv: inv, deps: world} }
 
 // Name implements stage.Stage.
 func (s *Stage) Name() string { return Name }
@@ -156,7 +156,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if !ok {
 		return errkind.New(errkind.NotFound, "PDU %s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
 	}
-	m, err := s.world.Meter(p)
+	m, err := s.deps.Meter(p)
 	var r pdu.Reading
 	if err == nil {
 		r, err = m.Read(ctx)
@@ -201,7 +201,7 @@ func (s *Stage) judge(ctx context.Context, run stage.Run, p *inventory.PDU, r pd
 	}
 	var open []pdu.Breaker
 	for _, b := range r.Breakers {
-		if b.State == pdu.BreakerOpen || fellSilent(b, before, r) {
+		if b.State == pdu.BreakerOpen || stoppedReporting(b, before, r) {
 			open = append(open, b)
 		}
 	}
@@ -237,10 +237,10 @@ const (
 	anyAmps = 1.0
 )
 
-// fellSilent reports whether nothing flows behind a breaker any more: many models
+// stoppedReporting reports whether nothing flows behind a breaker any more: many models
 // measure the current and do not say that a breaker is open. Something flowed
 // there before, or flows behind every other one.
-func fellSilent(b pdu.Breaker, before, now pdu.Reading) bool {
+func stoppedReporting(b pdu.Breaker, before, now pdu.Reading) bool {
 	if b.State != pdu.BreakerUnknown || b.Amps > noAmps {
 		return false
 	}

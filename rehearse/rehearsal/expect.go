@@ -117,28 +117,28 @@ func (e expectation) String() string {
 
 // found reports whether a finding names the planted part.
 func (e expectation) found(findings []stage.Finding) bool {
-	return slices.ContainsFunc(findings, func(f stage.Finding) bool { return slices.ContainsFunc(f.Suspects, e.wants) })
+	return slices.ContainsFunc(findings, func(f stage.Finding) bool { return slices.ContainsFunc(f.Suspects, e.matches) })
 }
 
-func (e expectation) wants(got stage.Suspect) bool {
+func (e expectation) matches(got stage.Suspect) bool {
 	return slices.ContainsFunc(e.want, func(s suspect) bool { return s.matches(got) }) || e.anywhere != nil && e.anywhere(got)
 }
 
-// Blamed is something that was suspected and is no planted fault's.
-type Blamed struct {
+// ExtraSuspect is something that was suspected and is no planted fault's.
+type ExtraSuspect struct {
 	Subject string `json:"subject"`
 	Part    string `json:"part,omitempty"`
 	Cause   string `json:"cause"`
 }
 
-// blamedBeside lists the suspects that no expectation has, each once.
-func blamedBeside(findings []stage.Finding, all []expectation) (list []Blamed) {
+// listExtraSuspects lists the suspects that no expectation has, each once.
+func listExtraSuspects(findings []stage.Finding, all []expectation) (list []ExtraSuspect) {
 	for _, f := range findings {
 		for _, s := range f.Suspects {
 			expected := slices.ContainsFunc(all, func(e expectation) bool {
-				return e.wants(s) || slices.ContainsFunc(e.beside, func(b suspect) bool { return b.matches(s) })
+				return e.matches(s) || slices.ContainsFunc(e.beside, func(b suspect) bool { return b.matches(s) })
 			})
-			if b := (Blamed{Subject: s.Subject.Name, Part: s.Part, Cause: f.Cause}); !expected && !slices.Contains(list, b) {
+			if b := (ExtraSuspect{Subject: s.Subject.Name, Part: s.Part, Cause: f.Cause}); !expected && !slices.Contains(list, b) {
 				list = append(list, b)
 			}
 		}
@@ -180,12 +180,12 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 	case fault.NVLinkUnseated:
 		return only(gpu(of("GPU"), hw, false), of("NVLink"))
 	}
-	return expectApart(f, inv)
+	return expectOutsideNodes(f, inv)
 }
 
-// expectApart is expect for faults of what is no node: services, PDUs, switches and the
+// expectOutsideNodes is expect for faults of what is no node: services, PDUs, switches and the
 // controller.
-func expectApart(f fault.Fault, inv *inventory.Inventory) expectation {
+func expectOutsideNodes(f fault.Fault, inv *inventory.Inventory) expectation {
 	switch f.Kind {
 	case fault.RepoGone:
 		return expectation{says: "the repository", anywhere: func(s stage.Suspect) bool {

@@ -29,13 +29,13 @@ type Kill struct {
 // process it refuses everything afterwards; Reopen gives the next process a living one.
 type Store struct {
 	state.Store
-	when []Trigger
-	die  context.CancelCauseFunc
+	when   []Trigger
+	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex // guards what follows; held while the store in memory appends, which never waits
-	next  uint64     // number of the next record
-	dead  bool
-	fired int
+	mu     sync.Mutex // guards what follows; held while the store in memory appends, which never waits
+	next   uint64     // number of the next record
+	killed bool
+	kills  int
 }
 
 // Trigger says of the records that are to be written whether the controller dies at
@@ -91,10 +91,10 @@ func (t *Rehearsal) amid(k Kill) Trigger {
 func (k *Store) kill() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.dead {
-		k.dead = true
-		k.fired++
-		k.die(errKilled)
+	if !k.killed {
+		k.killed = true
+		k.kills++
+		k.cancel(errKilled)
 	}
 }
 
@@ -107,40 +107,40 @@ func (k *Store) Append(ctx context.Context, f state.Fence, b state.Batch) (uint6
 	return first, err
 }
 
-// append is Append; die is not nil when the process dies of it. Batches are
+// append is Append; cancel is not nil when the process dies of it. Batches are
 // written one at a time, so that "the record with that number" has a meaning.
 func (k *Store) append(ctx context.Context, f state.Fence, b state.Batch) (first uint64, die context.CancelCauseFunc, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.dead {
+	if k.killed {
 		return 0, nil, errKilled
 	}
 	kept := false
 	for i, when := range k.when {
-		if k.dead, kept = when(b, k.next); k.dead {
+		if k.killed, kept = when(b, k.next); k.killed {
 			k.when = append(k.when[:i:i], k.when[i+1:]...)
-			k.fired++
-			die = k.die
+			k.kills++
+			die = k.cancel
 			break
 		}
 	}
-	if k.dead && !kept {
+	if k.killed && !kept {
 		return 0, die, errKilled
 	}
 	if first, err = k.Store.Append(ctx, f, b); err == nil {
 		k.next = max(k.next, first+uint64(len(b.Records)))
 	}
-	if k.dead {
+	if k.killed {
 		return 0, die, errKilled // it is durable, and nobody was told
 	}
 	return first, nil, err
 }
 
-// Reopen is the store as the next process finds it; die ends that process.
+// Reopen is the store as the next process finds it; cancel ends that process.
 func (k *Store) Reopen(die context.CancelCauseFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.dead, k.die = false, die
+	k.killed, k.cancel = false, die
 }
 
 // records is how many records the journal has.
@@ -150,9 +150,9 @@ func (k *Store) records() uint64 {
 	return k.next - 1
 }
 
-// deaths is how often the process died.
-func (k *Store) deaths() int {
+// countKills is how often the process died.
+func (k *Store) countKills() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.fired
+	return k.kills
 }

@@ -49,18 +49,18 @@ func pair(t *testing.T, changes ...string) string {
 
 // lingering rehearses a site on real sockets, and lets tools of others look at the
 // virtual rack while it lingers.
-func lingering(t *testing.T, dir string, judge func(t *testing.T, doors []virtual.Door)) {
+func lingering(t *testing.T, dir string, judge func(t *testing.T, doors []virtual.Endpoint)) {
 	if testing.Short() {
 		t.Skip("on wall time")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var stop atomic.Bool
-	doors, sums, ended := make(chan []virtual.Door, 1), make(chan rehearsal.Summary, 1), make(chan error, 1)
+	doors, sums, ended := make(chan []virtual.Endpoint, 1), make(chan rehearsal.Summary, 1), make(chan error, 1)
 	inv := load(t, dir, nil)
 	go func() {
 		_, err := rehearsal.Run(ctx, inv, rehearsal.Options{Seed: 1, Loopback: true, Speed: 600, Linger: true, Interrupted: stop.Load,
-			OnReady: func(all []virtual.Door) { doors <- all }, OnLinger: func(s rehearsal.Summary) { sums <- s }})
+			OnReady: func(all []virtual.Endpoint) { doors <- all }, OnLinger: func(s rehearsal.Summary) { sums <- s }})
 		ended <- err
 	}()
 	select {
@@ -89,9 +89,9 @@ func lingering(t *testing.T, dir string, judge func(t *testing.T, doors []virtua
 }
 
 // door finds the first door of a protocol.
-func door(t *testing.T, doors []virtual.Door, protocol string) virtual.Door {
+func door(t *testing.T, doors []virtual.Endpoint, protocol string) virtual.Endpoint {
 	t.Helper()
-	i := slices.IndexFunc(doors, func(d virtual.Door) bool { return d.Protocol == protocol })
+	i := slices.IndexFunc(doors, func(d virtual.Endpoint) bool { return d.Protocol == protocol })
 	if i < 0 {
 		t.Fatalf("no %s in %+v", protocol, doors)
 	}
@@ -102,7 +102,7 @@ func door(t *testing.T, doors []virtual.Door, protocol string) virtual.Door {
 // nodes were accepted: they run, and can be switched off.
 func TestPeerLoopbackRedfish(t *testing.T) {
 	t.Parallel()
-	lingering(t, pair(t), func(t *testing.T, doors []virtual.Door) {
+	lingering(t, pair(t), func(t *testing.T, doors []virtual.Endpoint) {
 		d := door(t, doors, "redfish")
 		t.Run("gofish", func(t *testing.T) { gofishJudges(t, d) })
 		t.Run("sushy", func(t *testing.T) { sushyJudges(t, d) })
@@ -116,7 +116,7 @@ func TestPeerLoopbackRedfish(t *testing.T) {
 }
 
 // gofishJudges reads a node and switches it off.
-func gofishJudges(t *testing.T, d virtual.Door) {
+func gofishJudges(t *testing.T, d virtual.Endpoint) {
 	where := gofish.ClientConfig{Endpoint: "https://" + d.Real.String(), Username: d.User, Password: d.Password + "x", Insecure: true}
 	if c, err := gofish.Connect(where); err == nil {
 		c.Logout()
@@ -148,7 +148,7 @@ func gofishJudges(t *testing.T, d virtual.Door) {
 }
 
 // sushyJudges switches the node on again with OpenStack's client.
-func sushyJudges(t *testing.T, d virtual.Door) {
+func sushyJudges(t *testing.T, d virtual.Endpoint) {
 	const script = `
 import sys, time, warnings
 import sushy
@@ -171,7 +171,7 @@ while system.power_state != sushy.POWER_STATE_ON:
 func TestPeerLoopbackIPMI(t *testing.T) {
 	t.Parallel()
 	dir := pair(t, `protocol = "redfish"`, `protocol = "ipmi"`, `tls      = "pin-first-seen"`, "")
-	lingering(t, dir, func(t *testing.T, doors []virtual.Door) {
+	lingering(t, dir, func(t *testing.T, doors []virtual.Endpoint) {
 		d := door(t, doors, "ipmi")
 		ask := func(args ...string) string {
 			// On a busy machine the BMC, under the race detector, is slower than ipmitool's

@@ -84,7 +84,7 @@ func (t *Rehearsal) play(ctx context.Context) (err error) {
 	})
 	wg.Go(func() { t.watchStop(up, cancel) })
 	if t.opt.OnReady != nil && t.opt.Loopback {
-		t.opt.OnReady(t.World.Doors())
+		t.opt.OnReady(t.World.Endpoints())
 	}
 	err = t.rehearse(ctx)
 	if t.opt.Then != nil && err == nil {
@@ -106,7 +106,7 @@ func (t *Rehearsal) Open(ctx context.Context) (err error) {
 	if t.Site, err = t.open(); err != nil {
 		return err
 	}
-	return standIns(ctx, t.Site, t.opt.Seed, t.Spoilt...)
+	return standIns(ctx, t.Site, t.opt.Seed, t.Unbootable...)
 }
 
 // open opens the site beside its state.
@@ -152,7 +152,7 @@ func (t *Rehearsal) rehearse(ctx context.Context) error {
 	}
 	t.sum.SimulatedTime = Seconds(t.Clock.Now().Sub(began))
 	t.sum.Records = t.Store.records()
-	t.sum.judge(res, t.inv, t.opt.Faults, t.World.FaultyPart, t.Store.deaths())
+	t.sum.judge(res, t.inv, t.opt.Faults, t.World.FaultyPart, t.Store.countKills())
 	if cause := context.Cause(ctx); err == nil && errkind.Of(cause) == errkind.Interrupted {
 		err = cause
 	}

@@ -62,7 +62,7 @@ type Options struct {
 	// asks.
 	OnRun func(ctx context.Context, ask control.Backend)
 	// OnReady is told where a loopback rehearsal's devices answer.
-	OnReady func([]virtual.Door)
+	OnReady func([]virtual.Endpoint)
 	// OnLinger is told what came of the rehearsal when the virtual rack lingers.
 	OnLinger func(Summary)
 	// Interrupted is asked now and then whether the operator wants to stop; nil:
@@ -96,7 +96,7 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 		return Summary{}, errkind.New(errkind.Unsupported, "a rehearsal on loopback has at most %d nodes; this site has %d", mostOnLoopback, len(inv.Nodes)).
 			Do("Rehearse it in memory: leave --loopback out.")
 	}
-	dir, cleanup, err := throwAway(o.Dir)
+	dir, cleanup, err := newTempDir(o.Dir)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -150,8 +150,8 @@ func (u Unplannable) Error() string {
 	return "the site cannot be planned as it stands: " + u.Diags.Error()
 }
 
-// throwAway makes the folder of the state.
-func throwAway(dir string) (string, func(), error) {
+// newTempDir makes the folder of the state.
+func newTempDir(dir string) (string, func(), error) {
 	if dir != "" {
 		return dir, func() {}, os.MkdirAll(dir, 0o700)
 	}
@@ -161,13 +161,13 @@ func throwAway(dir string) (string, func(), error) {
 
 // Rehearsal is one rehearsal: the site, the virtual rack, and what came of it.
 type Rehearsal struct {
-	Planned *inventory.Inventory // of the controller: what of it can be planned
-	Clock   clock.Clock          // of the hardware
-	Board   network.Board
-	Site    *provision.Site // as it was opened last
-	World   *virtual.World
-	Store   *Store   // the state; a run claims it anew
-	Spoilt  []string // images whose next stand-in does not boot
+	Planned    *inventory.Inventory // of the controller: what of it can be planned
+	Clock      clock.Clock          // of the hardware
+	Board      network.Board
+	Site       *provision.Site // as it was opened last
+	World      *virtual.World
+	Store      *Store   // the state; a run claims it anew
+	Unbootable []string // images whose next stand-in does not boot
 
 	opt   Options
 	inv   *inventory.Inventory // of the virtual rack: the whole site

@@ -133,7 +133,7 @@ func TestBadImageCostsOneNode(t *testing.T) {
 	first, next := small(t, nodes), small(t, nodes, otherImage("htop")...)
 	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
 		l := rehearsaltest.Of(r)
-		l.Spoil("os", true)
+		l.SetUnbootable("os", true)
 		p, res, s, err := change(ctx, l, next, provision.PlanOptions{})
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func TestRolloutHeals(t *testing.T) {
 	first, bad, good := small(t, nodes), small(t, nodes, otherImage("htop")...), small(t, nodes, otherImage("iotop")...)
 	_, err := rehearsal.Run(context.Background(), first, rehearsal.Options{Seed: 5, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
 		l := rehearsaltest.Of(r)
-		l.Spoil("os", true)
+		l.SetUnbootable("os", true)
 		for try := range 2 {
 			p, _, s, err := change(ctx, l, bad, provision.PlanOptions{})
 			if err != nil {
@@ -183,7 +183,7 @@ func TestRolloutHeals(t *testing.T) {
 				t.Errorf("bad apply %d: lost %v, drained %v, rollouts %v", try+1, s.lost, s.drained, p.Rollouts)
 			}
 		}
-		l.Spoil("os", false)
+		l.SetUnbootable("os", false)
 		p, res, s, err := change(ctx, l, good, provision.PlanOptions{})
 		if err != nil {
 			return err

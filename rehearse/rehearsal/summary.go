@@ -27,14 +27,14 @@ func (s Seconds) MarshalJSON() ([]byte, error) {
 
 // Summary is what came of a rehearsal.
 type Summary struct {
-	Site        string        `json:"site"`
-	Seed        uint64        `json:"seed"`
-	Accepted    []string      `json:"accepted"`
-	Quarantined []Quarantined `json:"quarantined"`
-	Waiting     []Waiting     `json:"waiting,omitempty"`    // neither: what they wait for is no fault of theirs
-	Findings    []Found       `json:"findings,omitempty"`   // about parts that are no node
-	Unexpected  []Blamed      `json:"unexpected,omitempty"` // what was blamed and is no planted fault's
-	Faults      []Planted     `json:"faults"`
+	Site        string         `json:"site"`
+	Seed        uint64         `json:"seed"`
+	Accepted    []string       `json:"accepted"`
+	Quarantined []Quarantined  `json:"quarantined"`
+	Waiting     []Waiting      `json:"waiting,omitempty"`    // neither: what they wait for is no fault of theirs
+	Findings    []Found        `json:"findings,omitempty"`   // about parts that are no node
+	Unexpected  []ExtraSuspect `json:"unexpected,omitempty"` // what was blamed and is no planted fault's
+	Faults      []Planted      `json:"faults"`
 
 	LeftOut []gaps.LeftOut `json:"left_out"` // what of the site was not rehearsed, since it cannot be planned yet
 
@@ -163,7 +163,7 @@ func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fau
 		}
 		s.Faults = append(s.Faults, p)
 	}
-	s.Unexpected = blamedBeside(res.Findings, all)
+	s.Unexpected = listExtraSuspects(res.Findings, all)
 }
 
 // aboutNodes reports whether every suspect is a node.

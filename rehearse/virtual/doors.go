@@ -8,9 +8,9 @@ import (
 	"github.com/ironrail/ironrail/internal/secret"
 )
 
-// Door is where a device of a rehearsal on loopback answers, and how to log in.
+// Endpoint is where a device of a rehearsal on loopback answers, and how to log in.
 // The password is made up for the rehearsal; it is none of the site's.
-type Door struct {
+type Endpoint struct {
 	Name     string         `json:"name"`
 	Protocol string         `json:"protocol"` // "redfish", "ipmi", "rpc", "snmp" or "ssh"
 	Site     netip.AddrPort `json:"site"`     // the address in the site's files
@@ -19,17 +19,17 @@ type Door struct {
 	Password string         `json:"password"` // of SNMP: the community
 }
 
-// Doors lists them, for a board that knows real addresses; after Open.
-func (w *World) Doors() []Door {
+// Endpoints lists them, for a board that knows real addresses; after Open.
+func (w *World) Endpoints() []Endpoint {
 	real, ok := w.opt.Board.(interface {
 		Real(netip.AddrPort) netip.AddrPort
 	})
 	if !ok {
 		return nil
 	}
-	var doors []Door
+	var doors []Endpoint
 	add := func(name, protocol string, at netip.AddrPort, user string, password secret.Ref) {
-		doors = append(doors, Door{Name: name, Protocol: protocol, Site: at, Real: real.Real(at), User: user, Password: w.password(password)})
+		doors = append(doors, Endpoint{Name: name, Protocol: protocol, Site: at, Real: real.Real(at), User: user, Password: w.password(password)})
 	}
 	for _, n := range w.inv.Nodes {
 		if node := w.nodes[n.Name]; node != nil && n.BMC.Address.IsValid() {

@@ -45,20 +45,20 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.BMCWrongPassword: onNode((*Node).otherPassword),
 	fault.BMCWriteLost:     onNode(func(n *Node, _ fault.Fault) error { n.chassis.LoseWrites("boot"); return nil }),
 	fault.BMCSwapped:       (*World).swapBMCs,
-	fault.DHCPLoss:         onNode((*Node).deafen),
+	fault.DHCPLoss:         onNode((*Node).dropBootPackets),
 	fault.HTTPStall:        onNode(func(n *Node, _ fault.Fault) error { n.cable.StallAfter(stallAfter, httpPort); return nil }),
 	fault.WrongSerial:      onNode((*Node).otherSerial),
 	fault.MissingDIMM:      onNode((*Node).pullDIMM),
 	fault.MissingNIC:       onNode((*Node).pullNIC),
-	fault.DiskWriteError:   onNode((*Node).spoilDisk),
+	fault.DiskWriteError:   onNode((*Node).corruptDisk),
 	fault.KernelHang:       onNode(func(n *Node, _ fault.Fault) error { n.metal.Hang(hangsAfter); return nil }),
 	fault.DriverMismatch:   onNode((*Node).strayModule),
 	fault.MissingGPU:       onNode((*Node).pullGPU),
 	fault.PCIeWidth:        onNode((*Node).narrowGPU),
-	fault.GPURowRemap:      onNode(spoilMemory(metal.GPUMemory{BadRows: 1})),
-	fault.GPUXid:           onNode(spoilMemory(metal.GPUMemory{BadBits: 1})),
+	fault.GPURowRemap:      onNode(damageMemory(metal.GPUMemory{BadRows: 1})),
+	fault.GPUXid:           onNode(damageMemory(metal.GPUMemory{BadBits: 1})),
 	fault.HotGPU:           onNode((*Node).insulateGPU),
-	fault.WeakHBM:          onNode(spoilMemory(metal.GPUMemory{Slower: fifthSlower})),
+	fault.WeakHBM:          onNode(damageMemory(metal.GPUMemory{Slower: fifthSlower})),
 	fault.OddFirmware:      onNode((*Node).flashOlder),
 	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),
 	fault.NVLinkDown:       onNode(darkenLinks(oneNVLink)),
@@ -137,11 +137,11 @@ func (w *World) swapBMCs(f fault.Fault) error {
 	return nil
 }
 
-// deafen loses every packet between the node's boot NICs and the relay.
-func (n *Node) deafen(fault.Fault) error {
+// dropBootPackets loses every packet between the node's boot NICs and the relay.
+func (n *Node) dropBootPackets(fault.Fault) error {
 	n.world.mu.Lock()
 	defer n.world.mu.Unlock()
-	n.world.deaf[n.metal.Identity().BootMAC] = true
+	n.world.unreachable[n.metal.Identity().BootMAC] = true
 	return nil
 }
 
@@ -152,7 +152,7 @@ func (w *World) loses(mac addr.MAC) bool {
 	if n := w.byMAC[mac]; n != nil && !n.cable.Live() {
 		return true
 	}
-	return w.deaf[mac]
+	return w.unreachable[mac]
 }
 
 func (n *Node) otherSerial(fault.Fault) error {
@@ -183,8 +183,8 @@ func (n *Node) pullNIC(f fault.Fault) error {
 	return errkind.New(errkind.NotFound, "%s has no PCI function for %s", n.inv.Name, id)
 }
 
-// spoilDisk makes sectors of the system disk unwritable.
-func (n *Node) spoilDisk(fault.Fault) error {
+// corruptDisk makes sectors of the system disk unwritable.
+func (n *Node) corruptDisk(fault.Fault) error {
 	disk := n.systemDisk()
 	if disk == nil {
 		return errkind.New(errkind.NotFound, "%s has no disk", n.inv.Name)
@@ -273,12 +273,12 @@ func (n *Node) narrowGPU(f fault.Fault) error {
 	return err
 }
 
-// spoilMemory changes the memory of a GPU.
-func spoilMemory(m metal.GPUMemory) func(*Node, fault.Fault) error {
+// damageMemory changes the memory of a GPU.
+func damageMemory(m metal.GPUMemory) func(*Node, fault.Fault) error {
 	return func(n *Node, f fault.Fault) error {
 		at, err := n.gpu(f)
 		if err == nil {
-			n.metal.SpoilGPU(at, m)
+			n.metal.SetGPUMemory(at, m)
 		}
 		return err
 	}

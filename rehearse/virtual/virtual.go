@@ -75,17 +75,17 @@ type World struct {
 	nodes      map[string]*Node
 	parts      []part // what Run runs
 
-	mu     sync.Mutex // guards what follows
-	deaf   map[addr.MAC]bool
-	byMAC  map[addr.MAC]*Node
-	narrow map[*inventory.Cable]int // lanes of links between switches; absent: all
+	mu          sync.Mutex // guards what follows
+	unreachable map[addr.MAC]bool
+	byMAC       map[addr.MAC]*Node
+	narrow      map[*inventory.Cable]int // lanes of links between switches; absent: all
 }
 
 // New builds the rack of an inventory. Nothing runs before Run.
 func New(inv *inventory.Inventory, o Options) (*World, error) {
 	w := &World{inv: inv, opt: o, controller: o.Controller.Address, model: model.New(inv, o.Seed),
 		cables: wiring.New(inv, wiring.Options{Seed: o.Seed, Clock: o.Clock}), hardware: metal.NewShared(),
-		nodes: map[string]*Node{}, deaf: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}, narrow: map[*inventory.Cable]int{}}
+		nodes: map[string]*Node{}, unreachable: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}, narrow: map[*inventory.Cable]int{}}
 	w.systems = system.NewSite(w.model, o.Seed)
 	w.uplink = wire.NewUplink(uplinkRate(inv))
 	w.relay = w.newRelay()

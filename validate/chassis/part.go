@@ -17,10 +17,10 @@ type Part struct {
 	Kind   PartKind
 	Name   string
 	Absent bool // the slot is empty
-	// Bad says that the part itself has failed or is about to; Dark, that a supply
+	// Failed says that the part itself has failed or is about to; NoInput, that a supply
 	// which may be good has no mains.
-	Bad, Dark bool
-	Says      string // the BMC's words for it
+	Failed, NoInput bool
+	Message         string // the BMC's words for it
 	// Reading and Limit are of a temperature, in degrees Celsius; nil: not told.
 	Reading, Limit *float64
 }

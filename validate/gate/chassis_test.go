@@ -14,7 +14,7 @@ import (
 func TestJudgeChassis(t *testing.T) {
 	t.Parallel()
 	psu := func(name string) chassis.Part {
-		return chassis.Part{Kind: chassis.Supply, Name: name, Says: "Enabled, OK"}
+		return chassis.Part{Kind: chassis.Supply, Name: name, Message: "Enabled, OK"}
 	}
 	warm, limit := 41.0, 40.0
 	entry := func(severity, sensor, text string) chassis.LogEntry {
@@ -27,15 +27,15 @@ func TestJudgeChassis(t *testing.T) {
 		notes   int
 	}{
 		{"good", host.Chassis{Parts: []chassis.Part{psu("PSU1"), psu("PSU2")}}, "", 0},
-		{"failed", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Supply, Name: "PSU1", Bad: true, Says: "Enabled, Critical"}, psu("PSU2")}, Log: []chassis.LogEntry{entry("Critical", "Power Supply", "PSU1 failure detected")}},
+		{"failed", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Supply, Name: "PSU1", Failed: true, Message: "Enabled, Critical"}, psu("PSU2")}, Log: []chassis.LogEntry{entry("Critical", "Power Supply", "PSU1 failure detected")}},
 			"power supply PSU1: it has failed, by its BMC (Enabled, Critical)", 0},
 		{"an empty bay that should not be", host.Chassis{Parts: []chassis.Part{psu("PSU1"), {Kind: chassis.Supply, Name: "PSU2", Absent: true}}}, "power supplies: 1 of 2 are there", 0},
 		{"an empty bay beyond what was bought", host.Chassis{Parts: []chassis.Part{psu("PSU1"), psu("PSU2"), {Kind: chassis.Supply, Name: "PSU3", Absent: true}}}, "", 0},
 		{"a BMC that tells of one only", host.Chassis{Parts: []chassis.Part{psu("PSU1")}}, "", 1},
-		{"no mains", host.Chassis{Parts: []chassis.Part{psu("PSU1"), {Kind: chassis.Supply, Name: "PSU2", Dark: true}}}, "power supply PSU2: it has no mains: the node has lost its redundancy", 0},
-		{"no mains, and the PDU is read", host.Chassis{Watched: true, Parts: []chassis.Part{psu("PSU1"), {Kind: chassis.Supply, Name: "PSU2", Dark: true}}}, "", 1},
-		{"a fan", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Fan, Name: "FAN3", Bad: true, Says: "Enabled, Critical"}}}, "fan FAN3: the BMC finds it failed (Enabled, Critical)", 0},
-		{"hot air", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Inlet, Name: "Inlet", Bad: true, Reading: &warm, Limit: &limit}}}, "inlet air: it is 41 degrees Celsius, and the limit is 40", 0},
+		{"no mains", host.Chassis{Parts: []chassis.Part{psu("PSU1"), {Kind: chassis.Supply, Name: "PSU2", NoInput: true}}}, "power supply PSU2: it has no mains: the node has lost its redundancy", 0},
+		{"no mains, and the PDU is read", host.Chassis{Watched: true, Parts: []chassis.Part{psu("PSU1"), {Kind: chassis.Supply, Name: "PSU2", NoInput: true}}}, "", 1},
+		{"a fan", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Fan, Name: "FAN3", Failed: true, Message: "Enabled, Critical"}}}, "fan FAN3: the BMC finds it failed (Enabled, Critical)", 0},
+		{"hot air", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Inlet, Name: "Inlet", Failed: true, Reading: &warm, Limit: &limit}}}, "inlet air: it is 41 degrees Celsius, and the limit is 40", 0},
 		{"memory", host.Chassis{Log: []chassis.LogEntry{entry("Critical", "Memory", "Uncorrectable ECC")}}, "event log: Memory: new critical entry since the bring-up began: Uncorrectable ECC", 0},
 		{"what a bring-up causes", host.Chassis{Log: []chassis.LogEntry{entry("Critical", "Power Unit", "Power off/down"), entry("Critical", "Physical Security", "General Chassis intrusion"),
 			entry("Critical", "Power Supply", "Power supply redundancy is lost"), entry("Warning", "Memory", "Correctable ECC"), entry("Critical", "OS Boot", "No bootable media"), entry("OK", "Fan", "on")}}, "", 0},

@@ -50,7 +50,7 @@ func TestOutcomes(t *testing.T) {
 // TestChassisOutcomes: a BMC that tells nothing of fans proves nothing of them.
 func TestChassisOutcomes(t *testing.T) {
 	t.Parallel()
-	all := host.ChassisOutcomes(&inventory.Hardware{}, host.Chassis{Logged: true, Parts: []chassis.Part{{Kind: chassis.Supply, Name: "PSU1", Bad: true}, {Kind: chassis.Supply, Name: "PSU2"}}})
+	all := host.ChassisOutcomes(&inventory.Hardware{}, host.Chassis{Logged: true, Parts: []chassis.Part{{Kind: chassis.Supply, Name: "PSU1", Failed: true}, {Kind: chassis.Supply, Name: "PSU2"}}})
 	for name, want := range map[string]judge.Verdict{host.PowerSupplies: judge.Fail, host.Fans: judge.NotJudged, host.InletAir: judge.NotJudged, host.BMCLog: judge.Pass} {
 		if o := outcomeOf(all, name); o.Verdict != want {
 			t.Errorf("%s: %+v, want %q", name, o, want)

@@ -19,8 +19,8 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
-// Looker looks at one node.
-type Looker struct {
+// Reader looks at one node.
+type Reader struct {
 	FS   sysfs.FS    // the root of the node
 	Open disk.Opener // of the disks that FS lists; nil: disk.Open
 }
@@ -31,9 +31,9 @@ const statusFile = "var/lib/dpkg/status"
 // maxValue bounds one value in bytes: a kernel's command line has at most 4 KiB.
 const maxValue = 4096
 
-// Look looks. What it cannot read is a gap, or is not there.
-func (l Looker) Look(p wire.BaselineParams) wire.Baseline {
-	b := look{Looker: l}
+// Read looks. What it cannot read is a gap, or is not there.
+func (l Reader) Read(p wire.BaselineParams) wire.Baseline {
+	b := reading{Reader: l}
 	in := inspect.Inspector{FS: l.FS, Open: l.Open}
 	b.out.Identity = in.Identity()
 	b.out.BootID = l.FS.Text("proc/sys/kernel/random/boot_id")
@@ -57,14 +57,14 @@ func (l Looker) Look(p wire.BaselineParams) wire.Baseline {
 	return b.out
 }
 
-// look is one look under way.
-type look struct {
-	Looker
+// reading is one look under way.
+type reading struct {
+	Reader
 	out wire.Baseline
 }
 
 // add adds an item, unless nothing is known.
-func (b *look) add(kind, part, name, value string) {
+func (b *reading) add(kind, part, name, value string) {
 	value = strings.TrimSpace(value)
 	if value == "" {
 		return
@@ -72,14 +72,14 @@ func (b *look) add(kind, part, name, value string) {
 	b.out.Items = append(b.out.Items, wire.Item{Kind: kind, Part: part, Name: name, Value: value[:min(len(value), maxValue)]})
 }
 
-func (b *look) gap(kind, why string) {
+func (b *reading) gap(kind, why string) {
 	b.out.Gaps = append(b.out.Gaps, wire.Gap{Kind: kind, Why: why})
 }
 
 // drivers are the modules whose versions matter, where the kernel tells them.
 var drivers = []string{"nvidia", "nvidia_peermem", "mlx5_core", "mlx5_ib", "amdgpu", "bnxt_en", "bnxt_re", "ice", "irdma", "rdma_rxe", "gdrdrv"}
 
-func (b *look) kernel() {
+func (b *reading) kernel() {
 	b.add(wire.ItemKernel, "", "release", b.FS.Text("proc/sys/kernel/osrelease"))
 	b.add(wire.ItemKernel, "", "arguments", strings.Join(strings.Fields(b.FS.Text("proc/cmdline")), " "))
 	for _, m := range drivers {
@@ -88,7 +88,7 @@ func (b *look) kernel() {
 }
 
 // disks are what is plugged in, with the install that one of them carries.
-func (b *look) disks(in inspect.Inspector) {
+func (b *reading) disks(in inspect.Inspector) {
 	marked := false
 	for _, d := range in.Disks() {
 		part := d.PCI + " " + d.Type
@@ -108,7 +108,7 @@ func (b *look) disks(in inspect.Inspector) {
 }
 
 // chassis is what firmware tables and the kernel say of chassis, CPUs and memory.
-func (b *look) chassis(in inspect.Inspector) {
+func (b *reading) chassis(in inspect.Inspector) {
 	hw := in.Chassis()
 	b.add(wire.ItemHardware, "", "serial", hw.Identity.Serial)
 	b.add(wire.ItemHardware, "", "uuid", hw.Identity.UUID)
@@ -138,7 +138,7 @@ func count(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func (b *look) packages(p wire.BaselineParams) {
+func (b *reading) packages(p wire.BaselineParams) {
 	text, err := b.FS.Whole(maxStatus, statusFile)
 	if err != nil {
 		b.gap(wire.ItemPackages, err.Error())

@@ -129,8 +129,8 @@ func tree() fstest.MapFS {
 func TestLook(t *testing.T) {
 	t.Parallel()
 	none := func(string, disk.Use) (disk.Device, error) { return nil, fs.ErrNotExist }
-	l := Looker{FS: sysfs.Of(tree()), Open: none}
-	b := l.Look(wire.BaselineParams{})
+	l := Reader{FS: sysfs.Of(tree()), Open: none}
+	b := l.Read(wire.BaselineParams{})
 	var got []string
 	for _, i := range b.Items {
 		got = append(got, strings.Join(strings.Fields(i.Kind+" "+i.Part+" "+i.Name), " ")+"="+i.Value)
@@ -152,14 +152,14 @@ func TestLook(t *testing.T) {
 	if b.BootID != "b1" || b.Uptime != 61.5 || len(b.List) != 4 || b.Packages != Digest(b.List) || len(b.Gaps) != 0 {
 		t.Errorf("got %+v", b)
 	}
-	if again := l.Look(wire.BaselineParams{Known: []string{b.Packages}}); again.List != nil || again.Packages != b.Packages {
+	if again := l.Read(wire.BaselineParams{Known: []string{b.Packages}}); again.List != nil || again.Packages != b.Packages {
 		t.Errorf("a known list was sent again: %d packages", len(again.List))
 	}
 }
 
 func TestLookAtNothing(t *testing.T) {
 	t.Parallel()
-	b := Looker{FS: sysfs.Of(fstest.MapFS{})}.Look(wire.BaselineParams{})
+	b := Reader{FS: sysfs.Of(fstest.MapFS{})}.Read(wire.BaselineParams{})
 	if len(b.Items) != 0 || len(b.Gaps) != 1 || b.Gaps[0].Kind != wire.ItemPackages {
 		t.Errorf("got %+v", b)
 	}

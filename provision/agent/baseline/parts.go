@@ -21,7 +21,7 @@ var classes = []struct {
 }
 
 // functions are GPUs, NICs and disks on the PCI bus, and their PCIe links.
-func (b *look) functions() {
+func (b *reading) functions() {
 	const bus = "sys/bus/pci/devices"
 	for _, at := range b.FS.Names(bus) {
 		text := func(name string) string { return b.FS.Text(bus, at, name) }
@@ -50,7 +50,7 @@ func known(s string) string {
 }
 
 // nvidia is what the driver says of one GPU (/proc/driver/nvidia/gpus/*/information).
-func (b *look) nvidia(at string) {
+func (b *reading) nvidia(at string) {
 	for line := range strings.Lines(b.FS.Text("proc/driver/nvidia/gpus", at, "information")) {
 		k, v, _ := strings.Cut(line, ":")
 		switch strings.TrimSpace(k) {
@@ -65,7 +65,7 @@ func (b *look) nvidia(at string) {
 }
 
 // ports are the network interfaces with a PCI parent, and the RDMA devices.
-func (b *look) ports() {
+func (b *reading) ports() {
 	seen := map[string]int{}
 	for _, dev := range b.FS.Netdevs() {
 		at := func(name string) string { return b.FS.Text("sys/class/net", dev, name) }
@@ -88,7 +88,7 @@ func (b *look) ports() {
 
 // part names a port by its PCI address; further ports of one function are distinguished
 // by a number.
-func (b *look) part(pci string, seen map[string]int) string {
+func (b *reading) part(pci string, seen map[string]int) string {
 	seen[pci]++
 	if n := seen[pci]; n > 1 {
 		return pci + "/" + strconv.Itoa(n)
@@ -103,7 +103,7 @@ var (
 )
 
 // rdma is one RDMA device. One that is made in software is known by its name.
-func (b *look) rdma(dev string) {
+func (b *reading) rdma(dev string) {
 	at := func(name ...string) string {
 		return b.FS.Text(append([]string{"sys/class/infiniband", dev}, name...)...)
 	}
@@ -129,7 +129,7 @@ func (b *look) rdma(dev string) {
 }
 
 // count reads counters; one that the driver does not have is left out.
-func (b *look) count(part string, names []string, at ...string) {
+func (b *reading) count(part string, names []string, at ...string) {
 	for _, name := range names {
 		n, err := strconv.ParseInt(b.FS.Text(append(at[:len(at):len(at)], name)...), 10, 64)
 		if err == nil && n >= 0 {

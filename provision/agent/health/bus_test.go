@@ -57,7 +57,7 @@ func TestBus(t *testing.T) {
 	tree["proc/uptime"] = &fstest.MapFile{Data: []byte("350735.47 234388.90\n")}
 	tree["proc/sys/kernel/osrelease"] = &fstest.MapFile{Data: []byte("6.8.0-90-generic\n")}
 
-	got := health.Look(sysfs.Of(tree))
+	got := health.Read(sysfs.Of(tree))
 	acs := func(n int) *int { return &n }
 	want := []wire.PCIBridge{
 		{Address: "0000:15:01.0", Port: "root", ACS: acs(0x1d), Width: acs(16), MaxWidth: acs(16), Speed: ptr(32.0), MaxSpeed: ptr(32.0)},

@@ -23,12 +23,12 @@ import (
 // processing accelerators, network controllers and NVMe.
 var classes = []string{"0302", "0300", "1200", "02", "0108"}
 
-// Look reads everything.
-func Look(fs sysfs.FS) wire.Health {
+// Read reads everything.
+func Read(fs sysfs.FS) wire.Health {
 	return wire.Health{
 		PCI: functions(fs), Memory: memory(fs), Governors: governors(fs),
 		Clock:   fs.Text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-		Ports:   infiniband.Look(fs).Ports,
+		Ports:   infiniband.Read(fs).Ports,
 		Bridges: bridges(fs), IOMMUs: fs.Names("sys/class/iommu"), DirectNIC: directNIC(fs),
 		Kernel: fs.Text("proc/sys/kernel/osrelease"), Uptime: uptime(fs),
 		PeerMem: fs.Exists("sys/module/nvidia_peermem"), OpenGPU: openDriver(fs),

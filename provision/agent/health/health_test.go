@@ -47,7 +47,7 @@ func TestLook(t *testing.T) {
 	for name, text := range machine {
 		tree[name] = &fstest.MapFile{Data: []byte(text + "\n")}
 	}
-	got, err := json.Marshal(health.Look(sysfs.Of(tree)))
+	got, err := json.Marshal(health.Read(sysfs.Of(tree)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestLook(t *testing.T) {
 
 func TestNothing(t *testing.T) {
 	t.Parallel()
-	got, err := json.Marshal(health.Look(sysfs.Of(fstest.MapFS{})))
+	got, err := json.Marshal(health.Read(sysfs.Of(fstest.MapFS{})))
 	if err != nil || string(got) != `{"pci":[]}` {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -17,8 +17,8 @@ import (
 
 const class = "sys/class/infiniband"
 
-// Look reads all ports, in the order of their devices.
-func Look(fs sysfs.FS) wire.InfiniBand {
+// Read reads all ports, in the order of their devices.
+func Read(fs sysfs.FS) wire.InfiniBand {
 	r, ipoib := wire.InfiniBand{Ports: []wire.InfiniBandPort{}}, netdevs(fs)
 	for _, device := range fs.Names(class) {
 		hca := ""

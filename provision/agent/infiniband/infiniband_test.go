@@ -43,7 +43,7 @@ func node() fstest.MapFS {
 
 func TestLook(t *testing.T) {
 	t.Parallel()
-	got := Look(sysfs.Of(node()))
+	got := Read(sysfs.Of(node()))
 	if len(got.Ports) != 2 {
 		t.Fatalf("%+v", got)
 	}
@@ -65,11 +65,11 @@ func TestPartial(t *testing.T) {
 		"sys/class/infiniband/mlx5_0/ports/1/gids/0":     {Data: []byte("fe80:0000:0000:0000:0000:0000:0000:0000\n")},
 		"sys/class/infiniband/mlx5_0/ports/1/phys_state": {Data: []byte("2: Polling\n")},
 	}
-	got := Look(sysfs.Of(files))
+	got := Read(sysfs.Of(files))
 	if len(got.Ports) != 1 || got.Ports[0].GUID != "" || got.Ports[0].State != "DOWN" || got.Ports[0].Physical != "Polling" {
 		t.Errorf("%+v", got)
 	}
-	if r := Look(sysfs.Of(fstest.MapFS{})); r.Ports == nil || len(r.Ports) != 0 {
+	if r := Read(sysfs.Of(fstest.MapFS{})); r.Ports == nil || len(r.Ports) != 0 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -33,9 +33,9 @@ type Listener struct {
 	nics []NIC
 	done chan struct{}
 
-	mu    sync.Mutex // guards what follows
-	heard map[string]PDU
-	err   error
+	mu       sync.Mutex // guards what follows
+	received map[string]PDU
+	err      error
 }
 
 // Start listens on nics, at most for a time (0: Interval) and until ctx ends. It
@@ -44,7 +44,7 @@ func Start(ctx context.Context, source Source, nics []NIC, most time.Duration) *
 	if most <= 0 {
 		most = Interval
 	}
-	l := &Listener{nics: nics, done: make(chan struct{}), heard: map[string]PDU{}}
+	l := &Listener{nics: nics, done: make(chan struct{}), received: map[string]PDU{}}
 	names := make([]string, len(nics))
 	for i, n := range nics {
 		names[i] = n.Name
@@ -74,11 +74,11 @@ func (l *Listener) take(nic string, frame []byte) bool {
 	switch {
 	case err != nil || !slices.ContainsFunc(l.nics, func(n NIC) bool { return n.Name == nic }):
 	case p.TTL == 0:
-		delete(l.heard, nic)
+		delete(l.received, nic)
 	default:
-		l.heard[nic] = p
+		l.received[nic] = p
 	}
-	return len(l.heard) == len(l.nics)
+	return len(l.received) == len(l.nics)
 }
 
 // Wait waits until the listening is over: every NIC has heard its neighbour, or
@@ -99,7 +99,7 @@ func (l *Listener) Neighbours() (list []wire.Neighbour) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range l.nics {
-		if p, ok := l.heard[n.Name]; ok {
+		if p, ok := l.received[n.Name]; ok {
 			list = append(list, wire.Neighbour{NIC: n.Name, PCI: n.PCI, ChassisID: p.ChassisID, PortID: p.port(), SystemName: p.SystemName})
 		}
 	}

@@ -177,7 +177,7 @@ func TestOnNode(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { close(ready) })
 		heard := OnNode(ctx, air{{8 * time.Second, "eth0", whole}, {20 * time.Second, "eth1", whole}}, fs, ready)
 		began := time.Now()
-		if got := heard(); len(got) != 1 || time.Since(began) != time.Minute+patience {
+		if got := heard(); len(got) != 1 || time.Since(began) != time.Minute+listenTimeout {
 			t.Errorf("after %v: %+v", time.Since(began), got)
 		}
 		time.Sleep(10 * time.Second)
@@ -187,10 +187,10 @@ func TestOnNode(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		if r := Hear(t.Context(), air{{8 * time.Second, "eth0", whole}}, fs); len(r.Neighbours) != 1 || r.Error != nil {
+		if r := ListenNode(t.Context(), air{{8 * time.Second, "eth0", whole}}, fs); len(r.Neighbours) != 1 || r.Error != nil {
 			t.Errorf("an installed node heard %+v", r)
 		}
-		if r := Hear(t.Context(), deaf{}, fs); len(r.Neighbours) != 0 || r.Error == nil {
+		if r := ListenNode(t.Context(), deaf{}, fs); len(r.Neighbours) != 0 || r.Error == nil {
 			t.Errorf("one that cannot listen heard %+v", r)
 		}
 	})

@@ -11,9 +11,9 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
-// patience is how long OnNode's answer waits after the listening has begun: links
+// listenTimeout is how long OnNode's answer waits after the listening has begun: links
 // of 100 Gb/s and more train for some seconds, and a switch speaks when one is up.
-const patience = 15 * time.Second
+const listenTimeout = 15 * time.Second
 
 // ethernet is ARPHRD_ETHER of a network interface's type.
 const ethernet = "1"
@@ -29,9 +29,9 @@ func NICs(fs sysfs.FS) (list []NIC) {
 	return list
 }
 
-// Hear listens on the NICs of an installed node until each has heard its
+// ListenNode listens on the NICs of an installed node until each has heard its
 // neighbour, Interval has passed or ctx ends. It fails when it cannot listen on any.
-func Hear(ctx context.Context, source Source, fs sysfs.FS) (r wire.Neighbours) {
+func ListenNode(ctx context.Context, source Source, fs sysfs.FS) (r wire.Neighbours) {
 	l := Start(ctx, source, NICs(fs), 0)
 	if err := l.Wait(ctx); err != nil {
 		r.Error = &wire.TaskError{Kind: errkind.Of(err).String(), Text: "listen for LLDP: " + err.Error(), Action: errkind.Action(err)}
@@ -43,7 +43,7 @@ func Hear(ctx context.Context, source Source, fs sysfs.FS) (r wire.Neighbours) {
 // OnNode listens on the node's NICs once ready is closed, that is once its devices
 // are there, in the background until each has heard its neighbour, Interval has
 // passed or ctx ends. What it returns tells who was heard: it waits for all, at
-// most for patience from the beginning of the listening on, and may be called
+// most for listenTimeout from the beginning of the listening on, and may be called
 // again later for those that spoke late. A node that cannot listen hears nothing.
 func OnNode(ctx context.Context, source Source, fs sysfs.FS, ready <-chan struct{}) func() []wire.Neighbour {
 	started := make(chan struct{})
@@ -53,7 +53,7 @@ func OnNode(ctx context.Context, source Source, fs sysfs.FS, ready <-chan struct
 		defer close(started)
 		select {
 		case <-ready:
-			l, until = Start(ctx, source, NICs(fs), 0), time.Now().Add(patience)
+			l, until = Start(ctx, source, NICs(fs), 0), time.Now().Add(listenTimeout)
 		case <-ctx.Done():
 		}
 	}()

@@ -266,7 +266,7 @@ func staleAddresses(q port, old wire.RoCEParams, have []netip.Prefix) []netip.Pr
 // waitNetdev waits for the network interface of a rail: drivers take their time
 // at boot.
 func (n Node) waitNetdev(ctx context.Context, q port) (string, error) {
-	until := time.Now().Add(n.patience())
+	until := time.Now().Add(n.settleLimit())
 	for {
 		if netdev := n.netdev(q); netdev != "" {
 			return netdev, nil
@@ -284,7 +284,7 @@ func (n Node) waitNetdev(ctx context.Context, q port) (string, error) {
 // settle looks until everything conforms, or time is up: the kernel adds GIDs
 // some time after addresses.
 func (n Node) settle(ctx context.Context, p wire.RoCEParams, ports []port) wire.RoCEResult {
-	until := time.Now().Add(n.patience())
+	until := time.Now().Add(n.settleLimit())
 	for {
 		result := n.observe(p, ports)
 		if result.Conforms || time.Now().After(until) || pause(ctx) != nil {
@@ -293,8 +293,8 @@ func (n Node) settle(ctx context.Context, p wire.RoCEParams, ports []port) wire.
 	}
 }
 
-// patience returns Settle or its default.
-func (n Node) patience() time.Duration {
+// settleLimit returns Settle or its default.
+func (n Node) settleLimit() time.Duration {
 	if n.Settle == 0 {
 		return 10 * time.Second
 	}

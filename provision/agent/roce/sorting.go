@@ -60,7 +60,7 @@ func (n Node) applySorting(ctx context.Context, p wire.RoCEParams, q port, done 
 // waitDevice waits for the RDMA device of a rail: its driver comes after that of
 // the network interface. "" when it does not come.
 func (n Node) waitDevice(ctx context.Context, netdev string) string {
-	until := time.Now().Add(n.patience())
+	until := time.Now().Add(n.settleLimit())
 	for {
 		device := n.RDMA.Device(netdev)
 		if device != "" || time.Now().After(until) || pause(ctx) != nil {

@@ -84,7 +84,7 @@ func (j *job) wanted(ctx context.Context) ([]int, error) {
 // fetch reads the wanted chunks and hands them on. After any trouble it goes on
 // at the chunk that it was at.
 func (j *job) fetch(ctx context.Context, wanted []int, pieces chan<- piece) error {
-	p := patience{Writer: j.Writer}
+	p := retrier{Writer: j.Writer}
 	for len(wanted) > 0 {
 		done, err := j.fetchRun(ctx, wanted, pieces)
 		if done > 0 {

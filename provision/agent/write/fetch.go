@@ -148,9 +148,9 @@ func (w *Writer) manifestOf(ctx context.Context, p wire.WriteParams, key []byte)
 	return m, nil
 }
 
-// retry calls get until it succeeds, fails for good, or patience ends.
+// retry calls get until it succeeds, fails for good, or StallTimeout ends.
 func (w *Writer) retry(ctx context.Context, what string, get func() error) error {
-	p := patience{Writer: w}
+	p := retrier{Writer: w}
 	for {
 		err := get()
 		if err == nil {
@@ -162,25 +162,25 @@ func (w *Writer) retry(ctx context.Context, what string, get func() error) error
 	}
 }
 
-// patience decides how long something that fails is tried again.
-type patience struct {
+// retrier decides how long something that fails is tried again.
+type retrier struct {
 	*Writer
 	try   int
 	since time.Time // of the first failure in a row
 }
 
 // reset forgets the failures: something came on.
-func (p *patience) reset() { p.try, p.since = 0, time.Time{} }
+func (p *retrier) reset() { p.try, p.since = 0, time.Time{} }
 
 // again waits before the next try and returns nil, or returns why there is none.
-func (p *patience) again(ctx context.Context, what string, err error) error {
+func (p *retrier) again(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if p.since.IsZero() {
 		p.since = time.Now()
 	}
-	longest := p.Patience
+	longest := p.StallTimeout
 	if longest == 0 {
 		longest = 10 * time.Minute
 	}

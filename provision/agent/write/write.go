@@ -25,16 +25,16 @@ import (
 
 // Writer writes images. One write at a time.
 type Writer struct {
-	Find     func(wire.Disk) (wire.Disk, error) // the disk as it is now, or Mismatch; required
-	Open     disk.Opener                        // nil: disk.Open
-	Progress func(wire.Progress)                // may be called by several goroutines; nil: nobody listens
-	Client   *http.Client                       // required; see NewClient
-	Patience time.Duration                      // how long the image may not come on at all; default 10 min
-	Stall    time.Duration                      // how long a connection may give nothing; default 30 s
-	Wait     time.Duration                      // first wait before a retry; default 500 ms
-	Workers  int                                // chunks that are unpacked and written at a time; default: one a CPU, at most 8
-	Buffers  *Buffers                           // shared by several writers; nil: this one has its own
-	BIOS     bool                               // the node's firmware is a BIOS: it starts no disk with 4096-byte sectors
+	Find         func(wire.Disk) (wire.Disk, error) // the disk as it is now, or Mismatch; required
+	Open         disk.Opener                        // nil: disk.Open
+	Progress     func(wire.Progress)                // may be called by several goroutines; nil: nobody listens
+	Client       *http.Client                       // required; see NewClient
+	StallTimeout time.Duration                      // how long the image may not come on at all; default 10 min
+	Stall        time.Duration                      // how long a connection may give nothing; default 30 s
+	Wait         time.Duration                      // first wait before a retry; default 500 ms
+	Workers      int                                // chunks that are unpacked and written at a time; default: one a CPU, at most 8
+	Buffers      *Buffers                           // shared by several writers; nil: this one has its own
+	BIOS         bool                               // the node's firmware is a BIOS: it starts no disk with 4096-byte sectors
 
 	mu     sync.Mutex
 	report wire.Progress // guarded by mu

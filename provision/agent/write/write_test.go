@@ -217,7 +217,7 @@ func (f *fixture) writer() *Writer {
 				f.notes = append(f.notes, p.Note)
 			}
 		},
-		Client: NewClient(nil), Wait: time.Millisecond, Patience: 30 * time.Second, Stall: 30 * time.Second,
+		Client: NewClient(nil), Wait: time.Millisecond, StallTimeout: 30 * time.Second, Stall: 30 * time.Second,
 	}
 }
 
@@ -319,7 +319,7 @@ func TestPeerRefused(t *testing.T) {
 			c.fault(f)
 			w := f.writer()
 			if c.kind == errkind.Unreachable {
-				w.Patience = 200 * time.Millisecond
+				w.StallTimeout = 200 * time.Millisecond
 			}
 			_, err := w.Run(t.Context(), f.params)
 			if err == nil || errkind.Of(err) != c.kind || !strings.Contains(err.Error(), c.text) {

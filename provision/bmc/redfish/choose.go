@@ -18,8 +18,8 @@ func several(what string, all []string, do string) error {
 	return errkind.New(errkind.Conflict, "the bmc shows %d %s, and nothing tells which is the node's: %s", len(all), what, OneLine(strings.Join(all, ", "))).Do(do)
 }
 
-// doTellApart is what to do about managers and chassis that look alike.
-const doTellApart = "Compare them in the BMC's own pages; newer firmware of the BMC may say more of each."
+// doCompareSystems is what to do about managers and chassis that look alike.
+const doCompareSystems = "Compare them in the BMC's own pages; newer firmware of the BMC may say more of each."
 
 // pickSystem chooses the node among the systems of the service. Baseboards of
 // GPUs are systems of their own on HGX and DGX nodes, without a boot device.
@@ -136,7 +136,7 @@ func (c *Client) candidates(ctx context.Context, linked links, collection string
 	for _, l := range own[:min(len(own), maxSystems)] {
 		k := candidate{path: string(l)}
 		if _, err := c.get(ctx, k.path, &k); err != nil {
-			if passOver(err) == nil {
+			if ignoreUnsupported(err) == nil {
 				continue // bogus members of some services
 			}
 			return nil, err
@@ -177,5 +177,5 @@ func unless(all []candidate, what string) error {
 	for _, k := range all {
 		paths = append(paths, k.path)
 	}
-	return several(what, paths, doTellApart)
+	return several(what, paths, doCompareSystems)
 }

@@ -23,10 +23,10 @@ type Part struct {
 	Kind   PartKind
 	Name   string
 	Absent bool // the slot is empty
-	// Bad says that the part itself has failed or is about to; Dark, that a supply
+	// Failed says that the part itself has failed or is about to; NoInput, that a supply
 	// which may be good has no mains.
-	Bad, Dark bool
-	Says      string // the BMC's words for it
+	Failed, NoInput bool
+	Message         string // the BMC's words for it
 	// Reading and Limit are of a temperature, in degrees Celsius; nil: not told.
 	Reading, Limit *float64
 }
@@ -65,17 +65,17 @@ type supply struct {
 // part judges a supply. One without mains is offline, and many BMCs call that
 // critical; a supply that has mains and is critical has failed.
 func (p supply) part() Part {
-	out := Part{Kind: Supply, Name: OneLine(string(max(p.Name, p.MemberID))), Absent: p.Status.absent(), Says: p.Status.says()}
+	out := Part{Kind: Supply, Name: OneLine(string(max(p.Name, p.MemberID))), Absent: p.Status.absent(), Message: p.Status.says()}
 	if out.Absent {
 		return out
 	}
 	line := strings.EqualFold(string(p.LineInputStatus), "LossOfInput") || p.LineInputVoltage.value != nil && *p.LineInputVoltage.value < 1
 	offline := strings.EqualFold(string(p.Status.State), "UnavailableOffline")
 	powered := p.LineInputVoltage.value != nil && *p.LineInputVoltage.value >= 1
-	out.Dark = line || offline && !powered
-	out.Bad = !out.Dark && p.Status.bad()
+	out.NoInput = line || offline && !powered
+	out.Failed = !out.NoInput && p.Status.bad()
 	if p.LineInputStatus != "" {
-		out.Says += ", line input " + OneLine(string(p.LineInputStatus))
+		out.Message += ", line input " + OneLine(string(p.LineInputStatus))
 	}
 	return out
 }
@@ -155,8 +155,8 @@ type fan struct {
 }
 
 func (f fan) part() Part {
-	p := Part{Kind: Fan, Name: OneLine(string(max(f.Name, f.FanName))), Absent: f.Status.absent(), Says: f.Status.says()}
-	p.Bad = !p.Absent && f.Status.bad()
+	p := Part{Kind: Fan, Name: OneLine(string(max(f.Name, f.FanName))), Absent: f.Status.absent(), Message: f.Status.says()}
+	p.Failed = !p.Absent && f.Status.bad()
 	return p
 }
 
@@ -184,11 +184,11 @@ func (c *Client) airflow(ctx context.Context, path string) (out []Part, err erro
 		if t.PhysicalContext != "Intake" && !strings.Contains(name, "inlet") && !strings.Contains(name, "ambient") || t.ReadingCelsius.value == nil || t.Status.silent() {
 			continue
 		}
-		p := Part{Kind: Inlet, Name: OneLine(string(t.Name)), Says: t.Status.says(), Reading: t.ReadingCelsius.value, Limit: t.UpperThresholdNonCritical.value}
+		p := Part{Kind: Inlet, Name: OneLine(string(t.Name)), Message: t.Status.says(), Reading: t.ReadingCelsius.value, Limit: t.UpperThresholdNonCritical.value}
 		if p.Limit == nil {
 			p.Limit = t.UpperThresholdCritical.value
 		}
-		p.Bad = t.Status.bad() || p.Limit != nil && *p.Limit > 0 && *p.Reading >= *p.Limit
+		p.Failed = t.Status.bad() || p.Limit != nil && *p.Limit > 0 && *p.Reading >= *p.Limit
 		out = append(out, p)
 	}
 	return out, nil

@@ -39,7 +39,7 @@ func (c *Client) NICs(ctx context.Context) ([]NIC, error) {
 	}
 	var ch struct{ NetworkAdapters link }
 	if _, err := c.get(ctx, p.chassis, &ch); err != nil || ch.NetworkAdapters == "" {
-		return nil, passOver(err)
+		return nil, ignoreUnsupported(err)
 	}
 	return c.adapters(ctx, string(ch.NetworkAdapters))
 }
@@ -48,7 +48,7 @@ func (c *Client) NICs(ctx context.Context) ([]NIC, error) {
 func (c *Client) interfaces(ctx context.Context, path string) (out []NIC, err error) {
 	all, err := c.members(ctx, path, maxNICs)
 	if err != nil {
-		return nil, passOver(err)
+		return nil, ignoreUnsupported(err)
 	}
 	for _, l := range all {
 		var x struct {
@@ -56,7 +56,7 @@ func (c *Client) interfaces(ctx context.Context, path string) (out []NIC, err er
 			MACAddress, PermanentMACAddress text
 			SpeedMbps                       number
 		}
-		if _, err := c.get(ctx, string(l), &x); passOver(err) != nil {
+		if _, err := c.get(ctx, string(l), &x); ignoreUnsupported(err) != nil {
 			return out, err
 		}
 		mac := x.PermanentMACAddress
@@ -73,12 +73,12 @@ func (c *Client) interfaces(ctx context.Context, path string) (out []NIC, err er
 func (c *Client) adapters(ctx context.Context, path string) (out []NIC, err error) {
 	all, err := c.members(ctx, path, maxNICs)
 	if err != nil {
-		return nil, passOver(err)
+		return nil, ignoreUnsupported(err)
 	}
 	for _, l := range all {
 		var a struct{ NetworkDeviceFunctions, Ports, NetworkPorts link }
 		if _, err := c.get(ctx, string(l), &a); err != nil {
-			if passOver(err) != nil {
+			if ignoreUnsupported(err) != nil {
 				return out, err
 			}
 			continue
@@ -102,7 +102,7 @@ func (c *Client) adapters(ctx context.Context, path string) (out []NIC, err erro
 func (c *Client) functions(ctx context.Context, path string, out []NIC) ([]NIC, error) {
 	all, err := c.members(ctx, path, maxNICs)
 	if err != nil {
-		return out, passOver(err)
+		return out, ignoreUnsupported(err)
 	}
 	for _, l := range all {
 		var x struct {
@@ -113,7 +113,7 @@ func (c *Client) functions(ctx context.Context, path string, out []NIC) ([]NIC, 
 			}
 			Associated []text `json:"AssociatedNetworkAddresses"`
 		}
-		if _, err := c.get(ctx, string(l), &x); passOver(err) != nil {
+		if _, err := c.get(ctx, string(l), &x); ignoreUnsupported(err) != nil {
 			return out, err
 		}
 		for _, mac := range append([]text{x.Ethernet.PermanentMACAddress, x.Ethernet.MACAddress}, append(x.Ethernet.Associated, x.Associated...)...) {
@@ -141,8 +141,8 @@ func addNIC(out []NIC, id, mac text, speed number) []NIC {
 	return append(out, n)
 }
 
-// passOver forgives what services say of resources that they have not.
-func passOver(err error) error {
+// ignoreUnsupported forgives what services say of resources that they have not.
+func ignoreUnsupported(err error) error {
 	if isStatus(err, http.StatusNotFound, http.StatusForbidden, http.StatusBadRequest, http.StatusInternalServerError, http.StatusMethodNotAllowed, http.StatusNotImplemented) {
 		return nil
 	}

@@ -27,8 +27,8 @@ const (
 	hops       = 3                // redirects
 )
 
-// patience is what one request has used up.
-type patience struct {
+// retryBudget is what one request has used up.
+type retryBudget struct {
 	auth   int           // answers 401
 	logins int           // new sessions because of them
 	ready  time.Duration // waited for "not ready"
@@ -43,7 +43,7 @@ func (c *Client) do(ctx context.Context, r request) (answer, error) {
 	if err := follow(r.path); err != nil {
 		return answer{}, err
 	}
-	var p patience
+	var p retryBudget
 	for {
 		a, err := c.exchange(ctx, r)
 		if err != nil {
@@ -68,7 +68,7 @@ func (c *Client) do(ctx context.Context, r request) (answer, error) {
 
 // retry decides whether an answer is worth another try; it waits before, and
 // changes the request where that helps.
-func (c *Client) retry(ctx context.Context, r *request, p *patience, a answer) (bool, error) {
+func (c *Client) retry(ctx context.Context, r *request, p *retryBudget, a answer) (bool, error) {
 	f := &Fault{Status: a.status, Messages: messages(a.body)}
 	switch {
 	case a.status == http.StatusUnauthorized && !r.open:
@@ -107,7 +107,7 @@ func slashable(path string) bool {
 // GB200, GB300 and Vera Rubin (nv-redfish, infra-controller#5349), and each
 // session ends at some time. Credentials that were never accepted are not tried
 // again: BMCs lock accounts.
-func (c *Client) retryAuth(ctx context.Context, p *patience) (bool, error) {
+func (c *Client) retryAuth(ctx context.Context, p *retryBudget) (bool, error) {
 	p.auth++
 	if !c.proven || p.auth >= authTries {
 		return false, nil
@@ -125,7 +125,7 @@ func (c *Client) retryAuth(ctx context.Context, p *patience) (bool, error) {
 }
 
 // retryReady waits as the BMC asks, within limits.
-func (c *Client) retryReady(ctx context.Context, p *patience, a answer) (bool, error) {
+func (c *Client) retryReady(ctx context.Context, p *retryBudget, a answer) (bool, error) {
 	wait := min(retryAfter(a.header, readyWait), readyMost)
 	if p.ready+wait > readyLimit {
 		return false, nil
@@ -144,7 +144,7 @@ func retryAfter(h http.Header, usual time.Duration) time.Duration {
 
 // redirect follows a redirect on the same BMC by hand, since the library turns
 // other methods than GET into GET.
-func (c *Client) redirect(r *request, p *patience, a answer) bool {
+func (c *Client) redirect(r *request, p *retryBudget, a answer) bool {
 	to := a.location()
 	if to == "" || to == r.path {
 		return false

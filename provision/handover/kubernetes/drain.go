@@ -75,7 +75,7 @@ func evictAll(ctx context.Context, run stage.Run, c *api.Client, t handover.Targ
 		left, pause, why := 0, evictPause, ""
 		for i := range pods {
 			p := &pods[i]
-			if p.Stays() {
+			if p.IgnoredByDrain() {
 				continue
 			}
 			left++

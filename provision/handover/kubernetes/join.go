@@ -78,7 +78,7 @@ func (j *joiner) end(ctx context.Context) {
 func (j *joiner) join(ctx context.Context, n *inventory.Node, listed bool, w want) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeoutOf(j.target.Handover), errkind.New(errkind.Timeout, "node %s did not join within %s", n.Name, timeoutOf(j.target.Handover)))
 	defer cancel()
-	nodes := j.kind.world.Nodes
+	nodes := j.kind.deps.Nodes
 	out, err := nodes.Run(ctx, n.Name, onnode.Command{Argv: []string{"test", "-s", kubeletConf}})
 	if err != nil {
 		return fmt.Errorf("node %s: %w", n.Name, err)
@@ -98,7 +98,7 @@ func (j *joiner) join(ctx context.Context, n *inventory.Node, listed bool, w wan
 // joined looks whether a node is a member: it has the certificate of one, and the
 // cluster lists it.
 func (j *joiner) joined(ctx context.Context, n *inventory.Node) (stage.Probe, string, error) {
-	out, err := j.kind.world.Nodes.Run(ctx, n.Name, onnode.Command{Argv: []string{"test", "-s", kubeletConf}})
+	out, err := j.kind.deps.Nodes.Run(ctx, n.Name, onnode.Command{Argv: []string{"test", "-s", kubeletConf}})
 	if err != nil {
 		return stage.Doubt, "", fmt.Errorf("node %s: %w", n.Name, err)
 	}
@@ -126,7 +126,7 @@ func (j *joiner) enter(ctx context.Context, n *inventory.Node, listed, stale boo
 	if err != nil {
 		return err
 	}
-	nodes := j.kind.world.Nodes
+	nodes := j.kind.deps.Nodes
 	program, err := j.program(ctx, n.Name)
 	if err != nil {
 		return err
@@ -151,9 +151,9 @@ const (
 // program is what a node joins by: kubeadm, else its kubelet alone.
 func (j *joiner) program(ctx context.Context, node string) (string, error) {
 	for _, p := range []string{kubeadm, kubelet} {
-		out, err := j.kind.world.Nodes.Run(ctx, node, onnode.Command{Argv: []string{p, "--version"}})
+		out, err := j.kind.deps.Nodes.Run(ctx, node, onnode.Command{Argv: []string{p, "--version"}})
 		if p == kubeadm {
-			out, err = j.kind.world.Nodes.Run(ctx, node, onnode.Command{Argv: []string{p, "version", "-o", "short"}})
+			out, err = j.kind.deps.Nodes.Run(ctx, node, onnode.Command{Argv: []string{p, "version", "-o", "short"}})
 		}
 		if err != nil {
 			return "", fmt.Errorf("node %s: %w", node, err)
@@ -169,7 +169,7 @@ func (j *joiner) program(ctx context.Context, node string) (string, error) {
 // enterByKubeadm runs kubeadm join with files that it reads; neither the token nor
 // anything else secret is in an argument.
 func (j *joiner) enterByKubeadm(ctx context.Context, n *inventory.Node, t api.Token, w want) error {
-	nodes := j.kind.world.Nodes
+	nodes := j.kind.deps.Nodes
 	out, err := onnode.Do(ctx, nodes, n.Name, kubeadm, "version", "-o", "short")
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (j *joiner) enterByKubeadm(ctx context.Context, n *inventory.Node, t api.To
 func (j *joiner) forget(ctx context.Context, node string, files ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWait)
 	defer cancel()
-	if err := onnode.Exec(ctx, j.kind.world.Nodes, node, append([]string{"rm", "-f", "--"}, files...)...); err != nil {
+	if err := onnode.Exec(ctx, j.kind.deps.Nodes, node, append([]string{"rm", "-f", "--"}, files...)...); err != nil {
 		j.run.Emit(event.Event{Type: event.Note, Node: node, Text: fmt.Sprintf("%s could not be removed; its token ends within %s: %v", files[0], tokenLife, err)})
 	}
 }
@@ -199,7 +199,7 @@ func (j *joiner) forget(ctx context.Context, node string, files ...string) {
 // enterByKubelet writes what a kubelet bootstraps itself with, and starts it.
 // Source: Kubernetes documentation, "TLS bootstrapping".
 func (j *joiner) enterByKubelet(ctx context.Context, n *inventory.Node, t api.Token, w want) error {
-	nodes := j.kind.world.Nodes
+	nodes := j.kind.deps.Nodes
 	dns, err := j.client.ClusterDNS(ctx)
 	if err != nil {
 		return err

@@ -37,8 +37,8 @@ const (
 	atOnce         = 16 // nodes that are worked on
 )
 
-// World is what the kind reaches.
-type World struct {
+// Dependencies is what the kind reaches.
+type Dependencies struct {
 	Nodes   onnode.Nodes
 	Network network.Network                        // nil: the operating system's
 	Secret  func(secret.Ref) (secret.Value, error) // resolves the token of a handover
@@ -47,10 +47,10 @@ type World struct {
 }
 
 // Kubernetes hands nodes to clusters. Its zero value can check and plan.
-type Kubernetes struct{ world World }
+type Kubernetes struct{ deps Dependencies }
 
 // New returns the kind.
-func New(w World) *Kubernetes { return &Kubernetes{w} }
+func New(w Dependencies) *Kubernetes { return &Kubernetes{w} }
 
 var _ handover.Scheduler = (*Kubernetes)(nil)
 
@@ -110,18 +110,18 @@ func (*Kubernetes) DrainLimit(h *inventory.Handover) time.Duration { return time
 
 // connect makes a client of the cluster; close it.
 func (k *Kubernetes) connect(ctx context.Context, h *inventory.Handover) (*api.Client, error) {
-	if k.world.Secret == nil {
+	if k.deps.Secret == nil {
 		return nil, errkind.New(errkind.Unsupported, "the API server %s is asked while a plan is applied only", endpointOf(h))
 	}
-	t, err := k.world.Secret(tokenOf(h))
+	t, err := k.deps.Secret(tokenOf(h))
 	if err != nil {
 		return nil, errkind.New(errkind.Auth, "token of handover %s: %w", h.Name, err).Do("Give ironrail the token, and apply again.")
 	}
 	ca := h.Text("ca")
-	if k.world.CA != nil {
-		ca = k.world.CA(endpointOf(h))
+	if k.deps.CA != nil {
+		ca = k.deps.CA(endpointOf(h))
 	}
-	return api.New(ctx, api.Config{Endpoint: endpointOf(h), CA: ca, Token: t, Network: k.world.Network})
+	return api.New(ctx, api.Config{Endpoint: endpointOf(h), CA: ca, Token: t, Network: k.deps.Network})
 }
 
 // readCluster returns the nodes of a cluster by name.

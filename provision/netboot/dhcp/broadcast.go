@@ -17,7 +17,7 @@ import (
 // network has no MACs.
 type datagrams struct {
 	conn net.PacketConn
-	buf  []byte // of hear
+	buf  []byte // of receive
 }
 
 func openBroadcast(ctx context.Context, n network.Network, self netip.Addr) (*datagrams, error) {
@@ -37,7 +37,7 @@ func (d *datagrams) broadcast(discover []byte) error {
 	return err
 }
 
-func (d *datagrams) hear() ([]byte, netip.Addr, addr.MAC, error) {
+func (d *datagrams) receive() ([]byte, netip.Addr, addr.MAC, error) {
 	n, from, err := d.conn.ReadFrom(d.buf)
 	if err != nil {
 		return nil, netip.Addr{}, addr.MAC{}, err
@@ -52,5 +52,5 @@ func (d *datagrams) hear() ([]byte, netip.Addr, addr.MAC, error) {
 // resolve finds nothing: there is no ARP.
 func (d *datagrams) resolve(context.Context, netip.Addr) (mac addr.MAC) { return mac }
 
-// Close ends a waiting hear.
+// Close ends a waiting receive.
 func (d *datagrams) Close() error { return d.conn.Close() }

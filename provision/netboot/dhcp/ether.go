@@ -84,8 +84,8 @@ func (e *ether) broadcast(discover []byte) error {
 
 func broadcastMAC() net.HardwareAddr { return net.HardwareAddr{255, 255, 255, 255, 255, 255} }
 
-// hear waits for an answer to a client or to a relay.
-func (e *ether) hear() ([]byte, netip.Addr, addr.MAC, error) {
+// receive waits for an answer to a client or to a relay.
+func (e *ether) receive() ([]byte, netip.Addr, addr.MAC, error) {
 	for {
 		n, from, err := e.conn.ReadFrom(e.buf)
 		if err != nil {

@@ -73,8 +73,8 @@ type Watch struct {
 // segment is how a Watch reaches the boot network.
 type segment interface {
 	broadcast(discover []byte) error
-	// hear waits for one answer of a server, whoever it is for.
-	hear() (msg []byte, from netip.Addr, mac addr.MAC, err error)
+	// receive waits for one answer of a server, whoever it is for.
+	receive() (msg []byte, from netip.Addr, mac addr.MAC, err error)
 	// resolve asks for the MAC of an address; zero when nobody answers in time.
 	resolve(context.Context, netip.Addr) addr.MAC
 	Close() error
@@ -143,7 +143,7 @@ func (w *Watch) probe(ctx context.Context) {
 // listen hears servers until the segment is closed.
 func (w *Watch) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		msg, from, mac, err := w.segment.hear()
+		msg, from, mac, err := w.segment.receive()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) || !pauseFor(ctx, 100*time.Millisecond) {
 				return

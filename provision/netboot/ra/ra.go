@@ -27,10 +27,10 @@ import (
 // EventAnswer is the word of the evidence: a known node was answered.
 const EventAnswer = "empty-advertisement"
 
-// apart is the least time between two advertisements. All nodes hear each of
+// minInterval is the least time between two advertisements. All nodes hear each of
 // them, and iPXE asks again after 250 ms: a storm of solicitations costs no more
 // than twenty small multicasts a second.
-const apart = 50 * time.Millisecond
+const minInterval = 50 * time.Millisecond
 
 // reportEvery is the least time between two pieces of evidence for one node.
 const reportEvery = 10 * time.Second
@@ -116,7 +116,7 @@ func (s *Server) Serve(ctx context.Context) error {
 
 func (s *Server) answer(mac addr.MAC, now time.Time) {
 	var err error
-	if now.Sub(s.sent) >= apart {
+	if now.Sub(s.sent) >= minInterval {
 		dst := &net.IPAddr{IP: net.IPv6linklocalallnodes, Zone: s.ifi.Name}
 		_, err = s.conn.WriteTo(packAdvertisement(), nil, dst)
 		s.sent = now

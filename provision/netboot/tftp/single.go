@@ -19,7 +19,7 @@ import (
 func serveSingle(ctx context.Context, srv *tftp.Server, conn net.PacketConn) error {
 	srv.SetBlockSizeNegotiation(false) // there is no interface whose MTU could be asked for
 	srv.EnableSinglePort()
-	conn = &sparing{PacketConn: conn}
+	conn = &dedupConn{PacketConn: conn}
 	defer conn.Close()
 	// The library must see the end before it sees a closed connection: reading
 	// from that one it would spin until the last transfer has ended.
@@ -48,11 +48,11 @@ func serveOnce(srv *tftp.Server, conn net.PacketConn) (err error, broken bool) {
 // remembered is how many peers a sparing connection keeps in mind.
 const remembered = 8192
 
-// sparing drops an acknowledgement that comes again before anything was sent to
+// dedupConn drops an acknowledgement that comes again before anything was sent to
 // its peer. In single-port mode the library begins to wait anew with every
 // datagram, so that a client that repeats itself faster than the time-out would
 // keep it from ever sending a lost block again.
-type sparing struct {
+type dedupConn struct {
 	net.PacketConn
 
 	mu   sync.Mutex // guards last; never held while waiting
@@ -60,7 +60,7 @@ type sparing struct {
 }
 
 // ReadFrom waits for a datagram that tells something.
-func (s *sparing) ReadFrom(b []byte) (int, net.Addr, error) {
+func (s *dedupConn) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
 		n, from, err := s.PacketConn.ReadFrom(b)
 		if u, ok := from.(*net.UDPAddr); err != nil || !ok || !s.again(u.AddrPort(), b[:n]) {
@@ -70,7 +70,7 @@ func (s *sparing) ReadFrom(b []byte) (int, net.Addr, error) {
 }
 
 // again reports whether a datagram repeats an acknowledgement, and remembers it.
-func (s *sparing) again(from netip.AddrPort, b []byte) bool {
+func (s *dedupConn) again(from netip.AddrPort, b []byte) bool {
 	if len(b) != 4 || b[1] != 4 { // RFC 1350, 5: opcode 4, block
 		return false
 	}
@@ -88,7 +88,7 @@ func (s *sparing) again(from netip.AddrPort, b []byte) bool {
 }
 
 // WriteTo sends a datagram, after which the peer may say the same again.
-func (s *sparing) WriteTo(b []byte, to net.Addr) (int, error) {
+func (s *dedupConn) WriteTo(b []byte, to net.Addr) (int, error) {
 	if u, ok := to.(*net.UDPAddr); ok {
 		s.mu.Lock()
 		delete(s.last, u.AddrPort())

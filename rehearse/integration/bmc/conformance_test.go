@@ -265,14 +265,14 @@ func TestBootLasts(t *testing.T) {
 	s.run(t, func(l *lab) {
 		b := l.open()
 		out, err := b.SetBoot(l.Context(), bmc.Boot{Device: bmc.PXE, Once: true, UEFI: true})
-		if err != nil || out.Verdict != bmc.Verified || !out.Lasting || out.Sent != 1 {
+		if err != nil || out.Verdict != bmc.Verified || !out.Persistent || out.Sent != 1 {
 			l.Errorf("PXE once: %+v, %v", out, err)
 		}
 		if out, err := b.SetBoot(l.Context(), bmc.Boot{}); err == nil {
 			l.Errorf("a target that the BMC does not know: %+v", out)
 		}
 		out, err = b.SetBoot(l.Context(), bmc.Boot{Device: bmc.Disk, UEFI: true})
-		if err != nil || out.Verdict != bmc.Verified || out.Lasting || l.c.Override().Target != chassis.BootHDD {
+		if err != nil || out.Verdict != bmc.Verified || out.Persistent || l.c.Override().Target != chassis.BootHDD {
 			l.Errorf("disk: %+v, %v; the node has %+v", out, err, l.c.Override())
 		}
 	})

@@ -17,7 +17,7 @@ func TestParts(t *testing.T) {
 				all, err := b.Parts(l.Context())
 				for _, p := range all {
 					if p.Kind != bmc.Supply {
-						if p.Bad {
+						if p.Failed {
 							l.Errorf("%+v", p)
 						}
 						continue
@@ -26,10 +26,10 @@ func TestParts(t *testing.T) {
 					if p.Absent || p.Name == "" {
 						l.Errorf("%+v", p)
 					}
-					if p.Bad {
+					if p.Failed {
 						bad++
 					}
-					if p.Dark {
+					if p.NoInput {
 						dark++
 					}
 				}

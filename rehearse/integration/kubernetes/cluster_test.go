@@ -97,7 +97,7 @@ func newWard(t *testing.T, p peer) *ward {
 	for i, name := range []string{"n1", "n2"} {
 		w.inv.Nodes = append(w.inv.Nodes, &inventory.Node{Name: name, Rack: &inventory.Rack{Name: "r0" + name[1:]}, Domain: "nvl1", Handover: w.h, Address: netip.AddrFrom4([4]byte{10, 77, 0, byte(11 + i)})})
 	}
-	w.kind = kubernetes.New(kubernetes.World{Nodes: w.nodes, Secret: func(secret.Ref) (secret.Value, error) { return secret.NewValue(token), nil }})
+	w.kind = kubernetes.New(kubernetes.Dependencies{Nodes: w.nodes, Secret: func(secret.Ref) (secret.Value, error) { return secret.NewValue(token), nil }})
 	return w
 }
 

@@ -48,13 +48,13 @@ func (l *Later) Edit(ctx context.Context, inv *inventory.Inventory) error {
 	return l.Open(ctx)
 }
 
-// Spoil makes the stand-ins of an image that are made from now on lack their boot
+// SetUnbootable makes the stand-ins of an image that are made from now on lack their boot
 // partition, or have it again: an image of such a recipe is written, configured,
 // and does not boot. Images that are made already stay as they are.
-func (l *Later) Spoil(image string, spoilt bool) {
-	l.Spoilt = slices.DeleteFunc(l.Spoilt, func(i string) bool { return i == image })
+func (l *Later) SetUnbootable(image string, spoilt bool) {
+	l.Unbootable = slices.DeleteFunc(l.Unbootable, func(i string) bool { return i == image })
 	if spoilt {
-		l.Spoilt = append(l.Spoilt, image)
+		l.Unbootable = append(l.Unbootable, image)
 	}
 }
 
@@ -117,7 +117,7 @@ func (l *Later) Forget(ctx context.Context, nodes ...string) error {
 	if err != nil {
 		return err
 	}
-	return overrides.Forget(ctx, l.Store, fence, l.Site.Inv, nodes, overrides.Forgetting{Reason: "chassis returned", By: "operator"}, l.Clock.Now())
+	return overrides.Forget(ctx, l.Store, fence, l.Site.Inv, nodes, overrides.ForgetReason{Reason: "chassis returned", By: "operator"}, l.Clock.Now())
 }
 
 // ReleasePins lets nodes follow the site again.

@@ -98,7 +98,7 @@ func (c *Chassis) SetAccount(a Account) error {
 	if a.ID < 0 || a.ID > maxAccounts || at < 0 && len(c.users) >= maxAccounts {
 		return fmt.Errorf("%w: no room", ErrAccount)
 	}
-	if c.deaf["accounts"] {
+	if c.ignored["accounts"] {
 		return nil
 	}
 	switch {

@@ -149,7 +149,7 @@ type Chassis struct {
 	pending    map[string]string // nil: nothing pending
 	components []Component       // replaced, never written
 	updates    map[string]string // component to the version of the next reset
-	deaf       map[string]bool   // what LoseWrites named
+	ignored    map[string]bool   // what LoseWrites named
 
 	media map[string]string // virtual media slot to the image's URL
 

@@ -55,7 +55,7 @@ func (c *Chassis) SetOverride(o Override) error {
 	if o.Enabled == "Disabled" || o.Target == BootNone {
 		o.Enabled, o.Target = "Disabled", BootNone
 	}
-	if !c.deaf["boot"] {
+	if !c.ignored["boot"] {
 		c.override = o
 	}
 	return nil
@@ -91,7 +91,7 @@ func (c *Chassis) SetBIOS(attributes map[string]string) error {
 			return fmt.Errorf("%w: BIOS attribute %q", errValue, k)
 		}
 	}
-	if c.deaf["bios"] || len(attributes) == 0 {
+	if c.ignored["bios"] || len(attributes) == 0 {
 		return nil
 	}
 	next := make(map[string]string, len(c.pending)+len(attributes))
@@ -185,10 +185,10 @@ func (c *Chassis) install(versions map[string]string) {
 func (c *Chassis) LoseWrites(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deaf == nil {
-		c.deaf = map[string]bool{}
+	if c.ignored == nil {
+		c.ignored = map[string]bool{}
 	}
-	c.deaf[what] = true
+	c.ignored[what] = true
 }
 
 // Media returns what is inserted into the virtual media slots, slot to URL.

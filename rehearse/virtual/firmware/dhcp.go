@@ -275,9 +275,9 @@ func smbiosUUID(text string) (u [16]byte) {
 	return u
 }
 
-// trouble says on the console why DHCP ended, with the codes that people search
+// describeError says on the console why DHCP ended, with the codes that people search
 // for.
-func (p program) trouble(err error) string {
+func (p program) describeError(err error) string {
 	code := "PXE-E51"
 	switch {
 	case p.ipxe:

@@ -24,7 +24,7 @@ func (b *Board) netboot(ctx context.Context, mac addr.MAC, how inventory.Firmwar
 	p := romProgram(how)
 	l, err := b.acquire(ctx, mac, p)
 	if err != nil {
-		b.complain(ctx, "%s", p.trouble(err))
+		b.complain(ctx, "%s", p.describeError(err))
 		return result{}
 	}
 	b.say("%s: %s from %s", l.address, l.file, l.server)
@@ -98,7 +98,7 @@ func (b *Board) ipxe(ctx context.Context, mac addr.MAC, how inventory.Firmware) 
 	p := ipxeProgram(how)
 	l, err := b.acquire(ctx, mac, p)
 	if err != nil {
-		b.complain(ctx, "%s", p.trouble(err))
+		b.complain(ctx, "%s", p.describeError(err))
 		return nil, r, nil
 	}
 	if !strings.Contains(l.file, "://") {

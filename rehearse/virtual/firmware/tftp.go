@@ -141,7 +141,7 @@ func (t *transfer) receive(ctx context.Context, first []byte) (n int64, err erro
 // more waits for the next block of a window. When none comes, or one is missing
 // before it, what is here is acknowledged (RFC 7440, section 4).
 func (t *transfer) more(ctx context.Context) ([]byte, error) {
-	p, err := t.hear(ctx, tftpWait)
+	p, err := t.nextPacket(ctx, tftpWait)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, nil
 	}
@@ -152,7 +152,7 @@ func (t *transfer) more(ctx context.Context) ([]byte, error) {
 func (t *transfer) exchange(ctx context.Context, q []byte) ([]byte, error) {
 	for range tftpTries {
 		t.send(q)
-		p, err := t.hear(ctx, tftpWait)
+		p, err := t.nextPacket(ctx, tftpWait)
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return p, err
 		}
@@ -167,8 +167,8 @@ func (t *transfer) send(q []byte) {
 // abort tells the server to stop; nothing is awaited.
 func (t *transfer) abort() { t.send([]byte("\x00\x05\x00\x00TFTP Aborted\x00")) }
 
-// hear returns the next packet of the server, whose port is chosen by its first.
-func (t *transfer) hear(ctx context.Context, wait time.Duration) ([]byte, error) {
+// nextPacket returns the next packet of the server, whose port is chosen by its first.
+func (t *transfer) nextPacket(ctx context.Context, wait time.Duration) ([]byte, error) {
 	if err := t.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return nil, err
 	}

@@ -116,9 +116,9 @@ func (k *controller) status([]byte) ([]byte, types.CompletionCode) {
 		ChassisIdentifySupported: true,
 	}
 	switch {
-	case k.blink.forever:
+	case k.identifying.forever:
 		r.ChassisIdentifyState = libchassis.ChassisIdentifyStateIndefiniteOn
-	case k.clk.Now().Before(k.blink.until):
+	case k.clk.Now().Before(k.identifying.until):
 		r.ChassisIdentifyState = libchassis.ChassisIdentifyStateTemporaryOn
 	}
 	return r.Pack(), types.CodeOK
@@ -175,6 +175,6 @@ func (k *controller) identify(req []byte) ([]byte, types.CompletionCode) {
 	if len(req) > 0 {
 		d = time.Duration(req[0]) * time.Second
 	}
-	k.blink = blink{until: k.clk.Now().Add(d), forever: len(req) > 1 && req[1]&1 == 1}
+	k.identifying = identifyState{until: k.clk.Now().Add(d), forever: len(req) > 1 && req[1]&1 == 1}
 	return nil, types.CodeOK
 }

@@ -33,21 +33,21 @@ type controller struct {
 	reg    *handlers.Registry // likewise
 	starts int                // of the BMC; sessions end with it
 
-	half    *bmc.Session // the last key exchange that was begun and not ended
-	opened  *bmc.Session // the last that was opened, and
-	rakp4   []byte       // what was answered then
-	from    net.Addr     // who sent the datagram that is answered now
-	asks    *bmc.Session // the session whose command is answered now
-	console *console     // nil: nobody reads the serial line
-	sealing sync.Mutex   // guards the numbers of what sessions are sent
-	boot    bootFlags
-	sensors []string // names of all sensors ever seen; the number is the index and one
-	sel     uint16   // the current reservation
-	blink   blink
+	half        *bmc.Session // the last key exchange that was begun and not ended
+	opened      *bmc.Session // the last that was opened, and
+	rakp4       []byte       // what was answered then
+	from        net.Addr     // who sent the datagram that is answered now
+	asks        *bmc.Session // the session whose command is answered now
+	console     *console     // nil: nobody reads the serial line
+	sealing     sync.Mutex   // guards the numbers of what sessions are sent
+	boot        bootFlags
+	sensors     []string // names of all sensors ever seen; the number is the index and one
+	sel         uint16   // the current reservation
+	identifying identifyState
 }
 
-// blink is what Chassis Identify asked for.
-type blink struct {
+// identifyState is what Chassis Identify asked for.
+type identifyState struct {
 	until   time.Time
 	forever bool
 }

@@ -27,7 +27,7 @@ func TestBus(t *testing.T) {
 	n := BuildNode(&inventory.Node{Name: "n1", Hardware: h}, Options{})
 	k := n.Boot("6.1", "", nil)
 	fs := sysfs.Of(k.FS())
-	look := func() wire.Health { return health.Look(fs) }
+	look := func() wire.Health { return health.Read(fs) }
 	seen := look()
 	links := map[string]wire.PCILink{}
 	for _, l := range seen.PCI {

@@ -108,17 +108,19 @@ func (d *Disk) Counters() DiskCounters {
 
 // FailWrites makes every write fail that touches a range.
 func (d *Disk) FailWrites(off, length int64) {
-	d.spoil(fault{off: off, end: off + length, write: true})
+	d.corrupt(fault{off: off, end: off + length, write: true})
 }
 
 // FailReads makes every read fail that touches a range.
-func (d *Disk) FailReads(off, length int64) { d.spoil(fault{off: off, end: off + length, read: true}) }
+func (d *Disk) FailReads(off, length int64) {
+	d.corrupt(fault{off: off, end: off + length, read: true})
+}
 
 // Flip makes the bytes of a range read back with a bit turned: the disk does not
 // keep what was written, and does not know it.
-func (d *Disk) Flip(off, length int64) { d.spoil(fault{off: off, end: off + length, flip: true}) }
+func (d *Disk) Flip(off, length int64) { d.corrupt(fault{off: off, end: off + length, flip: true}) }
 
-func (d *Disk) spoil(f fault) {
+func (d *Disk) corrupt(f fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.bad = append(d.bad, f)

@@ -86,8 +86,8 @@ func (n *Node) NarrowPCI(address string, lanes int) bool {
 	return true
 }
 
-// SpoilGPU changes the memory of the GPU at an address; false if there is none.
-func (n *Node) SpoilGPU(address string, m GPUMemory) bool {
+// SetGPUMemory changes the memory of the GPU at an address; false if there is none.
+func (n *Node) SetGPUMemory(address string, m GPUMemory) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	i := n.function(address)

@@ -158,7 +158,7 @@ func (c *controller) answer(w http.ResponseWriter, r *http.Request) {
 		var h wire.Hello
 		json.NewDecoder(r.Body).Decode(&h)
 		p.hellos <- h
-		json.NewEncoder(w).Encode(wire.Welcome{Node: "n1", Clock: time.Now()})
+		json.NewEncoder(w).Encode(wire.HelloReply{Node: "n1", Clock: time.Now()})
 	case wire.PathTask:
 		select {
 		case task := <-p.tasks:

@@ -27,7 +27,7 @@ type shape struct {
 	parent    map[string]string // where a function's bridge stands in sysfs, by address
 	numa      map[string]int    // NUMA nodes of functions, by address; 0 of others
 	tree      *tree             // /sys, /proc and /dev
-	ways      ways              // of folders in tree
+	ways      pathCache         // of folders in tree
 }
 
 // function is one PCI function.

@@ -110,7 +110,7 @@ type view struct {
 	lookup   func(string) *file
 	names    func(dir string) []string
 	confined bool
-	ways     *ways // of folders of sys and proc; nil: not remembered
+	ways     *pathCache // of folders of sys and proc; nil: not remembered
 }
 
 // find resolves a name for an operation.

@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// ways remembers where folders of sys and proc are whose names lead through links,
+// pathCache remembers where folders of sys and proc are whose names lead through links,
 // which most of what is read there does. A tree is immutable, and what of it is
 // there is asked each time. It is safe for concurrent use.
-type ways struct{ known sync.Map } // way by the name of a folder
+type pathCache struct{ known sync.Map } // way by the name of a folder
 
-// way is where a folder is.
-type way struct {
+// cachedPath is where a folder is.
+type cachedPath struct {
 	real   string
 	passed []*file // what must be there on the way; nil way: not to be remembered
 }
 
 // direct finds a file in a folder whose way is known; nil: look for it step by step.
-func (w *ways) direct(k *Kernel, name string, last bool) (string, *file) {
+func (w *pathCache) direct(k *Kernel, name string, last bool) (string, *file) {
 	if w == nil || !strings.HasPrefix(name, "sys/") && !strings.HasPrefix(name, "proc/") {
 		return "", nil
 	}
@@ -33,7 +33,7 @@ func (w *ways) direct(k *Kernel, name string, last bool) (string, *file) {
 	if !ok {
 		known, _ = w.known.LoadOrStore(name[:i], walkTo(tree, name[:i]))
 	}
-	to := known.(*way)
+	to := known.(*cachedPath)
 	if to == nil {
 		return "", nil
 	}
@@ -51,8 +51,8 @@ func (w *ways) direct(k *Kernel, name string, last bool) (string, *file) {
 }
 
 // walkTo goes to a folder of a tree, as if all of it were there.
-func walkTo(tree *tree, dir string) *way {
-	w := &way{}
+func walkTo(tree *tree, dir string) *cachedPath {
+	w := &cachedPath{}
 	real, f, err := resolvePath(func(name string) *file {
 		f := tree.files[name]
 		if f != nil && f.there != nil {

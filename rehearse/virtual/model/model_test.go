@@ -85,7 +85,7 @@ func TestHops(t *testing.T) {
 	if near.Hop != SameLeaf || far.Hop != OtherLeaf || far.Latency <= near.Latency {
 		t.Errorf("near %+v, far %+v", near, far)
 	}
-	if _, err := m.Write(Question{From: rail(0, 0), To: rail(1, 1), Size: 1}); !errors.Is(err, errApart) {
+	if _, err := m.Write(Question{From: rail(0, 0), To: rail(1, 1), Size: 1}); !errors.Is(err, errNoPath) {
 		t.Errorf("two rails of RoCE: %v", err)
 	}
 	ib := New(site("infiniband", 2, 2, 0, 400e9, ""), 1)
@@ -172,7 +172,7 @@ func TestBrokenLinks(t *testing.T) {
 		{"up", func() error { return m.SetDown(rail(1, 0), false) }, nil},
 		{"a storm of errors", func() error { return m.SetErrors(rail(1, 0), 1e-4) }, ErrLoss},
 		{"clean", func() error { return m.SetErrors(rail(1, 0), 0) }, nil},
-		{"swapped", func() error { return m.Swap(rail(1, 0), rail(1, 1)) }, errApart},
+		{"swapped", func() error { return m.Swap(rail(1, 0), rail(1, 1)) }, errNoPath},
 		{"swapped back", func() error { return m.Swap(rail(1, 0), rail(1, 1)) }, nil},
 		{"swapped on one rail", func() error { return m.Swap(rail(1, 0), rail(2, 0)) }, nil},
 	} {

@@ -29,7 +29,7 @@ func (h Hop) String() string {
 var (
 	errNoPort = errors.New("no such port")
 	errDown   = errors.New("link is down")
-	errApart  = errors.New("no way between these ports")
+	errNoPath = errors.New("no way between these ports")
 	ErrLoss   = errors.New("too many packets are lost")
 )
 
@@ -59,7 +59,7 @@ func (m *Model) Write(q Question) (Flow, error) {
 		return Flow{}, err
 	}
 	if !from.Medium.RDMA() || !to.Medium.RDMA() {
-		return Flow{}, fmt.Errorf("%s to %s: no RDMA: %w", q.From, q.To, errApart)
+		return Flow{}, fmt.Errorf("%s to %s: no RDMA: %w", q.From, q.To, errNoPath)
 	}
 	mtu := q.MTU
 	if mtu <= 0 {
@@ -93,17 +93,17 @@ func (m *Model) path(a, b PortID) (from, to *port, hop Hop, err error) {
 		return nil, nil, 0, fmt.Errorf("%s: %w", b, errDown)
 	case from == to:
 		return from, to, SamePort, nil
-	case !from.hears(to):
-		return nil, nil, 0, fmt.Errorf("%s to %s: %w", a, b, errApart)
+	case !from.receivesFrom(to):
+		return nil, nil, 0, fmt.Errorf("%s to %s: %w", a, b, errNoPath)
 	case from.at.leaf == to.at.leaf:
 		return from, to, SameLeaf, nil
 	}
 	return from, to, OtherLeaf, nil
 }
 
-// hears reports whether a packet of p reaches q. An Ethernet port in another
+// receivesFrom reports whether a packet of p reaches q. An Ethernet port in another
 // segment has an address of the wrong subnet there, and nobody answers it.
-func (p *port) hears(q *port) bool {
+func (p *port) receivesFrom(q *port) bool {
 	if p.Medium == InfiniBand && q.Medium == InfiniBand {
 		return p.at.segment.Fabric == q.at.segment.Fabric
 	}

@@ -54,12 +54,12 @@ func agentProgram(ctx context.Context, c call) int {
 		if status := c.params(ctx, &p); status != 0 {
 			return status
 		}
-		r := baseline.Looker{FS: c.n.fs, Open: c.n.cfg.Disks}.Look(p)
+		r := baseline.Reader{FS: c.n.fs, Open: c.n.cfg.Disks}.Read(p)
 		r.Packages, r.List = c.n.packageList(p)
 		r.Gaps = slices.DeleteFunc(r.Gaps, func(g wire.Gap) bool { return g.Kind == wire.ItemPackages })
 		return c.answer(r, r.Error)
 	case "health":
-		r := health.Look(c.n.fs)
+		r := health.Read(c.n.fs)
 		r.Disks = health.Disks(c.n.fs, c.n.smart)
 		return c.answer(r, r.Error)
 	case "burn":
@@ -70,7 +70,7 @@ func agentProgram(ctx context.Context, c call) int {
 		r := c.burn(ctx, p)
 		return c.answer(r, r.Error)
 	case "infiniband":
-		r := infiniband.Look(c.n.fs)
+		r := infiniband.Read(c.n.fs)
 		return c.answer(r, r.Error)
 	case "neighbours":
 		r := wire.Neighbours{}

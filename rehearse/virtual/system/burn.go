@@ -63,8 +63,8 @@ func heatAt(list []GPUHeat, address string) GPUHeat {
 	return atRest
 }
 
-// sweat puts load on all GPUs for so long.
-func (n *node) sweat(ctx context.Context, long time.Duration) bool {
+// loadGPUs puts load on all GPUs for so long.
+func (n *node) loadGPUs(ctx context.Context, long time.Duration) bool {
 	if n.cfg.LoadGPUs != nil {
 		n.cfg.LoadGPUs(true)
 		defer n.cfg.LoadGPUs(false)
@@ -145,7 +145,7 @@ func runDcgmi(ctx context.Context, c call) int {
 		return 161
 	}
 	long, err := strconv.Atoi(m[1])
-	if err != nil || c.n.cfg.Clock.Sleep(ctx, diagStart) != nil || !c.n.sweat(ctx, time.Duration(long)*time.Second) {
+	if err != nil || c.n.cfg.Clock.Sleep(ctx, diagStart) != nil || !c.n.loadGPUs(ctx, time.Duration(long)*time.Second) {
 		return 137
 	}
 	list := c.n.gpus()
@@ -183,7 +183,7 @@ func rvsStress(ctx context.Context, c call, value rvsAction) int {
 	for _, id := range ids {
 		line("[%s] [GPU:: %5d] Start of GPU ramp up", value["name"], id)
 	}
-	if !c.n.sweat(ctx, time.Duration(ms)*time.Millisecond) {
+	if !c.n.loadGPUs(ctx, time.Duration(ms)*time.Millisecond) {
 		return 137
 	}
 	for _, id := range ids {

@@ -283,8 +283,8 @@ func (p *Plant) Pull(port Port, pulled bool) error {
 	return p.change(port, func(c *cable) { c.pulled = pulled })
 }
 
-// Spoil gives a cable another quality.
-func (p *Plant) Spoil(port Port, q Quality) error {
+// SetQuality gives a cable another quality.
+func (p *Plant) SetQuality(port Port, q Quality) error {
 	return p.change(port, func(c *cable) { c.quality = q })
 }
 

@@ -110,7 +110,7 @@ func TestPullAndSpoil(t *testing.T) {
 	if err := p.Pull(a, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Spoil(b, Quality{Down: true}); err != nil {
+	if err := p.SetQuality(b, Quality{Down: true}); err != nil {
 		t.Fatal(err)
 	}
 	if p.Frame(a) != nil || p.Frame(b) != nil {
@@ -198,7 +198,7 @@ func TestShow(t *testing.T) {
 		a, b := Port{"n1", "rail", 0}, Port{"n2", "rail", 0}
 		p.Say(a, Remote{"n1", "0c:42:a1:88:0a:1c", "Interface   8 as enp5s0f0"})
 		p.Say(b, Remote{"n2", "ens1", "ens1"})
-		if err := p.Spoil(b, Quality{ErrorRate: 0.01}); err != nil {
+		if err := p.SetQuality(b, Quality{ErrorRate: 0.01}); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Carry(b, 4096*100_000, 4096*10, 10*time.Second); err != nil {

@@ -56,13 +56,13 @@ func judgeChassis(h *inventory.Hardware, c Chassis) *judge.Node {
 	checkSupplies(j, c)
 	for _, p := range c.Parts {
 		switch {
-		case !p.Bad:
+		case !p.Failed:
 		case p.Kind == chassis.Fan:
-			j.Fail("fan "+p.Name, doFan, "BMC: "+p.Name+": "+p.Says, "the BMC finds it failed (%s)", p.Says)
+			j.Fail("fan "+p.Name, doFan, "BMC: "+p.Name+": "+p.Message, "the BMC finds it failed (%s)", p.Message)
 		case p.Kind == chassis.Inlet && p.Limit != nil:
 			j.Fail("inlet air", doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius, limit %g", p.Name, *p.Reading, *p.Limit), "it is %g degrees Celsius, and the limit is %g", *p.Reading, *p.Limit)
 		case p.Kind == chassis.Inlet:
-			j.Fail("inlet air", doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius: %s", p.Name, *p.Reading, p.Says), "it is %g degrees Celsius, and the BMC warns of it", *p.Reading)
+			j.Fail("inlet air", doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius: %s", p.Name, *p.Reading, p.Message), "it is %g degrees Celsius, and the BMC warns of it", *p.Reading)
 		}
 	}
 	checkLog(j, c)
@@ -83,13 +83,13 @@ func checkSupplies(j *judge.Node, c Chassis) {
 			continue
 		}
 		present++
-		part, evidence := "power supply "+p.Name, "BMC: "+p.Name+": "+p.Says
+		part, evidence := "power supply "+p.Name, "BMC: "+p.Name+": "+p.Message
 		switch {
-		case p.Bad:
-			j.Fail(part, doSupply, evidence, "it has failed, by its BMC (%s)", p.Says)
-		case p.Dark && c.Watched:
+		case p.Failed:
+			j.Fail(part, doSupply, evidence, "it has failed, by its BMC (%s)", p.Message)
+		case p.NoInput && c.Watched:
 			j.Note("%s has no mains; its PDU is looked at by itself", part)
-		case p.Dark:
+		case p.NoInput:
 			j.Fail(part, doMains, evidence, "it has no mains: the node has lost its redundancy")
 		}
 	}

@@ -93,9 +93,9 @@ func (p *Pod) Controller() string {
 	return p.Owners[i].Kind
 }
 
-// Stays reports whether a pod has no end but the node's: one from a file of the
+// IgnoredByDrain reports whether a pod has no end but the node's: one from a file of the
 // kubelet, one of a DaemonSet, one that has ended.
-func (p *Pod) Stays() bool {
+func (p *Pod) IgnoredByDrain() bool {
 	_, static := p.Annotations[mirror]
 	return static || p.Controller() == "DaemonSet" || p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed"
 }
@@ -106,7 +106,7 @@ var moving = []string{"ReplicaSet", "ReplicationController", "StatefulSet"}
 
 // Work reports whether an eviction of the pod loses work: it is part of a job, or
 // nothing makes another one.
-func (p *Pod) Work() bool { return !p.Stays() && !slices.Contains(moving, p.Controller()) }
+func (p *Pod) Work() bool { return !p.IgnoredByDrain() && !slices.Contains(moving, p.Controller()) }
 
 // list is a page of objects.
 type list[T any] struct {

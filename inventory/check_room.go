@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/internal/addr"
 )
 
-// drawRackItems is something in rack units.
+// rackItem is something in rack units.
 type rackItem struct {
 	what   string // "node r01-u01"
 	node   string

@@ -30,7 +30,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 )
 
-// Unknown clients of the boot network have 10.99.200.1 and on.
+// hostileUnknown is how many unknown clients the boot network has: 10.99.200.1 and on.
 const hostileUnknown = 8
 
 func unknownAddr(i int) netip.Addr {

@@ -156,7 +156,7 @@ func (r *Running) world() world {
 	return w
 }
 
-// listRackItems answers where nodes stand from the state. It implements
+// standings answers where nodes stand from the state. It implements
 // handover.NodeStatuses.
 type standings struct{ store state.Reader }
 

@@ -191,7 +191,7 @@ func (b *board) done(r *row) (n int) {
 	return n
 }
 
-// drawRackItems is the mark of a row as it stands now.
+// currentMark is the mark of a row as it stands now.
 func (b *board) currentMark(r *row) mark {
 	switch {
 	case r.mark != waiting:

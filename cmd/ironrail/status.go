@@ -51,7 +51,7 @@ erases.`,
 	}
 }
 
-// listRackItems is what status shows. Owner and Run are nil while nobody owns the
+// siteStatus is what status shows. Owner and Run are nil while nobody owns the
 // state.
 type siteStatus struct {
 	Owner *control.Identity `json:"owner"`

@@ -72,7 +72,7 @@ func ambiguousOf(node string) func(*Step) (Reason, error) {
 	}
 }
 
-// TestAmbiguousFails: where it cannot be told what a plan erases, there is no plan.
+// TestAmbiguousFails: where it is unknown what a plan erases, there is no plan.
 func TestAmbiguousFails(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("unreadable fact")

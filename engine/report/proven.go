@@ -123,7 +123,7 @@ func (k kind) all() (list []Measurement) {
 	return list
 }
 
-// drawRackItems is what the tests of a kind came to for a node.
+// testOutcome is what the tests of a kind came to for a node.
 type testOutcome struct {
 	Class string // the worst verdict
 	Text  string

@@ -104,7 +104,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// NodeStatus is where a node stands.
+// Status is where a node stands.
 type Status string
 
 // The statuses.

@@ -13,7 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 )
 
-// NodeStatus is a word for where a node stands.
+// Status is a word for where a node stands.
 type Status string
 
 // The statuses.

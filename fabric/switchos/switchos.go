@@ -57,7 +57,7 @@ const (
 	ObservedFact = fact.Name[ObservedState]("switch.standing")
 )
 
-// NodeStatus is how a switch was read.
+// ObservedState is how a switch was read.
 type ObservedState struct {
 	Conforms bool                 `json:"conforms"`
 	Ports    map[string]sonic.QoS `json:"ports"` // of the fabric, by the switch's names

@@ -28,7 +28,7 @@ func (a Artifacts) ImageBlocks() (map[string][]string, error) {
 }
 
 // RemoveImages takes images out of the store, one after the other, while nothing is
-// built in it. removed is told of each. The packages that were kept beside them stay.
+// built in it. removed is called after each. The packages that were kept beside them stay.
 func (a Artifacts) RemoveImages(ctx context.Context, digests []string, removed func(digest string)) error {
 	unlock, err := a.Images.Lock(ctx)
 	if err != nil {

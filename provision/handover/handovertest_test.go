@@ -41,7 +41,7 @@ func site(h *inventory.Handover) *inventory.Inventory {
 	return inv
 }
 
-// listRackItems says that the listed nodes are in service, and why others are not.
+// statuses says that the listed nodes are in service, and why others are not.
 type statuses struct {
 	in       map[string]bool
 	why      map[string]string

@@ -24,7 +24,7 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
-// notes is a recorder that keeps what it is told.
+// notes is a recorder that keeps what it is given.
 type notes struct {
 	mu  sync.Mutex
 	all []boot.Evidence

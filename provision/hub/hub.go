@@ -43,7 +43,7 @@ type Grants interface {
 // Config is what a hub needs. Grants is required.
 type Config struct {
 	Grants   Grants
-	Recorder boot.Recorder // told of refused requests and of conflicts; nil: nobody
+	Recorder boot.Recorder // of refused requests and of conflicts; nil: they are not recorded
 	// OtherOwner returns the MAC that answers for a node's address when it is none
 	// of the node's, for the check of each request; false: it is, or nobody knows.
 	// Nil: not checked. It must not block.

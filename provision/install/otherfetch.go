@@ -26,7 +26,7 @@ type OtherFetch struct {
 	NodeAt        time.Time
 }
 
-// UnknownClient is told of a request from an address that no client has, which is refused
+// UnknownClient takes a request from an address that no client has, which is refused
 // before it comes to ServeHTTP.
 func (f *BootFiles) UnknownClient(r *http.Request) {
 	if at, _, open := f.attempt(r); open {

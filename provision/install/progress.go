@@ -14,7 +14,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// reportEvery is how often a new end of a silence limit is told of a node that goes on.
+// reportEvery is how often a new end of a silence limit is reported of a node that goes on.
 const reportEvery = 15 * time.Second
 
 // mostKnown bounds the console lines that a watched boot remembers.

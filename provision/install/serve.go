@@ -54,9 +54,9 @@ type BootFiles struct {
 	Boots    *Boots
 	Ramdisk  Ramdisk
 	Words    func(node string) (wire.Boot, error)
-	Recorder netboot.Recorder // told of requests from other addresses; nil: nobody
-	// OtherFetch is told of the same, of addresses that no client has too (UnknownClient). It
-	// must not block. Nil: nobody is told.
+	Recorder netboot.Recorder // of requests from other addresses; nil: they are not recorded
+	// OtherFetch is called for the same, and for addresses that no client has (UnknownClient). It
+	// must not block. Nil: it is not called.
 	OtherFetch func(OtherFetch)
 	MAC        func(netip.Addr) (addr.MAC, bool) // that answers for an address; nil: none is known
 	// OtherOwner returns the MAC that answers for a node's address when it is none of

@@ -102,7 +102,7 @@ type Evidence struct {
 	Refused bool       `json:"refused,omitempty"`
 }
 
-// Recorder is told what the boot services see. Record is called from many
+// Recorder records what the boot services see. Record is called from many
 // goroutines and on the path of a packet: it must not block for long.
 type Recorder interface{ Record(Evidence) }
 

@@ -55,7 +55,7 @@ type Listener struct {
 	unknown int
 }
 
-// New returns a listener that accepts from ln. The recorder is told of what is
+// New returns a listener that accepts from ln. The recorder gets what is
 // refused, as evidence of the service proto.
 func New(ln net.Listener, limits Limits, source boot.Source, recorder boot.Recorder, proto boot.Proto) *Listener {
 	return &Listener{Listener: ln, limits: limits, source: source, recorder: recorder, proto: proto, open: map[netip.Addr]int{}}

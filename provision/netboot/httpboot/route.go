@@ -116,7 +116,7 @@ func (s *Server) scriptFor(q *request, mac addr.MAC) (text, detail string, refus
 	return text, "boot attempt " + a.ID, false
 }
 
-// unknown client ends everything but scripts for clients that are not known.
+// unknownClient ends everything but scripts for clients that are not known.
 func (s *Server) unknownClient(q *request) bool {
 	if q.known {
 		return false

@@ -35,11 +35,15 @@ func (b Block) Decode(into any) hcl.Diagnostics {
 }
 
 // Place is where an attribute stands, or the header when it is not given.
-func (b Block) Place(attribute string) hcl.Range {
-	if at, ok := b.Ranges[attribute]; ok {
+func (b Block) Place(attribute string) hcl.Range { return PlaceOf(b.Ranges, attribute, b.Decl) }
+
+// PlaceOf is where an attribute or nested block stands by the ranges of what was given,
+// or decl, the header of the block, when it is not given.
+func PlaceOf(ranges map[string]hcl.Range, attribute string, decl hcl.Range) hcl.Range {
+	if at, ok := ranges[attribute]; ok {
 		return at
 	}
-	return b.Decl
+	return decl
 }
 
 // Text returns an attribute that is a text; "" when it is not given.

@@ -2,11 +2,7 @@
 
 package inventory
 
-import (
-	"fmt"
-
-	"github.com/hashicorp/hcl/v2"
-)
+import "fmt"
 
 // checkArchitectures finds images that cannot run on the hardware of their nodes, once
 // for each pair.
@@ -22,16 +18,8 @@ func (l *loader) checkArchitectures() {
 			continue
 		}
 		done[p] = true
-		l.diags.Add("image.arch", archPlace(p.i.Ranges, p.i.Decl), "Image of another architecture",
+		l.diags.Add("image.arch", l.place(p.i, "arch"), "Image of another architecture",
 			fmt.Sprintf("Image %q is of %s, and hardware %q, which node %q is of, has processors of %s: it would not boot. Set arch of the one that is wrong; without it a block is of %s.", p.i.Name, p.i.Arch, p.h.Name, n.Name, p.h.Arch, AMD64)).
-			Also("the hardware", archPlace(p.h.Ranges, p.h.Decl)).In(n.Decl)
+			Also("the hardware", l.place(p.h, "arch")).In(n.Decl)
 	}
-}
-
-// archPlace is where a block says its architecture, else the block.
-func archPlace(ranges map[string]hcl.Range, decl hcl.Range) hcl.Range {
-	if at, ok := ranges["arch"]; ok {
-		return at
-	}
-	return decl
 }

@@ -106,14 +106,6 @@ func RefuseSettings(inv *inventory.Inventory) (found hcl.Diagnostics) {
 	return found
 }
 
-// placeIn is where an attribute stands in a block, else the block.
-func placeIn(ranges map[string]hcl.Range, attribute string, decl hcl.Range) hcl.Range {
-	if at, ok := ranges[attribute]; ok {
-		return at
-	}
-	return decl
-}
-
 func everyNode(*inventory.Node) bool { return true }
 
 func stateBlocks(inv *inventory.Inventory) []given {
@@ -131,7 +123,7 @@ func networks(attribute string, has func(*inventory.Network) bool) func(*invento
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, n := range inv.Networks {
 			if has(n) {
-				list = append(list, given{name: n.Name, phrase: attribute + " of network " + n.Name, at: placeIn(n.Ranges, attribute, n.Decl), uses: onNetwork(n)})
+				list = append(list, given{name: n.Name, phrase: attribute + " of network " + n.Name, at: inventory.PlaceOf(n.Ranges, attribute, n.Decl), uses: onNetwork(n)})
 			}
 		}
 		return list
@@ -142,7 +134,7 @@ func dhcp(attribute string, has func(*inventory.DHCP) bool) func(*inventory.Inve
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, n := range inv.Networks {
 			if has(&n.DHCP) {
-				list = append(list, given{name: n.Name, phrase: attribute + " of the dhcp block of network " + n.Name, at: placeIn(n.DHCP.Ranges, attribute, n.DHCP.Decl), uses: onNetwork(n)})
+				list = append(list, given{name: n.Name, phrase: attribute + " of the dhcp block of network " + n.Name, at: inventory.PlaceOf(n.DHCP.Ranges, attribute, n.DHCP.Decl), uses: onNetwork(n)})
 			}
 		}
 		return list
@@ -157,7 +149,7 @@ func bmcs(attribute string, has func(*inventory.BMCProfile) bool) func(*inventor
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, b := range inv.BMCs {
 			if has(b) {
-				list = append(list, given{name: b.Name, phrase: attribute + " of bmc " + b.Name, at: placeIn(b.Ranges, attribute, b.Decl), uses: withBMC(b)})
+				list = append(list, given{name: b.Name, phrase: attribute + " of bmc " + b.Name, at: inventory.PlaceOf(b.Ranges, attribute, b.Decl), uses: withBMC(b)})
 			}
 		}
 		return list
@@ -184,7 +176,7 @@ func hardware(attribute string, has func(*inventory.Hardware) bool) func(*invent
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, h := range inv.Hardware {
 			if has(h) {
-				list = append(list, given{name: h.Name, phrase: attribute + " of hardware " + h.Name, at: placeIn(h.Ranges, attribute, h.Decl), uses: withHardware(h)})
+				list = append(list, given{name: h.Name, phrase: attribute + " of hardware " + h.Name, at: inventory.PlaceOf(h.Ranges, attribute, h.Decl), uses: withHardware(h)})
 			}
 		}
 		return list
@@ -218,7 +210,7 @@ func hosts(attribute string, has func(*inventory.HostSettings) bool) func(*inven
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, h := range inv.Hosts {
 			if has(h) {
-				list = append(list, given{name: h.Name, phrase: attribute + " of host " + h.Name, at: placeIn(h.Ranges, attribute, h.Decl), uses: withHost(h)})
+				list = append(list, given{name: h.Name, phrase: attribute + " of host " + h.Name, at: inventory.PlaceOf(h.Ranges, attribute, h.Decl), uses: withHost(h)})
 			}
 		}
 		return list
@@ -237,7 +229,7 @@ func bonds(inv *inventory.Inventory) (list []given) {
 func sudoGroups(inv *inventory.Inventory) (list []given) {
 	for _, h := range inv.Hosts {
 		if a := h.Accounts; len(a.SudoGroups) > 0 {
-			list = append(list, given{name: h.Name, phrase: "sudo_groups of the accounts of host " + h.Name, at: placeIn(a.Ranges, "sudo_groups", a.Decl), uses: withHost(h)})
+			list = append(list, given{name: h.Name, phrase: "sudo_groups of the accounts of host " + h.Name, at: inventory.PlaceOf(a.Ranges, "sudo_groups", a.Decl), uses: withHost(h)})
 		}
 	}
 	return list
@@ -251,7 +243,7 @@ func roles(attribute string, has func(*inventory.Role) bool) func(*inventory.Inv
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, r := range inv.Roles {
 			if has(r) {
-				list = append(list, given{name: r.Name, phrase: attribute + " of role " + r.Name, at: placeIn(r.Ranges, attribute, r.Decl), uses: withRole(r)})
+				list = append(list, given{name: r.Name, phrase: attribute + " of role " + r.Name, at: inventory.PlaceOf(r.Ranges, attribute, r.Decl), uses: withRole(r)})
 			}
 		}
 		return list

@@ -20,7 +20,7 @@ func TrustWarnings(inv *inventory.Inventory) []string {
 		}
 		at := n.Decl
 		if p := n.BMC.Profile; p != nil && p.TLS.Mode == inventory.TLSInsecure {
-			at = p.Ranges["tls"]
+			at = inventory.PlaceOf(p.Ranges, "tls", p.Decl)
 		}
 		if nodes[at] == nil {
 			order = append(order, at)

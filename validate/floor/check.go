@@ -97,14 +97,6 @@ func (c *check) add(name string, at hcl.Range, summary, format string, args ...a
 	return c.found.Add(name, at, summary, fmt.Sprintf(format, args...)).In(c.v.Decl)
 }
 
-// placeOf is where an attribute stands, or its block's header.
-func placeOf(ranges map[string]hcl.Range, name string, decl hcl.Range) hcl.Range {
-	if r, ok := ranges[name]; ok {
-		return r
-	}
-	return decl
-}
-
 // checkLimits judges each limit block.
 func (c *check) checkLimits() {
 	for _, l := range c.v.Limits {
@@ -139,7 +131,7 @@ func (c *check) checkForm(l inventory.MeasureLimit, m Measure) bool {
 		q     *unit.Quantity
 		wrong bool // the side that says nothing of this measure
 	}{{"at_least", l.AtLeast, m.AtMost}, {"at_most", l.AtMost, !m.AtMost}} {
-		at := placeOf(l.Ranges, side.name, l.Decl)
+		at := inventory.PlaceOf(l.Ranges, side.name, l.Decl)
 		switch {
 		case side.q == nil:
 		case !slices.Contains(m.Dimensions, side.q.Dimension):
@@ -179,7 +171,7 @@ func otherSide(side string) string {
 func (c *check) checkLooser(l inventory.MeasureLimit, m Measure) {
 	if m.AtMost {
 		if l.AtMost != nil && l.AtMost.Value > writeLatency && c.hardwareRDMA() {
-			c.add("limit.looser", placeOf(l.Ranges, "at_most", l.Decl), "Limit that faulty hardware keeps", "Limit %q is at most %s; good links take no more than 5us (azurehpc-health-checks). Write at_most = \"5us\".", l.Name, l.AtMost).In(l.Decl).Warn()
+			c.add("limit.looser", inventory.PlaceOf(l.Ranges, "at_most", l.Decl), "Limit that faulty hardware keeps", "Limit %q is at most %s; good links take no more than 5us (azurehpc-health-checks). Write at_most = \"5us\".", l.Name, l.AtMost).In(l.Decl).Warn()
 		}
 		return
 	}
@@ -192,12 +184,12 @@ func (c *check) checkLooser(l inventory.MeasureLimit, m Measure) {
 	}
 	for _, u := range c.users {
 		if most, f := wireMost(u.hardware); l.Name == WriteBandwidth && f != nil && value > most {
-			c.add("limit.range", placeOf(l.Ranges, "at_least", l.Decl), "Limit that no hardware keeps", "Limit %q is at least %s; the wire of hardware %q leaves %s for what is written (%s). %s", l.Name, l.AtLeast, u.hardware.Name, unit.ByteRate(math.Floor(most/1e7)*1e7), describePackets(f), describeKeepable(f, value, most)).
+			c.add("limit.range", inventory.PlaceOf(l.Ranges, "at_least", l.Decl), "Limit that no hardware keeps", "Limit %q is at least %s; the wire of hardware %q leaves %s for what is written (%s). %s", l.Name, l.AtLeast, u.hardware.Name, unit.ByteRate(math.Floor(most/1e7)*1e7), describePackets(f), describeKeepable(f, value, most)).
 				In(l.Decl).Also("the hardware", u.hardware.Decl).Also("the fabric", f.Decl).Of(u.nodes...)
 			continue
 		}
 		if least, source := c.floorOf(l.Name, u.hardware); value < least {
-			c.add("limit.looser", placeOf(l.Ranges, "at_least", l.Decl), "Limit that faulty hardware keeps", "Limit %q is at least %s; good hardware %q gives %s or more (%s), so that a fault in between would be accepted. Write at_least = \"%s\".",
+			c.add("limit.looser", inventory.PlaceOf(l.Ranges, "at_least", l.Decl), "Limit that faulty hardware keeps", "Limit %q is at least %s; good hardware %q gives %s or more (%s), so that a fault in between would be accepted. Write at_least = \"%s\".",
 				l.Name, l.AtLeast, u.hardware.Name, unit.ByteRate(least), source, unit.ByteRate(least)).In(l.Decl).Also("the hardware", u.hardware.Decl).Of(u.nodes...).Warn()
 		}
 	}

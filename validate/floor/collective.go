@@ -23,7 +23,7 @@ func (c *check) nodes() (list []string) {
 func (c *check) checkQuorum() {
 	q, nodes := float64(c.v.Quorum), c.nodes()
 	if q > 0 && q <= 50 && len(nodes) > 2 { // half of two is one: there is no other way to say so
-		c.add("validation.quorum", placeOf(c.v.Ranges, "quorum", c.v.Decl), "Quorum of half or less", "With a quorum of %s a group is judged when half of it is missing, and what is left is compared with too few others to tell good from bad. Write 80%% or more.", c.v.Quorum).Of(nodes...).Warn()
+		c.add("validation.quorum", inventory.PlaceOf(c.v.Ranges, "quorum", c.v.Decl), "Quorum of half or less", "With a quorum of %s a group is judged when half of it is missing, and what is left is compared with too few others to tell good from bad. Write 80%% or more.", c.v.Quorum).Of(nodes...).Warn()
 	}
 }
 
@@ -36,12 +36,12 @@ func (c *check) checkAllReduce() {
 	for _, u := range c.users {
 		c.checkEngine(a, u)
 		if slices.Contains(a.Scope, "unit") && !u.units {
-			c.add("validation.scope", placeOf(a.Ranges, "scope", a.Decl), "Scope of units that nobody counts", "Scope \"unit\" tests each scalable unit by itself, and nothing says which node of hardware %q is in which. Give its fabric unit_size, the racks scalable_unit, or the nodes a domain.", u.hardware.Name).In(a.Decl).Also("the hardware", u.hardware.Decl).Of(u.nodes...)
+			c.add("validation.scope", inventory.PlaceOf(a.Ranges, "scope", a.Decl), "Scope of units that nobody counts", "Scope \"unit\" tests each scalable unit by itself, and nothing says which node of hardware %q is in which. Give its fabric unit_size, the racks scalable_unit, or the nodes a domain.", u.hardware.Name).In(a.Decl).Also("the hardware", u.hardware.Decl).Of(u.nodes...)
 		}
 	}
 	c.checkFloor(a)
 	if n := len(a.Sizes); n > 0 && a.Engine != "mpi" && a.Sizes[n-1] < 1<<30 {
-		c.add("validation.sizes", placeOf(a.Ranges, "sizes", a.Decl), "Sizes that measure latency", "The largest size is %s: below 1GiB an all-reduce of GPUs is bound by latency, and its bandwidth says little about the links. Write sizes = [\"8GiB\"].", a.Sizes[n-1]).In(a.Decl).Of(c.nodes()...).Warn()
+		c.add("validation.sizes", inventory.PlaceOf(a.Ranges, "sizes", a.Decl), "Sizes that measure latency", "The largest size is %s: below 1GiB an all-reduce of GPUs is bound by latency, and its bandwidth says little about the links. Write sizes = [\"8GiB\"].", a.Sizes[n-1]).In(a.Decl).Of(c.nodes()...).Warn()
 	}
 }
 
@@ -54,7 +54,7 @@ func (c *check) checkFloor(a *inventory.CollectiveTest) {
 		}
 	}
 	if a.Floor > 0 && float64(a.Floor) < float64(part.percent) {
-		c.add("limit.looser", placeOf(a.Ranges, "floor", a.Decl), "Limit that faulty hardware keeps", "Good fabrics carry %d%% of their links in an all-reduce (%s), and the floor is %s. Write floor = \"%d%%\".", part.percent, part.source, a.Floor, part.percent).In(a.Decl).Of(c.nodes()...).Warn()
+		c.add("limit.looser", inventory.PlaceOf(a.Ranges, "floor", a.Decl), "Limit that faulty hardware keeps", "Good fabrics carry %d%% of their links in an all-reduce (%s), and the floor is %s. Write floor = \"%d%%\".", part.percent, part.source, a.Floor, part.percent).In(a.Decl).Of(c.nodes()...).Warn()
 	}
 }
 
@@ -67,7 +67,7 @@ func (c *check) checkEngine(a *inventory.CollectiveTest, u *user) {
 	if want == "" {
 		return
 	}
-	at := placeOf(a.Ranges, "engine", a.Decl)
+	at := inventory.PlaceOf(a.Ranges, "engine", a.Decl)
 	if len(gpus) == 0 {
 		c.add("validation.engine", at, "Engine without GPUs", "Engine %q runs on GPUs, and hardware %q has none. Write engine = \"mpi\", which tests host memory.", a.Engine, u.hardware.Name).In(a.Decl).Also("the hardware", u.hardware.Decl).Of(u.nodes...)
 		return

@@ -20,13 +20,10 @@ func recipe(i *inventory.Image) debian.Recipe {
 	return debian.Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages}
 }
 
-// builds reports whether this ironrail builds an image.
-func builds(i *inventory.Image) bool { return i.Kind == debian.Kind && i.Arch != inventory.ARM64 }
-
 // Recipe is the digest of what an image block is built from; "" for one that
 // this ironrail does not build.
 func Recipe(i *inventory.Image) string {
-	if !builds(i) {
+	if !install.ImageSupported(i) {
 		return ""
 	}
 	return recipe(i).Digest()
@@ -34,7 +31,7 @@ func Recipe(i *inventory.Image) string {
 
 // built finds the image that a block's recipe was built into; "" when there is none.
 func (a Artifacts) built(i *inventory.Image) (string, error) {
-	if !builds(i) || a.Images == nil {
+	if !install.ImageSupported(i) || a.Images == nil {
 		return "", nil
 	}
 	digest, _, err := a.Images.Find(recipe(i).Digest())
@@ -64,7 +61,7 @@ func (a Artifacts) Digest(i *inventory.Image) (string, error) {
 // lockedImage is the digest that the lock file has for an image block as it
 // stands; "" when it has none.
 func (a Artifacts) lockedImage(i *inventory.Image) string {
-	if entry, ok := a.inv.Lock.Image(i.Name); ok && builds(i) && entry.Inputs == recipe(i).Inputs() {
+	if entry, ok := a.inv.Lock.Image(i.Name); ok && install.ImageSupported(i) && entry.Inputs == recipe(i).Inputs() {
 		return entry.Digest
 	}
 	return ""

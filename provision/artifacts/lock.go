@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/lock"
+	"github.com/ironrail/ironrail/provision/install"
 )
 
 // LockOptions are the operator's options for the lock file. The zero value only
@@ -230,7 +231,7 @@ func (a Artifacts) relockImage(u *LockUpdate, o LockOptions, was, now lock.Image
 
 // locksImage reports whether the digest of an image is locked: it is built here,
 // and not pinned.
-func locksImage(i *inventory.Image) bool { return builds(i) && i.Digest == "" }
+func locksImage(i *inventory.Image) bool { return install.ImageSupported(i) && i.Digest == "" }
 
 // imageGone reports whether the lock has an image that no block locks.
 func imageGone(inv *inventory.Inventory, was lock.Image) bool {

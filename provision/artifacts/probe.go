@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/install"
 )
 
 // needed is a source of packages that a build needs, and where the files name it.
@@ -62,7 +63,7 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 		}
 	}
 	for _, i := range a.inv.Images {
-		if !builds(i) || len(names) > 0 && !slices.Contains(names, i.Name) {
+		if !install.ImageSupported(i) || len(names) > 0 && !slices.Contains(names, i.Name) {
 			continue
 		}
 		digest, err := a.built(i)

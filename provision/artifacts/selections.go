@@ -19,12 +19,13 @@ import (
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/install"
 )
 
 // served reports whether this controller makes a repository of a stack for the
 // nodes of an image.
 func served(d *inventory.Driver, i *inventory.Image) bool {
-	return d.Kind == inbox.Name || StackRecipes()[d.Kind] != nil && builds(i)
+	return d.Kind == inbox.Name || StackRecipes()[d.Kind] != nil && install.ImageSupported(i)
 }
 
 // StackRecipes are the kinds of `driver` blocks whose modules are built on the node, by

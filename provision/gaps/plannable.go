@@ -107,7 +107,7 @@ type cut struct {
 func (c *cut) cutImages(inv *inventory.Inventory) {
 	for _, i := range inv.Images {
 		n := count(inv, func(n *inventory.Node) bool { return n.Image == i })
-		if n == 0 || i.Kind == debian.Kind && i.Arch != inventory.ARM64 {
+		if n == 0 || install.ImageSupported(i) {
 			continue
 		}
 		stand, as := *i, "a stand-in of kind debian is written instead"

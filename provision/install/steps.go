@@ -174,11 +174,12 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	no := func(r hcl.Range, summary, detail string, args ...any) {
 		d = append(d, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(detail, args...), Subject: &r})
 	}
-	if n.Image.Kind != "debian" {
-		no(n.Image.Decl, "Image kind cannot be installed", "This ironrail installs images of kind \"debian\"; image %q is of kind %q.", n.Image.Name, n.Image.Kind)
-		d[0].Extra = stage.NotImplemented{}
-	} else if n.Image.Arch == inventory.ARM64 {
-		no(n.Image.Decl, "Image architecture cannot be installed", "This ironrail installs images of amd64; image %q is of %s.", n.Image.Name, n.Image.Arch)
+	if !ImageSupported(n.Image) {
+		if n.Image.Kind != "debian" {
+			no(n.Image.Decl, "Image kind cannot be installed", "This ironrail installs images of kind \"debian\"; image %q is of kind %q.", n.Image.Name, n.Image.Kind)
+		} else {
+			no(n.Image.Decl, "Image architecture cannot be installed", "This ironrail installs images of amd64; image %q is of %s.", n.Image.Name, n.Image.Arch)
+		}
 		d[0].Extra = stage.NotImplemented{}
 	} else if s.digest[n.Image.Name] == "" {
 		no(n.Image.Decl, "Image is not built", "Image %q is neither in the image store nor pinned by a digest. Build it: `ironrail image build %s`.", n.Image.Name, n.Image.Name)
@@ -198,6 +199,12 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 		no(n.Decl, "BMC protocol cannot be driven", "Node %q: %v.", n.Name, err)
 	}
 	return d
+}
+
+// ImageSupported reports whether this ironrail builds and installs an image: of kind
+// debian, for amd64.
+func ImageSupported(i *inventory.Image) bool {
+	return i.Kind == "debian" && i.Arch != inventory.ARM64
 }
 
 // layoutSupported refuses layouts that this stage would silently not honour.

@@ -215,10 +215,15 @@ func (s *Site) PrepareRebuild(ctx context.Context, r state.Reader, o *rebuild.Re
 	if err != nil {
 		return nil, err
 	}
-	asks := *s
-	if asks.requested.Chassis, err = rebuild.Prepare(ctx, r, s.access(), s.over, o); err != nil {
+	chassis, err := rebuild.Prepare(ctx, r, s.access(), s.over, o)
+	if err != nil {
 		return nil, err
 	}
+	if chassis == nil { // it is the one that was there
+		return s, nil
+	}
+	asks := *s
+	asks.requested.Chassis = chassis
 	return asks.Desired(ctx, r, nil)
 }
 

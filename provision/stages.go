@@ -95,9 +95,9 @@ func (w world) bareStages(digests map[string]string) []stage.Stage {
 
 // stages is the stage table with what surrounds the stages.
 func (w world) stages(digests map[string]string) []stage.Stage {
-	all := w.bareStages(digests)
+	all, around := w.bareStages(digests), w.middleware()
 	for i := range all {
-		for _, wrap := range w.middleware() {
+		for _, wrap := range around {
 			all[i] = wrap(all[i])
 		}
 	}

@@ -147,12 +147,7 @@ func (a *app) pinned(ctx context.Context) (map[string][]string, error) {
 		return nil, err
 	}
 	defer closeState()
-	pins, err := overrides.Pins(ctx, r)
-	out := map[string][]string{}
-	for _, p := range pins {
-		out[p.Digest] = append(out[p.Digest], p.Node)
-	}
-	return out, err
+	return overrides.PinnedNodes(ctx, r)
 }
 
 // verified is the verdict on one image as --json prints it.

@@ -52,12 +52,12 @@ func ReadImageUse(ctx context.Context, r state.Reader) (map[string]ImageUse, err
 			seen[a.Digest] = true
 		}
 	}
-	pins, err := overrides.Pins(ctx, r)
+	pinned, err := overrides.PinnedNodes(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range pins {
-		add(p.Digest, func(u *ImageUse) { u.Pinned = append(u.Pinned, p.Node) })
+	for digest, nodes := range pinned {
+		add(digest, func(u *ImageUse) { u.Pinned = nodes })
 	}
 	return uses, nil
 }

@@ -57,6 +57,16 @@ type Pin struct {
 // Pins reads the pins of the state, by the name of their node.
 func Pins(ctx context.Context, r state.Reader) ([]Pin, error) { return readPins(ctx, r, nil) }
 
+// PinnedNodes reads which nodes are pinned to each image, by its digest.
+func PinnedNodes(ctx context.Context, r state.Reader) (map[string][]string, error) {
+	pins, err := Pins(ctx, r)
+	nodes := map[string][]string{}
+	for _, p := range pins {
+		nodes[p.Digest] = append(nodes[p.Digest], p.Node)
+	}
+	return nodes, err
+}
+
 // readPins reads the pins of the state, by node; those that are requested come before
 // them.
 func readPins(ctx context.Context, r state.Reader, requested []Pin) ([]Pin, error) {

@@ -107,7 +107,7 @@ func (k *Store) Append(ctx context.Context, f state.Fence, b state.Batch) (uint6
 	return first, err
 }
 
-// append is Append; cancel is not nil when the process dies of it. Batches are
+// append is Append; die is not nil when the process dies of it. Batches are
 // written one at a time, so that "the record with that number" has a meaning.
 func (k *Store) append(ctx context.Context, f state.Fence, b state.Batch) (first uint64, die context.CancelCauseFunc, err error) {
 	k.mu.Lock()
@@ -136,7 +136,7 @@ func (k *Store) append(ctx context.Context, f state.Fence, b state.Batch) (first
 	return first, nil, err
 }
 
-// Reopen is the store as the next process finds it; cancel ends that process.
+// Reopen is the store as the next process finds it; die ends that process.
 func (k *Store) Reopen(die context.CancelCauseFunc) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -151,7 +151,7 @@ func (b *Backend) live(w *control.Why) {
 			w.Console = b.run.consoles.Of(w.Node.Name, x.ID)
 		case base == install.StepOf(w.Node.Name, install.Netboot):
 			w.Console = b.run.consoles.Of(w.Node.Name, x.ID)
-			w.Guess = b.guess(w.Node.Name, x.Since)
+			w.Guess = b.probableCause(w.Node.Name, x.Since)
 		}
 	}
 }
@@ -172,8 +172,8 @@ func activeOn(run apply.Status, node string) (out []apply.StepStatus) {
 	return out
 }
 
-// guess is what the install stage would blame if the node stayed silent now.
-func (b *Backend) guess(node string, since time.Time) *control.Guess {
+// probableCause is what the install stage would blame if the node stayed silent now.
+func (b *Backend) probableCause(node string, since time.Time) *control.Guess {
 	n, ok := b.run.site.Inv.Node(node)
 	if !ok {
 		return nil

@@ -101,7 +101,7 @@ func Fill(ctx context.Context, dir string, site *provision.Site) error {
 	}
 	for _, n := range site.Inv.Nodes {
 		f.settings(site.Inv, n)
-		f.put(state.NodeKey(n.Name), state.Node{Name: n.Name, Accepted: true, AcceptedAt: f.now, AcceptedRun: "r1", Run: "r1"})
+		f.putRecord(state.NodeKey(n.Name), state.Node{Name: n.Name, Accepted: true, AcceptedAt: f.now, AcceptedRun: "r1", Run: "r1"})
 	}
 	f.flush()
 	return f.err
@@ -118,10 +118,10 @@ type filler struct {
 }
 
 func (f *filler) step(st plan.Step, planID string) {
-	f.put(state.StepKey(st.ID), state.Step{ID: st.ID, State: state.StepIsDone, Version: st.Version, Inputs: st.Inputs,
+	f.putRecord(state.StepKey(st.ID), state.Step{ID: st.ID, State: state.StepIsDone, Version: st.Version, Inputs: st.Inputs,
 		Plan: planID, Run: "r1", Started: f.now, Ended: f.now})
 	for _, k := range st.Yields {
-		f.put(state.FactKey(k), map[string]any{"key": k, "value": strings.Repeat("a fact of some length, ", 12), "step": st.ID, "observed": f.now})
+		f.putRecord(state.FactKey(k), map[string]any{"key": k, "value": strings.Repeat("a fact of some length, ", 12), "step": st.ID, "observed": f.now})
 	}
 }
 
@@ -132,10 +132,10 @@ func (f *filler) settings(inv *inventory.Inventory, n *inventory.Node) {
 	if f.err == nil {
 		f.err = err
 	}
-	f.put(state.FactKey(learnt.Key), learnt)
+	f.putRecord(state.FactKey(learnt.Key), learnt)
 }
 
-func (f *filler) put(k state.Key, v any) {
+func (f *filler) putRecord(k state.Key, v any) {
 	one, err := state.PutOf(k, v)
 	if f.err == nil {
 		f.err = err

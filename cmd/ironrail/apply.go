@@ -96,7 +96,7 @@ func (f *applyFlags) check(c *cobra.Command) error {
 
 // apply owns the state from here to its end.
 func (a *app) apply(ctx context.Context, f applyFlags) error {
-	if err := f.settle(); err != nil {
+	if err := f.refuseBesideFile(); err != nil {
 		return err
 	}
 	site, files, err := a.loadFor(f.words()...)
@@ -136,9 +136,9 @@ func (a *app) showBefore(p *plan.Plan, guess predict.Prediction) {
 	writePlan(w, p, guess)
 }
 
-// guess says how long a plan may take. What cannot be read of the past is left
+// predictDuration says how long a plan may take. What cannot be read of the past is left
 // out: a prediction is no reason to stop.
-func (a *app) guess(ctx context.Context, site *provision.Site, r state.Reader, p *plan.Plan) predict.Prediction {
+func (a *app) predictDuration(ctx context.Context, site *provision.Site, r state.Reader, p *plan.Plan) predict.Prediction {
 	if p.Empty() {
 		return predict.Prediction{}
 	}
@@ -191,8 +191,8 @@ func (f *applyFlags) chooses() bool {
 	return len(f.replace)+len(f.targets)+len(f.decommission) > 0 || f.refresh
 }
 
-// settle refuses options beside a saved plan, which has its own.
-func (f *applyFlags) settle() error {
+// refuseBesideFile refuses options beside a saved plan, which has its own.
+func (f *applyFlags) refuseBesideFile() error {
 	if f.file == "" || !f.chooses() && !f.fresh {
 		return nil
 	}

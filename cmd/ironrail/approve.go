@@ -29,7 +29,7 @@ func checkRefused(p *plan.Plan) error {
 // says how many nodes may be erased.
 func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *plan.Plan, f applyFlags, resume bool) (*state.Approval, error) {
 	f.drainFlags.to(p)
-	a.showBefore(p, a.guess(ctx, site, o.store, p))
+	a.showBefore(p, a.predictDuration(ctx, site, o.store, p))
 	switch {
 	case len(p.Refusals) > 0:
 		return nil, checkRefused(p)
@@ -74,7 +74,7 @@ func (a *app) approve(p *plan.Plan, f applyFlags, resume bool, budget int) (stat
 			return "", errkind.New(errkind.Refused, "this plan erases %d nodes; the site allows %d at once", n, budget).
 				Do(fmt.Sprintf("Give the number if that is meant: --erase %d. --auto-approve does not stand for it.", n))
 		}
-		return state.ByTyping, a.ask(fmt.Sprintf("erase %d nodes", n), fmt.Sprintf("Read the plan, then add --auto-approve --erase %d.", n))
+		return state.ByTyping, a.promptFor(fmt.Sprintf("erase %d nodes", n), fmt.Sprintf("Read the plan, then add --auto-approve --erase %d.", n))
 	case f.approve && f.counted:
 		return state.ByNumber, nil
 	case f.approve:
@@ -82,11 +82,11 @@ func (a *app) approve(p *plan.Plan, f applyFlags, resume bool, budget int) (stat
 	case resume:
 		return state.ByResumed, nil
 	}
-	return state.ByTyping, a.ask("yes", "Read the plan, then add --auto-approve.")
+	return state.ByTyping, a.promptFor("yes", "Read the plan, then add --auto-approve.")
 }
 
-// ask wants the operator to type a word. hint is what to do where nobody can.
-func (a *app) ask(word, hint string) error {
+// promptFor asks the operator to type a word. hint is what to do where nobody can.
+func (a *app) promptFor(word, hint string) error {
 	if !isTerminal(a.in) {
 		return errkind.New(errkind.Refused, "this needs an answer, and standard input is not a terminal; nothing was done").
 			Do(hint)

@@ -50,7 +50,7 @@ func (a *app) console(ctx context.Context, node string, limit time.Duration) err
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	site, err := a.record(node)
+	site, err := a.openRecords(node)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ already, or that has another name now. It asks for the word "forget".`,
 				return wrongUsage(c, errors.New("--reason goes with --forget-only"))
 			}
 			if f.forget {
-				return a.forget(c.Context(), f, args)
+				return a.removeDecommissioned(c.Context(), f, args)
 			}
 			return a.apply(c.Context(), f.applyFlags)
 		},
@@ -86,8 +86,8 @@ func (a *app) completeGone(c *cobra.Command, _ []string, _ string) (names []stri
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// forget takes nodes out of the state and touches nothing else.
-func (a *app) forget(ctx context.Context, f decommissionFlags, nodes []string) error {
+// removeDecommissioned takes nodes out of the state and touches nothing else.
+func (a *app) removeDecommissioned(ctx context.Context, f decommissionFlags, nodes []string) error {
 	site, _, err := a.load()
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (a *app) forget(ctx context.Context, f decommissionFlags, nodes []string) e
 	}
 	if !f.approve {
 		a.sayf("All that the state has of %s is forgotten: facts, steps, pins. Disks and power are not touched.", strings.Join(nodes, ", "))
-		if err := a.ask("forget", "Add --auto-approve if they are to be forgotten."); err != nil {
+		if err := a.promptFor("forget", "Add --auto-approve if they are to be forgotten."); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ type nodeHistory struct {
 }
 
 func (a *app) listAccepted(ctx context.Context, words []string) error {
-	site, _, err := a.lookAt(words)
+	site, _, err := a.openReadOnlyFor(words)
 	if err != nil {
 		return err
 	}

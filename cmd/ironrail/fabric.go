@@ -78,7 +78,7 @@ func (a *app) verifyFabric(ctx context.Context, name string, args []string) erro
 			return err
 		}
 	}
-	site, _, err := a.look()
+	site, _, err := a.openReadOnly()
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (a *app) renderFabrics(ctx context.Context, names []string, out string) err
 	if out == "" {
 		return usageOf("ironrail fabric render", errors.New("say where with --out FOLDER"))
 	}
-	site, _, err := a.look()
+	site, _, err := a.openReadOnly()
 	if err != nil {
 		return err
 	}

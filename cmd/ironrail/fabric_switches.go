@@ -73,7 +73,7 @@ func (a *app) verifySwitches(files, ports []string, patches string) error {
 			return err
 		}
 	}
-	site, _, err := a.look()
+	site, _, err := a.openReadOnly()
 	if err != nil {
 		return err
 	}

@@ -33,9 +33,9 @@ func (p *wrapped) gaps(list gaps.List) {
 	if len(list) == 0 {
 		return
 	}
-	p.say("", list.Title())
+	p.writeWrapped("", list.Title())
 	for _, l := range list.Lines() {
-		p.say("  ", l)
+		p.writeWrapped("  ", l)
 	}
 }
 

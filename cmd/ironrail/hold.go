@@ -41,7 +41,7 @@ already keep their hold, with its reason. --json prints the nodes that are held 
 		Args:              asUsage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.mark(c.Context(), m, args, reason)
+			return a.setHolds(c.Context(), m, args, reason)
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for whoever looks at the node next")
@@ -63,7 +63,7 @@ that are held, and not those that are quarantined: name these.`,
 		Args:              asUsage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.mark(c.Context(), m, args, "")
+			return a.setHolds(c.Context(), m, args, "")
 		},
 	}
 }
@@ -75,8 +75,8 @@ func isHoldable(n state.Node) bool { return n.Hold == nil }
 // who names the node.
 func isReleasable(n state.Node) bool { return n.Hold != nil }
 
-// mark holds or releases nodes, all that it can, and returns what failed.
-func (a *app) mark(ctx context.Context, m marking, words []string, reason string) error {
+// setHolds holds or releases nodes, all that it can, and returns what failed.
+func (a *app) setHolds(ctx context.Context, m marking, words []string, reason string) error {
 	nodes, err := a.meantBy(ctx, m, words)
 	if err != nil {
 		return err

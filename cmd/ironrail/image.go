@@ -92,7 +92,7 @@ type listed struct {
 }
 
 func (a *app) listImages(ctx context.Context) error {
-	site, _, err := a.look()
+	site, _, err := a.openReadOnly()
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ type verified struct {
 }
 
 func (a *app) verifyImages(ctx context.Context, digests []string) error {
-	site, _, err := a.look()
+	site, _, err := a.openReadOnly()
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (a *app) pruneImages(ctx context.Context, approve bool) error {
 	}
 	if len(digests) > 0 {
 		if !approve {
-			if err := a.ask("remove", "Read the list, then add --auto-approve."); err != nil {
+			if err := a.promptFor("remove", "Read the list, then add --auto-approve."); err != nil {
 				return err
 			}
 		}

@@ -140,7 +140,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	if err := planPlace(f.out); err != nil {
 		return err
 	}
-	site, files, err := a.lookAt(f.words()...)
+	site, files, err := a.openReadOnlyFor(f.words()...)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (a *app) plan(ctx context.Context, f planFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := a.showPlan(site, p, a.guess(ctx, site, reader, p), list, f); err != nil {
+	if err := a.showPlan(site, p, a.predictDuration(ctx, site, reader, p), list, f); err != nil {
 		return err
 	}
 	if f.detailed && !p.Conforms() {

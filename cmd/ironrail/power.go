@@ -107,7 +107,7 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 	if owned || err != nil {
 		return list, err
 	}
-	site, err := a.record(nodes...)
+	site, err := a.openRecords(nodes...)
 	if err != nil {
 		return nil, err
 	}

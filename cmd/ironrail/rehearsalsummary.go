@@ -35,15 +35,15 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 	p.linef("")
 	p.linef("%d of %d %s accepted, %d quarantined, %d waiting.", len(sum.Accepted), all, pluralOf(all, "node", "nodes"), len(sum.Quarantined), len(sum.Waiting))
 	for _, q := range sum.Quarantined {
-		p.say("  "+q.Node+"  ", textOr(q.Part, q.Node)+": "+q.Cause)
+		p.writeWrapped("  "+q.Node+"  ", textOr(q.Part, q.Node)+": "+q.Cause)
 		p.because(q.Evidence, q.Action)
 	}
 	for _, f := range sum.Findings {
-		p.say("  ", f.Part+": "+f.Cause)
+		p.writeWrapped("  ", f.Part+": "+f.Cause)
 		p.because(f.Evidence, f.Action)
 	}
 	for _, same := range waitingTogether(sum.Waiting) {
-		p.say("  "+shortenNames(same.nodes, mostNames)+"  ", pluralOf(len(same.nodes), "waits: ", "wait: ")+same.cause)
+		p.writeWrapped("  "+shortenNames(same.nodes, mostNames)+"  ", pluralOf(len(same.nodes), "waits: ", "wait: ")+same.cause)
 	}
 	for _, f := range sum.Faults {
 		found := "found"
@@ -58,17 +58,17 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 		if !f.Found && f.Expected != "" {
 			found += "; expected suspect: " + f.Expected
 		}
-		p.say("  ", "planted "+string(f.Kind)+" at "+f.Where+": "+found)
+		p.writeWrapped("  ", "planted "+string(f.Kind)+" at "+f.Where+": "+found)
 	}
 	for _, b := range sum.Unexpected {
-		p.say("  ", "UNEXPECTED: "+strings.TrimSpace(b.Subject+" "+b.Part)+" was blamed: "+b.Cause)
+		p.writeWrapped("  ", "UNEXPECTED: "+strings.TrimSpace(b.Subject+" "+b.Part)+" was blamed: "+b.Cause)
 	}
 	p.leftOut(sum.LeftOut)
 	bringUp := "a real bring-up"
 	if len(sum.LeftOut) > 0 {
 		bringUp = "a real bring-up of what was rehearsed"
 	}
-	p.say("", "Rehearsed in "+formatSeconds(sum.WallTime)+", "+formatSeconds(sum.SimulatedTime)+" on the virtual rack; "+bringUp+" is expected to take "+
+	p.writeWrapped("", "Rehearsed in "+formatSeconds(sum.WallTime)+", "+formatSeconds(sum.SimulatedTime)+" on the virtual rack; "+bringUp+" is expected to take "+
 		formatSeconds(sum.PredictedTime)+". Peak memory "+formatSize(int64(sum.PeakMemory))+".")
 	p.to(w)
 }
@@ -78,9 +78,9 @@ func (p *wrapped) leftOut(left []gaps.LeftOut) {
 	if len(left) == 0 {
 		return
 	}
-	p.say("", "Not rehearsed, since this ironrail cannot plan it yet (`ironrail plan` refuses it):")
+	p.writeWrapped("", "Not rehearsed, since this ironrail cannot plan it yet (`ironrail plan` refuses it):")
 	for _, l := range left {
-		p.say("  "+l.String()+"  ", fmt.Sprintf("%s, on %d %s", l.Why, l.Nodes, pluralOf(l.Nodes, "node", "nodes")))
+		p.writeWrapped("  "+l.String()+"  ", fmt.Sprintf("%s, on %d %s", l.Why, l.Nodes, pluralOf(l.Nodes, "node", "nodes")))
 	}
 }
 
@@ -114,8 +114,8 @@ type wrapped struct {
 // hang is how far the rest of a broken line stands in.
 const hang = "      "
 
-// say adds a text behind a label. Words that are longer than a line stay whole.
-func (p *wrapped) say(label, text string) {
+// writeWrapped adds a text behind a label. Words that are longer than a line stay whole.
+func (p *wrapped) writeWrapped(label, text string) {
 	var esc page
 	esc.linef("%s%s", label, text)
 	line, used := "", 0
@@ -137,10 +137,10 @@ func (p *wrapped) say(label, text string) {
 func (p *wrapped) because(evidence []string, action string) {
 	for _, e := range evidence {
 		if !strings.HasPrefix(e, "sha256:") {
-			p.say(hang+"seen: ", e)
+			p.writeWrapped(hang+"seen: ", e)
 		}
 	}
-	p.say(hang+"do:   ", action)
+	p.writeWrapped(hang+"do:   ", action)
 }
 
 // formatSeconds writes a duration as people say it.

@@ -52,7 +52,7 @@ was not judged is skipped, never passed.`,
 }
 
 func (a *app) report(ctx context.Context, write func(io.Writer, report.Input) error) error {
-	site, err := a.record()
+	site, err := a.openRecords()
 	if err != nil {
 		return err
 	}

@@ -118,19 +118,19 @@ func (b *board) take(e event.Event) {
 	id := plan.StepID(e.Step)
 	switch e.Type {
 	case event.StepReady:
-		r.put(task{id: id, text: e.Text, since: e.Time})
+		r.putTask(task{id: id, text: e.Text, since: e.Time})
 	case event.StepStarted:
-		r.put(task{id: id, text: e.Text, since: e.Time, until: e.Until})
+		r.putTask(task{id: id, text: e.Text, since: e.Time, until: e.Until})
 	case event.StepProgress:
 		r.progress(e)
 	case event.StepDone, event.StepFailed, event.StepSkipped:
 		b.settled[id] = true
 		r.end(id, e.Time)
-		r.judge(e)
+		r.setOutcome(e)
 	case event.FindingMade:
-		r.say(broken, shortStep(id), e.Text)
+		r.setMark(broken, shortStep(id), e.Text)
 	case event.Held:
-		r.say(onHold, "", e.Text)
+		r.setMark(onHold, "", e.Text)
 	case event.Released:
 		if r.mark == onHold {
 			r.mark, r.text = waiting, ""
@@ -138,29 +138,29 @@ func (b *board) take(e event.Event) {
 	}
 }
 
-// judge reads how a step ended that did not end well.
-func (r *row) judge(e event.Event) {
+// setOutcome reads how a step ended that did not end well.
+func (r *row) setOutcome(e event.Event) {
 	at := shortStep(plan.StepID(e.Step))
 	switch {
 	case e.Type == event.StepSkipped, e.Type == event.StepFailed && e.Data["kind"] == "interrupted":
-		r.say(missed, at, e.Text)
+		r.setMark(missed, at, e.Text)
 	case e.Type == event.StepFailed:
-		r.say(broken, at, e.Text)
+		r.setMark(broken, at, e.Text)
 	}
 }
 
 // urgency orders the marks that stay.
 var urgency = map[mark]int{missed: 1, onHold: 2, broken: 3}
 
-// say sets mark and text; the first cause of the worst kind stays.
-func (r *row) say(m mark, at, text string) {
+// setMark sets mark and text; the first cause of the worst kind stays.
+func (r *row) setMark(m mark, at, text string) {
 	if urgency[m] > urgency[r.mark] {
 		r.mark, r.at, r.text = m, at, text
 	}
 }
 
-// put begins a task, or replaces what is known of it.
-func (r *row) put(t task) {
+// putTask begins a task, or replaces what is known of it.
+func (r *row) putTask(t task) {
 	r.active = slices.DeleteFunc(r.active, func(x task) bool { return x.id == t.id })
 	r.active = append(r.active, t)
 }

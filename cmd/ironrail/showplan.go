@@ -74,13 +74,13 @@ func (a *app) guessSaved(ctx context.Context, site *provision.Site, p *plan.Plan
 	}
 	r, closeState, err := a.openReader()
 	if owned, ok := errors.AsType[exit](err); ok && owned.code == exitOwned {
-		return a.guess(ctx, site, state.Empty{}, p), nil
+		return a.predictDuration(ctx, site, state.Empty{}, p), nil
 	}
 	if err != nil {
 		return predict.Prediction{}, err
 	}
 	defer closeState()
-	return a.guess(ctx, site, r, p), nil
+	return a.predictDuration(ctx, site, r, p), nil
 }
 
 // printPlan prints a plan as JSON.

@@ -68,20 +68,20 @@ func (a *app) loadFor(words ...[]string) (*provision.Site, inventory.Files, erro
 	return a.open(provision.Options{Environ: a.environ}, checkChosen(words))
 }
 
-// look loads the site for a command that changes nothing: a site without a state
+// openReadOnly loads the site for a command that changes nothing: a site without a state
 // folder stays without one.
-func (a *app) look(nodes ...string) (*provision.Site, inventory.Files, error) {
+func (a *app) openReadOnly(nodes ...string) (*provision.Site, inventory.Files, error) {
 	return a.open(provision.Options{Environ: a.environ, Look: true}, checkNamed(nodes))
 }
 
-// lookAt is look for nodes that were named by words, each list by itself.
-func (a *app) lookAt(words ...[]string) (*provision.Site, inventory.Files, error) {
+// openReadOnlyFor is openReadOnly for nodes that were named by words, each list by itself.
+func (a *app) openReadOnlyFor(words ...[]string) (*provision.Site, inventory.Files, error) {
 	return a.open(provision.Options{Environ: a.environ, Look: true}, checkChosen(words))
 }
 
-// record loads the site for a command that shows what is on record, as look does
+// openRecords loads the site for a command that shows what is on record, as openReadOnly does
 // but for the errors that names lets pass.
-func (a *app) record(nodes ...string) (*provision.Site, error) {
+func (a *app) openRecords(nodes ...string) (*provision.Site, error) {
 	inv, err := a.names(nodes...)
 	if err != nil {
 		return nil, err

@@ -352,7 +352,7 @@ func (a *app) newKeys(ctx context.Context, approve bool) error {
 	}
 	a.sayf("Made anew: %s. What that breaks is said by `ironrail state keys --help`.", textOr(strings.Join(missing, ", "), "none; those that are there are taken"))
 	if !approve {
-		if err := a.ask("yes", "Read what that breaks, then add --auto-approve."); err != nil {
+		if err := a.promptFor("yes", "Read what that breaks, then add --auto-approve."); err != nil {
 			return err
 		}
 	}

@@ -147,7 +147,7 @@ func (a *app) removeObjects(ctx context.Context, args []string, approve bool) er
 		b.Records = append(b.Records, state.Record{Kind: state.Note, Time: a.now().UTC()}.With(state.NewRemoved(x, operatorName())))
 	}
 	if !approve {
-		if err := a.ask("yes", "Read what is removed, then add --auto-approve."); err != nil {
+		if err := a.promptFor("yes", "Read what is removed, then add --auto-approve."); err != nil {
 			return err
 		}
 	}
@@ -255,7 +255,7 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 	a.sayf("%s: %d %s, until record %d.", copied, p.Objects["node"], pluralOf(int(p.Objects["node"]), "node", "nodes"), p.Last)
 	a.sayNewer(newer)
 	if !approve {
-		if err := a.ask("yes", "Read what is lost, then add --auto-approve."); err != nil {
+		if err := a.promptFor("yes", "Read what is lost, then add --auto-approve."); err != nil {
 			return err
 		}
 	}

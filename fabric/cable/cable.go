@@ -228,7 +228,7 @@ func (b *builder) fill(r *Run) {
 	if r.Route == 0 && r.Length == 0 {
 		return
 	}
-	w := b.want(r)
+	w := b.cableOf(r)
 	p, l := b.shelf(r).choose(w)
 	if p == nil {
 		return
@@ -246,8 +246,8 @@ func (b *builder) fill(r *Run) {
 	}
 }
 
-// want is what the cable of a run has to be.
-func (b *builder) want(r *Run) want {
+// cableOf is what the cable of a run has to be.
+func (b *builder) cableOf(r *Run) want {
 	w := want{typ: r.Cables[0].Type, need: max(r.Route, r.Cables[0].Length), splitter: len(r.Cables) > 1 && !b.cages.straight(r)}
 	a, z := b.cages.sharing(r, &r.Cables[0].From), b.cages.sharing(r, &r.Cables[0].To)
 	w.shared = a || z

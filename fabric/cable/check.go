@@ -108,7 +108,7 @@ func (c *checker) run(r *Run) {
 		return
 	}
 	s := c.shelf(r)
-	w := c.want(r)
+	w := c.cableOf(r)
 	first := r.Cables[0]
 	switch {
 	case len(s) == 0:
@@ -227,7 +227,7 @@ func (c *checker) length(r *Run) {
 	g.detail = fmt.Sprintf("The cable from %s to %s is %s long and its way, with slack, is %s.", h.From, h.To, formatLength(h.Length), formatLength(r.Route)) + c.assumed(g.warn)
 	g.advice = "Order a longer one, or leave length out to have it computed."
 	if s := c.shelf(r); len(s) > 0 {
-		w := c.want(r)
+		w := c.cableOf(r)
 		w.need = r.Route
 		if p, l := s.choose(w); p != nil {
 			g.advice = fmt.Sprintf("The next that is sold is %s of %s. Order that, or leave length out to have it computed.", p.typ, formatLength(l))

@@ -52,7 +52,7 @@ func hasMixedFibres(runs []Run) bool {
 
 // single makes a run single-mode, if that is sold.
 func (b *builder) single(r *Run) {
-	w := b.want(r)
+	w := b.cableOf(r)
 	w.typ, w.medium = "fibre", singleMode
 	p, l := b.shelf(r).choose(w)
 	if p == nil {

@@ -109,7 +109,7 @@ func TestWhateverTheCables(t *testing.T) {
 		}
 		for _, r := range runs {
 			for _, k := range b.cages.shared(&r, nil) {
-				w := b.want(&r)
+				w := b.cableOf(&r)
 				w.typ, w.medium = "fibre", singleMode
 				if p, _ := b.shelf(&r).choose(w); single[k] && r.medium == multimode && p != nil {
 					t.Fatalf("seed %d: one transceiver for both media", seed)

@@ -119,15 +119,15 @@ func CompareCables(inv *inventory.Inventory, heard map[string][]wire.Neighbour) 
 	at := newAtlas(inv, cables, heard)
 	var r Report
 	for _, c := range cables {
-		r.Results = append(r.Results, at.judge(c))
+		r.Results = append(r.Results, at.compareCable(c))
 	}
 	switches, rest := findMisnamed(r.Results)
 	r.Findings = slices.Concat(switches, findExchanged(rest), at.rails(inv, cables))
 	return r
 }
 
-// judge compares one cable.
-func (a *atlas) judge(c Cable) Result {
+// compareCable compares one cable.
+func (a *atlas) compareCable(c Cable) Result {
 	r := Result{Cable: c, State: Unknown}
 	if infiniBand(c.NIC) {
 		r.Why = "InfiniBand does not speak LLDP"

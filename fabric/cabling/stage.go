@@ -134,10 +134,10 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err := c.recall(); err != nil {
 		return err
 	}
-	if err := c.ask(ctx); err != nil {
+	if err := c.readNeighbours(ctx); err != nil {
 		return err
 	}
-	return c.judge(ctx)
+	return c.reportFindings(ctx)
 }
 
 // check is one look at the cables.
@@ -178,10 +178,10 @@ func (c *check) recall() error {
 	return err
 }
 
-// ask lets the nodes that were taken out listen again: what they heard is of
+// readNeighbours lets the nodes that were taken out listen again: what they heard is of
 // before somebody exchanged plugs. The install ramdisk is gone by now; where the
 // installed system does not answer, what was heard stands.
-func (c *check) ask(ctx context.Context) error {
+func (c *check) readNeighbours(ctx context.Context) error {
 	answers := make([]wire.Neighbours, len(c.before))
 	errs := make([]error, len(c.before))
 	slots := make(chan struct{}, askAtOnce)
@@ -225,8 +225,8 @@ func mergeHeard(old, now []wire.Neighbour) []wire.Neighbour {
 	return list
 }
 
-// judge compares, makes the findings, and remembers whom they took out.
-func (c *check) judge(ctx context.Context) error {
+// reportFindings compares, makes the findings, and remembers whom they took out.
+func (c *check) reportFindings(ctx context.Context) error {
 	r := CompareCables(c.inv, c.heard)
 	out := c.ends(r)
 	suspects, listed := []string{}, map[string]bool{}

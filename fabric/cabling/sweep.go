@@ -40,7 +40,7 @@ func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t 
 	}
 	lower := s.lower()
 	for _, c := range cables {
-		r.Results = append(r.Results, s.judge(c, lower, said))
+		r.Results = append(r.Results, s.compareCable(c, lower, said))
 	}
 	misplaced, rest := findMisnamed(r.Results)
 	r.Findings = slices.Concat(misplaced, findExchanged(rest), s.missing(rest), s.extra(cables), s.slow(cables, lower))
@@ -75,8 +75,8 @@ func tierHeight(s *inventory.Switch) int {
 	return slices.Index([]inventory.Tier{inventory.Leaf, inventory.Spine, inventory.Core}, s.Tier)
 }
 
-// judge compares one cable.
-func (s *site) judge(c Cable, lower map[string]spot, said map[string]bool) Result {
+// compareCable compares one cable.
+func (s *site) compareCable(c Cable, lower map[string]spot, said map[string]bool) Result {
 	r := Result{Cable: c, State: Unknown, swept: true}
 	from, seen := lower[c.Name()]
 	f, linked := s.far[from]

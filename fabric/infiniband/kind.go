@@ -102,7 +102,7 @@ const (
 func (b *InfiniBand) Apply(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) ([]fabric.Port, error) {
 	end := run.Clock().Now().Add(settleLimit)
 	for {
-		ports, wrong, err := b.look(ctx, f, n)
+		ports, wrong, err := b.comparePorts(ctx, f, n)
 		if err != nil || len(wrong) == 0 {
 			return ports, err
 		}
@@ -115,7 +115,7 @@ func (b *InfiniBand) Apply(ctx context.Context, run stage.Run, f *inventory.Fabr
 
 // Observe implements fabric.Kind.
 func (b *InfiniBand) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabric, n *inventory.Node) (stage.Observation, []fabric.Port, error) {
-	ports, wrong, err := b.look(ctx, f, n)
+	ports, wrong, err := b.comparePorts(ctx, f, n)
 	switch {
 	case err != nil:
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil, nil
@@ -125,8 +125,8 @@ func (b *InfiniBand) Observe(ctx context.Context, _ stage.Run, f *inventory.Fabr
 	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d ports active", len(ports))}, ports, nil
 }
 
-// ask reads the RDMA ports of a node.
-func (b *InfiniBand) ask(ctx context.Context, n *inventory.Node) ([]wire.InfiniBandPort, error) {
+// readPorts reads the RDMA ports of a node.
+func (b *InfiniBand) readPorts(ctx context.Context, n *inventory.Node) ([]wire.InfiniBandPort, error) {
 	var r wire.InfiniBand
 	if err := onnode.Agent(ctx, b.nodes, n.Name, nil, &r, "infiniband"); err != nil {
 		return nil, err
@@ -134,9 +134,9 @@ func (b *InfiniBand) ask(ctx context.Context, n *inventory.Node) ([]wire.InfiniB
 	return r.Ports, nil
 }
 
-// look compares the ports of a node with what they should be.
-func (b *InfiniBand) look(ctx context.Context, f *inventory.Fabric, n *inventory.Node) (ports []fabric.Port, wrong []string, err error) {
-	have, err := b.ask(ctx, n)
+// comparePorts compares the ports of a node with what they should be.
+func (b *InfiniBand) comparePorts(ctx context.Context, f *inventory.Fabric, n *inventory.Node) (ports []fabric.Port, wrong []string, err error) {
+	have, err := b.readPorts(ctx, n)
 	if err != nil {
 		return nil, nil, err
 	}

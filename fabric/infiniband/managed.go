@@ -36,7 +36,7 @@ func (s *Subnet) Managers(ctx context.Context, members []Member, t *ibnetdiscove
 			return Managed{}, err
 		}
 		if s.settled(list) || s.clock().Now().After(end) {
-			return s.judge(own, list, s.namer(members, t)), nil
+			return s.compareManagers(own, list, s.namer(members, t)), nil
 		}
 		if err := s.clock().Sleep(ctx, handoverEvery); err != nil {
 			return Managed{}, err
@@ -67,8 +67,8 @@ func highestManager(list []SM) (top SM) {
 	return top
 }
 
-// judge compares the managers that there are with those of the site.
-func (s *Subnet) judge(own SM, list []SM, name func(SM) string) (r Managed) {
+// compareManagers compares the managers that there are with those of the site.
+func (s *Subnet) compareManagers(own SM, list []SM, name func(SM) string) (r Managed) {
 	var masters []string
 	for _, m := range list {
 		if m.state == isMaster {

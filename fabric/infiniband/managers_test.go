@@ -67,7 +67,7 @@ func TestJudgeManagers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			m := sub.judge(own, tt.list, name)
+			m := sub.compareManagers(own, tt.list, name)
 			var causes []string
 			for _, f := range m.Findings {
 				causes = append(causes, f.Cause)

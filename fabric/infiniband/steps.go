@@ -230,7 +230,7 @@ func (b *InfiniBand) identities(ctx context.Context, f *inventory.Fabric, node s
 	if !ok {
 		return nil, errkind.New(errkind.NotFound, "there is no node %s", node).Do("Plan again: the site's files changed after the plan was made.")
 	}
-	have, err := b.ask(ctx, n)
+	have, err := b.readPorts(ctx, n)
 	if err != nil {
 		return nil, err
 	}

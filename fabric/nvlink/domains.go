@@ -51,7 +51,7 @@ func (k *NVLink) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 	domains := map[string][]*inventory.Node{}
 	var order []string
 	for _, n := range k.Members(f) {
-		if _, ok := k.known(run, f, n); !ok {
+		if _, ok := k.cliqueOf(run, f, n); !ok {
 			continue // its own step failed, and said so
 		}
 		if domains[n.Domain] == nil {
@@ -77,7 +77,7 @@ func (k *NVLink) ApplyStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 	return k.refuseDuplicates(ctx, run, f, order, domains)
 }
 
-func (k *NVLink) known(run stage.Run, f *inventory.Fabric, n *inventory.Node) (Clique, bool) {
+func (k *NVLink) cliqueOf(run stage.Run, f *inventory.Fabric, n *inventory.Node) (Clique, bool) {
 	fc, ok := run.Fact(cliqueFact(f.Name).Of(subject.OfNode(n.Name)))
 	if !ok {
 		return Clique{}, false
@@ -90,7 +90,7 @@ func (k *NVLink) known(run stage.Run, f *inventory.Fabric, n *inventory.Node) (C
 func (k *NVLink) majority(run stage.Run, f *inventory.Fabric, nodes []*inventory.Node) (most Clique, in int) {
 	count := map[Clique]int{}
 	for _, n := range nodes {
-		c, _ := k.known(run, f, n)
+		c, _ := k.cliqueOf(run, f, n)
 		count[c]++
 	}
 	for c, n := range count {
@@ -106,7 +106,7 @@ func (k *NVLink) majority(run stage.Run, f *inventory.Fabric, nodes []*inventory
 func (k *NVLink) findOutliers(run stage.Run, f *inventory.Fabric, name string, nodes []*inventory.Node) (same []*inventory.Node, found []stage.Finding) {
 	most, in := k.majority(run, f, nodes)
 	for _, n := range nodes {
-		c, _ := k.known(run, f, n)
+		c, _ := k.cliqueOf(run, f, n)
 		if c == most {
 			same = append(same, n)
 			continue

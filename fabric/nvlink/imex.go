@@ -133,13 +133,13 @@ func (k *NVLink) setIMEX(ctx context.Context, f *inventory.Fabric, n *inventory.
 			return errkind.Begun(errkind.New(errkind.Mismatch, "%w", err).Do("Look at /var/log/nvidia-imex.log on the node; nvidia-imex must be of the driver's version."))
 		}
 	}
-	return errkind.Begun(k.kept(ctx, f, n))
+	return errkind.Begun(k.verifyNodesFile(ctx, f, n))
 }
 
-// kept looks whether the service's start left its files alone: a prolog of jobs, or
+// verifyNodesFile looks whether the service's start left its files alone: a prolog of jobs, or
 // a drop-in that one left, writes the list of a job there (NVIDIA IMEX guide, "per
 // job"), and a node with another list is no part of the domain.
-func (k *NVLink) kept(ctx context.Context, f *inventory.Fabric, n *inventory.Node) error {
+func (k *NVLink) verifyNodesFile(ctx context.Context, f *inventory.Fabric, n *inventory.Node) error {
 	have, err := k.file(ctx, n.Name, nodesFile)
 	if err != nil {
 		return fmt.Errorf("node %s: %s: %w", n.Name, nodesFile, err)

@@ -57,14 +57,14 @@ func (c *change) make(ctx context.Context) error {
 		if have, again := c.now(ctx); again == nil {
 			if _, again = c.attempt(ctx, c.sw.Without(bad), have); again == nil {
 				c.note("the other %d ports are configured and saved", len(c.sw.Ports)-len(bad))
-				return errors.Join(c.settle(ctx), c.blame(ctx, bad, left, nil))
+				return errors.Join(c.settle(ctx), c.reportPorts(ctx, bad, left, nil))
 			}
 		}
 	}
 	if k := errkind.Of(err).Base(); k != errkind.Mismatch && k != errkind.Refused {
 		return errors.Join(err, c.settle(ctx)) // it cannot be reached, or we were stopped
 	}
-	return errors.Join(c.settle(ctx), c.blame(ctx, nil, left, err))
+	return errors.Join(c.settle(ctx), c.reportPorts(ctx, nil, left, err))
 }
 
 // now reads the switch.
@@ -211,8 +211,8 @@ func (c *change) refusedPorts(left []sonic.Difference) (ports []string) {
 	return ports
 }
 
-// blame names the ports, or the switch as a whole, with what was seen.
-func (c *change) blame(ctx context.Context, ports []string, left []sonic.Difference, why error) error {
+// reportPorts names the ports, or the switch as a whole, with what was seen.
+func (c *change) reportPorts(ctx context.Context, ports []string, left []sonic.Difference, why error) error {
 	f := stage.Finding{Action: fmt.Sprintf("See who else writes the configuration of %s (another controller, a script), and what its log says (`sudo show logging`); then apply again.", c.name)}
 	var names []string
 	for _, p := range c.sw.Ports {

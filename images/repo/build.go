@@ -92,11 +92,11 @@ func downloadPackages(ctx context.Context, o Options, dir string) ([]string, err
 		return nil, err
 	}
 	run := tool.Runner{Dir: dir, Env: []string{"APT_CONFIG=" + filepath.Join(dir, "apt.conf"), "DEBIAN_FRONTEND=noninteractive"}}
-	o.say("reading the package lists")
+	o.logf("reading the package lists")
 	if err := run.Run(ctx, nil, "apt-get", "-q", "update", "--error-on=any"); err != nil {
 		return nil, err
 	}
-	o.say("downloading %s and what they need", strings.Join(o.Packages, ", "))
+	o.logf("downloading %s and what they need", strings.Join(o.Packages, ", "))
 	argv := append([]string{"apt-get", "-q", "-y", "--download-only", "install", "--"}, o.Packages...)
 	if err := run.Run(ctx, nil, argv...); err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func writeIndex(o Options, out string, stanzas map[string]stanza) (digest string
 			return "", err
 		}
 	}
-	o.say("%d packages, %.1f MiB", len(stanzas), float64(total)/(1<<20))
+	o.logf("%d packages, %.1f MiB", len(stanzas), float64(total)/(1<<20))
 	sum := sha256.Sum256(index.Bytes())
 	return "sha256:" + hex.EncodeToString(sum[:]), writeRecord(o, out, stanzas, total)
 }

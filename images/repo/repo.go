@@ -142,7 +142,7 @@ func (o *Options) inputs() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-func (o *Options) say(format string, args ...any) {
+func (o *Options) logf(format string, args ...any) {
 	if o.Say != nil {
 		o.Say(fmt.Sprintf(format, args...))
 	}

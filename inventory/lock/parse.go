@@ -195,7 +195,7 @@ func (p *parser) address(line, fabric, name, prefix string) {
 		p.wrongWord(line, prefix, "Wrong address in the lock file", fmt.Sprintf("%q is no address with the length of its network, such as 10.200.0.1/31. Take the line from git.", clipText(prefix)))
 		return
 	}
-	if first, again := p.seen(fabric, name); again {
+	if first, again := p.earlierEntry(fabric, name); again {
 		p.twice(line, fmt.Sprintf("%s of fabric %s", name, fabric), first)
 		return
 	}
@@ -205,9 +205,9 @@ func (p *parser) address(line, fabric, name, prefix string) {
 	}
 }
 
-// seen finds an earlier entry of an owner. While the lines are in the order in
+// earlierEntry finds an earlier entry of an owner. While the lines are in the order in
 // which they are written, the last one tells; the map is made when they are not.
-func (p *parser) seen(fabric, name string) (Place, bool) {
+func (p *parser) earlierEntry(fabric, name string) (Place, bool) {
 	if p.owners == nil {
 		all := p.lock.Addresses
 		if len(all) == 0 {

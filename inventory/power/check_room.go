@@ -121,15 +121,15 @@ func (c *checker) unknownLoad(l *load, r *inventory.Rack) {
 	limited := r.MaxPower > 0 || r.Cooling > 0 || r.LiquidCooling > 0
 	if l.draw.Max == 0 && (limited || l.last > l.first || l.pooled) {
 		c.add(c.ofKind(l, finding{check: "power.unknown", summary: "Power not given", warn: true,
-			says: "does not say what it draws, so every sum that it belongs to is too low", advice: l.say("power")}))
+			says: "does not say what it draws, so every sum that it belongs to is too low", advice: l.adviseAttribute("power")}))
 	}
 	if l.weight() == 0 && r.MaxWeight > 0 {
 		c.add(c.ofKind(l, finding{check: "weight.unknown", summary: "Weight not given", warn: true,
-			says: "does not say what it weighs, and its rack has a max_weight", advice: l.say("weight")}))
+			says: "does not say what it weighs, and its rack has a max_weight", advice: l.adviseAttribute("weight")}))
 	}
 }
 
-func (l *load) say(attribute string) string {
+func (l *load) adviseAttribute(attribute string) string {
 	switch {
 	case l.sw != nil:
 		return "Add " + attribute + " to the switch."

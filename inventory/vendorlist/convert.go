@@ -49,7 +49,7 @@ func (l *List) Convert(m Mapping, o Options) (*Manifest, []Problem) {
 			out.Columns = append(out.Columns, string(f))
 		}
 	}
-	kept := c.kept(out)
+	kept := c.keepColumns(out)
 	for i, row := range l.Rows {
 		node, ok := c.row(l.Lines[i], row)
 		if !ok {
@@ -97,8 +97,8 @@ func (c *converter) problem(line int, f Field, format string, args ...any) {
 	c.problems = append(c.problems, p)
 }
 
-// kept adds the further columns to a manifest and returns their names there.
-func (c *converter) kept(m *Manifest) map[int]string {
+// keepColumns adds the further columns to a manifest and returns their names there.
+func (c *converter) keepColumns(m *Manifest) map[int]string {
 	out := map[int]string{}
 	for _, header := range c.options.Keep {
 		i, wrong := c.list.find(header)

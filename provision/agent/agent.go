@@ -86,7 +86,7 @@ func (a *Agent) Run(ctx context.Context) (wire.RebootParams, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer a.tasks.wait()
 	defer stop()
-	if p, ok := a.tasks.left(); ok {
+	if p, ok := a.tasks.acknowledgedReboot(); ok {
 		return p, nil // acknowledged by an earlier process of this boot, which died before it could reboot
 	}
 	a.tasks.start(ctx)

@@ -129,7 +129,7 @@ func (t *tasks) do(ctx context.Context, key string) {
 	t.setOff()
 	close(t.changed)
 	t.changed = make(chan struct{})
-	t.remember()
+	t.save()
 }
 
 // run calls the handler. A panic in it fails the task, not the node.
@@ -186,8 +186,8 @@ func (t *tasks) rebooting() (wire.RebootParams, bool) {
 	return t.answered(func(r *record) bool { return !r.parked })
 }
 
-// left returns the reboot that the controller has acknowledged in this boot, if any.
-func (t *tasks) left() (wire.RebootParams, bool) {
+// acknowledgedReboot returns the reboot that the controller has acknowledged in this boot, if any.
+func (t *tasks) acknowledgedReboot() (wire.RebootParams, bool) {
 	return t.answered(func(r *record) bool { return r.Delivered })
 }
 
@@ -246,7 +246,7 @@ func (t *tasks) delivered(key string, again int) {
 	defer t.mu.Unlock()
 	if r := t.byKey[key]; r.again == again {
 		r.Delivered = true
-		t.remember()
+		t.save()
 	}
 }
 
@@ -290,9 +290,9 @@ func (t *tasks) waitChange(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// remember writes the records beside the old file and renames. The folder is in
+// save writes the records beside the old file and renames. The folder is in
 // memory (a tmpfs), so there is nothing to sync. Called with mu held.
-func (t *tasks) remember() {
+func (t *tasks) save() {
 	if t.cfg.Memory == "" {
 		return
 	}

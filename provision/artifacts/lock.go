@@ -353,9 +353,9 @@ func contentOf(r repo.Repo) (list []lock.Package, err error) {
 	return list, err
 }
 
-// held refuses a repository that has other packages than the lock file has for
+// refuseUnlocked refuses a repository that has other packages than the lock file has for
 // the same stack on the same image.
-func (a Artifacts) held(d *inventory.Driver, image string, o repo.Options, got repo.Repo) error {
+func (a Artifacts) refuseUnlocked(d *inventory.Driver, image string, o repo.Options, got repo.Repo) error {
 	was, locked := a.inv.Lock.Closure(d.Name, image)
 	if !locked || was.Inputs != closureInputs(o) {
 		return nil

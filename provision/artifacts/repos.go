@@ -41,10 +41,10 @@ func (r Repositories) Ensure(ctx context.Context, d *inventory.Driver, image str
 		return manager.Repository{}, errkind.New(errkind.Of(err), "%w", err).
 			Do("Build it where a package mirror can be reached: `ironrail image build`.")
 	}
-	if err := r.of.held(d, image, o, got); err != nil {
+	if err := r.of.refuseUnlocked(d, image, o, got); err != nil {
 		return manager.Repository{}, err
 	}
-	return r.seen(o, got)
+	return r.forNodes(o, got)
 }
 
 // Find implements manager.Repositories. What is damaged counts as not there, and
@@ -55,10 +55,10 @@ func (r Repositories) Find(ctx context.Context, d *inventory.Driver, image strin
 		return manager.Repository{}, false, err
 	}
 	got, found, err := repo.Find(o)
-	if err != nil || !found || r.of.whole.verify(ctx, got, o.Key) != nil || r.of.held(d, image, o, got) != nil {
+	if err != nil || !found || r.of.whole.verify(ctx, got, o.Key) != nil || r.of.refuseUnlocked(d, image, o, got) != nil {
 		return manager.Repository{}, false, err
 	}
-	seen, err := r.seen(o, got)
+	seen, err := r.forNodes(o, got)
 	return seen, err == nil, err
 }
 
@@ -107,8 +107,8 @@ func listing(dir string) (string, error) {
 	return string(sum.Sum(nil)), err
 }
 
-// seen is a repository as nodes see it.
-func (r Repositories) seen(o repo.Options, got repo.Repo) (manager.Repository, error) {
+// forNodes is a repository as nodes see it.
+func (r Repositories) forNodes(o repo.Options, got repo.Repo) (manager.Repository, error) {
 	kernel, err := r.of.made.kernel(o.Image)
 	return manager.Repository{URL: r.root + repoPrefix + o.Name + "/", ArmoredKey: got.Key, Packages: got.Packages, Kernel: kernel}, err
 }

@@ -160,9 +160,9 @@ func (t Target) wrap(what string, err error) error {
 	return e.Do(errkind.Action(err))
 }
 
-// same reports whether a session to o also serves t. A pin that the session has
+// equal reports whether a session to o also serves t. A pin that the session has
 // seen itself makes no difference.
-func (t Target) same(o Target, seen string) bool {
+func (t Target) equal(o Target, seen string) bool {
 	if t.Pinned == "" || t.Pinned == seen {
 		t.Pinned = o.Pinned
 	}

@@ -178,7 +178,7 @@ func (p *Pool) connect(ctx context.Context, e *entry, t Target) error {
 		return t.wrap("open session", err)
 	}
 	if s := e.session; s != nil {
-		if t.same(s.target, s.Certificate()) && s.drv.usable(p.opts.Clock.Now()) {
+		if t.equal(s.target, s.Certificate()) && s.drv.usable(p.opts.Clock.Now()) {
 			return nil
 		}
 		_ = s.Close(ctx)

@@ -26,10 +26,10 @@ var (
 	_ Accounts     = (*redfishDriver)(nil)
 )
 
-// judge sends a change and reads back what became of it. A lost answer is decided
+// changeAndVerify sends a change and reads back what became of it. A lost answer is decided
 // by what is read; a change that is not kept is Refused, beside an Outcome that
 // says so.
-func (d *redfishDriver) judge(change func() error, read func() (kept bool, evidence string, err error)) (Outcome, error) {
+func (d *redfishDriver) changeAndVerify(change func() error, read func() (kept bool, evidence string, err error)) (Outcome, error) {
 	before := d.client.Sent()
 	lost := change()
 	out := Outcome{Sent: d.client.Sent() - before}
@@ -67,7 +67,7 @@ func (d *redfishDriver) EventLog(ctx context.Context, most int) ([]LogEntry, err
 
 // ClearEventLog implements EventLog. BMCs may leave one entry that says so.
 func (d *redfishDriver) ClearEventLog(ctx context.Context) (Outcome, error) {
-	return d.judge(func() error { return d.client.ClearLog(ctx) }, func() (bool, string, error) {
+	return d.changeAndVerify(func() error { return d.client.ClearLog(ctx) }, func() (bool, string, error) {
 		left, err := d.client.EventLog(ctx, 0)
 		return len(left) <= 1, fmt.Sprintf("%d entries are left", len(left)), err
 	})
@@ -120,7 +120,7 @@ func (d *redfishDriver) SetBIOS(ctx context.Context, want map[string]string) (Ou
 	if err != nil || len(left) == 0 {
 		return Outcome{Verdict: Verified, Evidence: "the settings were so already"}, err
 	}
-	return d.judge(func() error { return d.client.SetBIOS(ctx, left) }, func() (bool, string, error) {
+	return d.changeAndVerify(func() error { return d.client.SetBIOS(ctx, left) }, func() (bool, string, error) {
 		left, err := missing()
 		if len(left) == 0 {
 			return true, "the settings take effect at the next POST", err
@@ -135,7 +135,7 @@ func same(a, b string) bool { return strings.EqualFold(a, b) }
 
 // InsertMedia implements VirtualMedia.
 func (d *redfishDriver) InsertMedia(ctx context.Context, url string) (Outcome, error) {
-	return d.judge(func() error { return d.client.InsertMedia(ctx, url) }, func() (bool, string, error) {
+	return d.changeAndVerify(func() error { return d.client.InsertMedia(ctx, url) }, func() (bool, string, error) {
 		got, err := d.client.Media(ctx)
 		return got == url, fmt.Sprintf("the drive holds %q", got), err
 	})
@@ -143,7 +143,7 @@ func (d *redfishDriver) InsertMedia(ctx context.Context, url string) (Outcome, e
 
 // EjectMedia implements VirtualMedia.
 func (d *redfishDriver) EjectMedia(ctx context.Context) (Outcome, error) {
-	return d.judge(func() error { return d.client.EjectMedia(ctx) }, func() (bool, string, error) {
+	return d.changeAndVerify(func() error { return d.client.EjectMedia(ctx) }, func() (bool, string, error) {
 		got, err := d.client.Media(ctx)
 		return got == "", fmt.Sprintf("the drive holds %q", got), err
 	})
@@ -156,7 +156,7 @@ func (d *redfishDriver) Accounts(ctx context.Context) ([]Account, error) {
 
 // SetPassword implements Accounts.
 func (d *redfishDriver) SetPassword(ctx context.Context, username string, password secret.Value) (Outcome, error) {
-	return d.judge(func() error { return d.client.SetPassword(ctx, username, password) },
+	return d.changeAndVerify(func() error { return d.client.SetPassword(ctx, username, password) },
 		func() (bool, string, error) { return d.accepts(ctx, username, password) })
 }
 
@@ -176,7 +176,7 @@ func (d *redfishDriver) accepts(ctx context.Context, username string, password s
 
 // AddAccount implements Accounts.
 func (d *redfishDriver) AddAccount(ctx context.Context, a Account, password secret.Value) (Outcome, error) {
-	return d.judge(func() error {
+	return d.changeAndVerify(func() error {
 		return d.client.AddAccount(ctx, redfish.Account{Username: a.Username, Role: a.Role}, password)
 	},
 		func() (bool, string, error) { return d.accepts(ctx, a.Username, password) })

@@ -53,7 +53,7 @@ func (s *serial) copyTo(ctx context.Context, w io.Writer) error {
 		}
 		if now.Sub(asked) >= serialKeepAlive {
 			asked = now
-			if err := s.ask(cmdDeviceID); err != nil {
+			if err := s.sendRequest(cmdDeviceID); err != nil {
 				return classify(ctx, err)
 			}
 		}
@@ -115,8 +115,8 @@ func (s *serial) receive(b []byte) (types.PayloadType, []byte, error) {
 	return types.PayloadType(b[rmcpHeader+1] & 0x3f), p, nil
 }
 
-// ask sends an IPMI request (IPMI 2.0, 13.8). Nobody waits for its answer.
-func (s *serial) ask(command byte, data ...byte) error {
+// sendRequest sends an IPMI request (IPMI 2.0, 13.8). Nobody waits for its answer.
+func (s *serial) sendRequest(command byte, data ...byte) error {
 	s.question++
 	head := []byte{0x20, netFnApp << 2}
 	body := append([]byte{0x81, s.question << 2, command}, data...)
@@ -166,7 +166,7 @@ func (s *serial) send(kind types.PayloadType, plain []byte) error {
 // deactivate gives console and session back. A BMC that does not answer ends both
 // by itself after a minute.
 func (s *serial) deactivate() {
-	if s.ask(cmdDeactivate, payloadSerial, 1, 0, 0, 0, 0) != nil {
+	if s.sendRequest(cmdDeactivate, payloadSerial, 1, 0, 0, 0, 0) != nil {
 		return
 	}
 	_ = s.conn.SetReadDeadline(time.Now().Add(deactivateTimeout))
@@ -180,5 +180,5 @@ func (s *serial) deactivate() {
 	s.conn.mu.Lock()
 	id := s.conn.bmcID
 	s.conn.mu.Unlock()
-	_ = s.ask(cmdCloseSession, binary.LittleEndian.AppendUint32(nil, id)...)
+	_ = s.sendRequest(cmdCloseSession, binary.LittleEndian.AppendUint32(nil, id)...)
 }

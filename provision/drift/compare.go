@@ -43,8 +43,8 @@ func (c *comparison) change(kind, part, name, was, is string) *Change {
 	return &c.changes[len(c.changes)-1]
 }
 
-// seen reports whether both know something of a kind.
-func (c *comparison) seen(kind string) bool {
+// bothKnow reports whether both know something of a kind.
+func (c *comparison) bothKnow(kind string) bool {
 	_, before := c.was.unseen(kind)
 	_, today := c.now.unseen(kind)
 	return !before && !today
@@ -67,7 +67,7 @@ func (c *comparison) items() {
 	moved := map[string]bool{} // parts with a link that changed
 	for _, i := range c.was.Items {
 		is, ok := now[key{i.Kind, i.Part, i.Name}]
-		if !ok || is == i.Value || !c.seen(i.Kind) {
+		if !ok || is == i.Value || !c.bothKnow(i.Kind) {
 			continue
 		}
 		x := c.change(i.Kind, i.Part, i.Name, i.Value, is)
@@ -82,7 +82,7 @@ func (c *comparison) items() {
 	c.plugged(c.was.Items, now, func(part string) { c.change(wire.ItemHardware, part, "part", "there", absent) })
 	c.plugged(c.now.Items, was, func(part string) { c.change(wire.ItemHardware, part, "part", absent, "there") })
 	for _, i := range c.was.Items { // a link without light has no speed
-		if _, ok := now[key{i.Kind, i.Part, i.Name}]; !ok && i.Kind == wire.ItemLink && !moved[i.Part] && c.partIn(now, i.Part) && c.seen(i.Kind) {
+		if _, ok := now[key{i.Kind, i.Part, i.Name}]; !ok && i.Kind == wire.ItemLink && !moved[i.Part] && c.partIn(now, i.Part) && c.bothKnow(i.Kind) {
 			moved[i.Part] = true
 			c.change(i.Kind, i.Part, i.Name, i.Value, absent).Lower = true
 		}
@@ -100,7 +100,7 @@ func (c *comparison) plugged(items []wire.Item, others map[key]string, tell func
 	}
 	told := map[string]bool{}
 	for _, i := range items {
-		if i.Kind == wire.ItemHardware && i.Part != "" && !told[i.Part] && (looked[i.Name] || c.only(i.Name)) && !c.partIn(others, i.Part) && c.seen(i.Kind) {
+		if i.Kind == wire.ItemHardware && i.Part != "" && !told[i.Part] && (looked[i.Name] || c.only(i.Name)) && !c.partIn(others, i.Part) && c.bothKnow(i.Kind) {
 			told[i.Part] = true
 			tell(i.Part)
 		}
@@ -146,7 +146,7 @@ func versionNumber(s string) float64 {
 func (c *comparison) sets(find Sets) {
 	for _, kind := range []string{BIOS, wire.ItemPackages} {
 		a, b := c.was.Sets[kind], c.now.Sets[kind]
-		if a == "" || b == "" || a == b || !c.seen(kind) {
+		if a == "" || b == "" || a == b || !c.bothKnow(kind) {
 			continue
 		}
 		was, now := find(a), find(b)

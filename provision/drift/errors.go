@@ -33,7 +33,7 @@ const shortest = time.Hour
 // counters compares how fast errors came since the baseline. Counters start anew
 // with the node: after another boot, what they show came since then.
 func (c *comparison) counters() {
-	if !c.seen(wire.ItemLink) {
+	if !c.bothKnow(wire.ItemLink) {
 		return
 	}
 	was := map[[2]string]int64{}

@@ -177,7 +177,7 @@ func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.P
 		a.wake()
 	}
 	h.mu.Unlock()
-	defer h.forget(a, t.Key)
+	defer h.dropTask(a, t.Key)
 	var result wire.Result
 	var gone bool
 	var conflict *ConflictError
@@ -201,8 +201,8 @@ func (h *Hub) Do(ctx context.Context, g Grant, t wire.Task, progress func(wire.P
 	return result.Output, nil
 }
 
-// forget takes a task out of the line; its result, if any, is kept.
-func (h *Hub) forget(a *peer, key string) {
+// dropTask takes a task out of the line; its result, if any, is kept.
+func (h *Hub) dropTask(a *peer, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, t := range a.tasks {

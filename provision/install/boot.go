@@ -169,7 +169,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 			return s.noLogin(ctx, run, n, err)
 		}
 		now := run.Clock().Now()
-		p.look(now)
+		p.poll(now)
 		p.noteLoginError(err, now)
 		p.report(run, now, false)
 		if p.isSilent(now) {

@@ -32,7 +32,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 		return errkind.New(errkind.Internal, "no disk was chosen: %w", err)
 	}
 	key := n.Name + "/" + g.Attempt + "/configure"
-	if err := s.give(ctx, run, n, key); err != nil {
+	if err := s.recordSettings(ctx, run, n, key); err != nil {
 		return err
 	}
 	var res wire.ConfigureResult

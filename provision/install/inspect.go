@@ -60,7 +60,7 @@ func (s *Stage) identified(ctx context.Context, run stage.Run, n *inventory.Node
 	if err != nil {
 		return g, wire.Hardware{}, err
 	}
-	hw, err := s.look(ctx, run, g.Attempt, n)
+	hw, err := s.readHardware(ctx, run, g.Attempt, n)
 	if err != nil {
 		return g, hw, s.blameConflict(ctx, run, n, err)
 	}
@@ -71,10 +71,10 @@ func (s *Stage) identified(ctx context.Context, run stage.Run, n *inventory.Node
 	return g, hw, s.gate(ctx, run, n, hw, report)
 }
 
-// look asks the agent of an attempt what hardware it sees. Each look has a key
+// readHardware asks the agent of an attempt what hardware it sees. Each look has a key
 // of its own: what was true before a write is not true after it. An agent that still
 // works for an earlier run answers when it has ended that.
-func (s *Stage) look(ctx context.Context, run stage.Run, attempt string, n *inventory.Node) (hw wire.Hardware, err error) {
+func (s *Stage) readHardware(ctx context.Context, run stage.Run, attempt string, n *inventory.Node) (hw wire.Hardware, err error) {
 	q := newQueued(run)
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup

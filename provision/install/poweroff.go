@@ -55,9 +55,9 @@ type powerWatch struct {
 	off   bool // when it was asked last
 }
 
-// gone reports whether the power of a node that is silent since some time is off
+// isPowerOff reports whether the power of a node that is silent since some time is off
 // for longer than a power cycle takes. It asks the BMC once a minute at most.
-func (w *powerWatch) gone(ctx context.Context, s *Stage, n *inventory.Node, silent, now time.Time) bool {
+func (w *powerWatch) isPowerOff(ctx context.Context, s *Stage, n *inventory.Node, silent, now time.Time) bool {
 	if now.Sub(silent) < powerLook || now.Sub(w.asked) < powerLook {
 		return false
 	}

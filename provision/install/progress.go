@@ -48,19 +48,19 @@ func (s *Stage) watchProgress(n *inventory.Node, st plan.Step, now time.Time, wh
 	return p
 }
 
-// seen takes progress over.
-func (p *progress) seen(at time.Time, what string) {
+// set takes progress over.
+func (p *progress) set(at time.Time, what string) {
 	if at.After(p.at) {
 		p.at = at
 	}
 	p.what = what
 }
 
-// look looks for progress that nobody tells: bytes and the console.
-func (p *progress) look(now time.Time) {
+// poll looks for progress that nobody tells: bytes and the console.
+func (p *progress) poll(now time.Time) {
 	if sent := p.s.w.Boots.Served(p.node); sent > p.sent {
 		p.sent = sent
-		p.seen(now, "it fetches the install ramdisk")
+		p.set(now, "it fetches the install ramdisk")
 	}
 	lines, ever := p.s.printed(p.node)
 	news := min(max(ever-p.lines, 0), len(lines))
@@ -71,7 +71,7 @@ func (p *progress) look(now time.Time) {
 	for _, line := range lines[len(lines)-news:] {
 		if k := normalizeLine(line); k != "" && !p.known[k] && len(p.known) < mostKnown {
 			p.known[k] = true
-			p.seen(now, "console: "+strings.TrimSpace(line))
+			p.set(now, "console: "+strings.TrimSpace(line))
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (p *progress) noteLoginError(err error, now time.Time) {
 		p.leftRamdisk = true
 	case p.leftRamdisk && !p.answer:
 		p.answer = true
-		p.seen(now, "it answers on its address, and its SSH server does not yet")
+		p.set(now, "it answers on its address, and its SSH server does not yet")
 	}
 }
 

@@ -41,11 +41,11 @@ func (q *queued) progress(p wire.Progress) {
 	}
 	q.last = p
 	q.mu.Unlock()
-	q.tell()
+	q.emitProgress()
 }
 
-// tell shows how far the earlier task is.
-func (q *queued) tell() {
+// emitProgress shows how far the earlier task is.
+func (q *queued) emitProgress() {
 	q.mu.Lock()
 	p, at := q.last, q.at
 	q.mu.Unlock()

@@ -129,10 +129,10 @@ func hostParams(inv *inventory.Inventory, n *inventory.Node) wire.ConfigureParam
 	return p
 }
 
-// give records which settings the configuration of a key writes, before it does. A
+// recordSettings records which settings the configuration of a key writes, before it does. A
 // repetition keeps what was recorded first: the agent answers it with what it did
 // then, whatever the site's files say since.
-func (s *Stage) give(ctx context.Context, run stage.Run, n *inventory.Node, key string) error {
+func (s *Stage) recordSettings(ctx context.Context, run stage.Run, n *inventory.Node, key string) error {
 	if was, ok, err := readFact(run, SettingsFact, n.Name); err != nil || ok && was.Key == key {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestGivenSettings(t *testing.T) {
 	n.Host = &inventory.HostSettings{Name: "gpu", KernelArgs: []string{"quiet", "iommu=pt"}, Accounts: inventory.Accounts{AuthorizedKeys: []string{"ssh-ed25519 AAAA kim"}}}
 	s, run := New(inv, nil, Dependencies{SSHKey: "ssh-ed25519 BBBB"}), memo{facts: map[fact.Key]fact.Fact{}}
 	after := func(key string) Given {
-		if err := s.give(t.Context(), run, n, key); err != nil {
+		if err := s.recordSettings(t.Context(), run, n, key); err != nil {
 			t.Fatal(err)
 		}
 		g, ok, err := readFact(run, SettingsFact, n.Name)

@@ -48,18 +48,18 @@ func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, r
 			markSettled(run, st)
 			settling = time.Time{}
 		}
-		p.look(now)
+		p.poll(now)
 		news := false
 		if seen := s.w.Evidence(n.Name, at.Opened); len(seen) > 0 && seen[len(seen)-1] != last {
 			last, news = seen[len(seen)-1], true
-			p.seen(last.Time, last.String())
+			p.set(last.Time, last.String())
 		}
 		p.report(run, now, news || p.lastReported == "")
 		switch {
 		case p.isSilent(now):
 			giveUp(errSilent)
 			return
-		case power.gone(ctx, s, n, p.at, now):
+		case power.isPowerOff(ctx, s, n, p.at, now):
 			giveUp(errOff)
 			return
 		}

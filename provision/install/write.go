@@ -141,8 +141,8 @@ func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, im
 // probeWrite asks the agent for the marker of the write. The agent answers when it has
 // ended what an earlier run asked it for, and tells meanwhile how far that is.
 func (s *Stage) probeWrite(ctx context.Context, run stage.Run, n *inventory.Node, attempt, key string) (stage.Probe, string, error) {
-	newQueued(run).tell()
-	hw, err := s.look(ctx, run, attempt, n)
+	newQueued(run).emitProgress()
+	hw, err := s.readHardware(ctx, run, attempt, n)
 	if err != nil {
 		return stage.Doubt, "", err
 	}

@@ -74,7 +74,7 @@ func (ob Observer) Drift(ctx context.Context, store state.Store, fence state.Fen
 	if err != nil {
 		return Drift{}, err
 	}
-	d, err := l.judge(ctx, seen)
+	d, err := l.compareAccepted(ctx, seen)
 	for _, n := range l.unmanaged {
 		d.Notes = append(d.Notes, drift.Note{Node: n, Text: fmt.Sprintf("%s is neither accepted nor adopted: there is nothing to compare it with, and it was not looked at; `ironrail why %s` says where it stands", n, n)})
 	}

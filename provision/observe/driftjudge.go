@@ -14,8 +14,8 @@ import (
 	"github.com/ironrail/ironrail/provision/drift"
 )
 
-// judge compares what was seen with what was accepted.
-func (l *driftLook) judge(ctx context.Context, seen []nodeObservation) (Drift, error) {
+// compareAccepted compares what was seen with what was accepted.
+func (l *driftLook) compareAccepted(ctx context.Context, seen []nodeObservation) (Drift, error) {
 	d := Drift{At: l.o.Now.UTC(), Nodes: len(seen), Changes: []drift.Change{}, Unknown: []drift.Unknown{}, Notes: []drift.Note{}}
 	sets, err := l.sets(ctx, seen)
 	if err != nil {

@@ -209,7 +209,7 @@ func (s *Stage) observeBIOS(ctx context.Context, n *inventory.Node) (stage.Obser
 func (s *Stage) askBIOS(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
 	f, err := s.firmware(ctx, n.Name)
 	if err != nil {
-		return s.blame(ctx, run, n, err)
+		return s.reportBMC(ctx, run, n, err)
 	}
 	id := fmt.Sprint(run.Clock().Now().UnixNano())
 	var out bmc.Outcome
@@ -242,7 +242,7 @@ func (s *Stage) refused(ctx context.Context, run stage.Run, n *inventory.Node, e
 	case errkind.Refused, errkind.Unsupported, errkind.Mismatch:
 		return s.notInForce(ctx, run, n, "the BMC refuses a BIOS setting of hardware."+n.Hardware.Name, []string{err.Error()}, err)
 	}
-	return s.blame(ctx, run, n, err)
+	return s.reportBMC(ctx, run, n, err)
 }
 
 // notInForce makes the finding about settings.

@@ -33,11 +33,11 @@ const (
 func (s *Stage) checkBIOS(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
 	f, err := s.firmware(ctx, n.Name)
 	if err != nil {
-		return s.blame(ctx, run, n, err)
+		return s.reportBMC(ctx, run, n, err)
 	}
 	now, pending, err := f.read(ctx)
 	if err != nil {
-		return s.blame(ctx, run, n, err)
+		return s.reportBMC(ctx, run, n, err)
 	}
 	want := n.Hardware.BIOS
 	if len(lackingSettings(want, now)) == 0 {
@@ -73,7 +73,7 @@ func (s *Stage) inForce(ctx context.Context, run stage.Run, n *inventory.Node, f
 				return nil
 			}
 		} else if errkind.Of(err) == errkind.Auth {
-			return s.blame(ctx, run, n, err)
+			return s.reportBMC(ctx, run, n, err)
 		} else {
 			wrong = []string{err.Error()} // it restarts with its node, or is busy with the self-test
 		}

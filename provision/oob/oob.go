@@ -164,11 +164,11 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	}
 	b, err := s.open(ctx, n.Name)
 	if err != nil {
-		return s.blame(ctx, run, n, err)
+		return s.reportBMC(ctx, run, n, err)
 	}
 	id, err := b.Identity(ctx)
 	if err != nil {
-		return s.blame(ctx, run, n, err)
+		return s.reportBMC(ctx, run, n, err)
 	}
 	if err := s.compare(ctx, run, n, id); err != nil {
 		return err
@@ -211,8 +211,8 @@ func reportOf(id bmc.Identity) Report {
 	return r
 }
 
-// blame turns an error of the BMC into a finding about it.
-func (s *Stage) blame(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
+// reportBMC turns an error of the BMC into a finding about it.
+func (s *Stage) reportBMC(ctx context.Context, run stage.Run, n *inventory.Node, err error) error {
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}},
 		Cause: "the BMC does not work as expected", Evidence: []string{err.Error()}, Action: errkind.Action(err)}
 	if cause, action := DescribeProblem(err); cause != "" {

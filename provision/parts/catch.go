@@ -79,7 +79,7 @@ func (c *catcher) take(r state.Record) error {
 		if json.Unmarshal(r.Data, &f) != nil {
 			return nil
 		}
-		return c.found(f, r.Time)
+		return c.addFinding(f, r.Time)
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (c *catcher) inspected(node string, hw wire.Hardware, at time.Time) error {
 	now := Fitted{Node: node, At: at, Parts: List(hw)}
 	for _, f := range was.Parts {
 		if !slices.ContainsFunc(now.Parts, func(g Fit) bool { return isSame(f.Part, g.Part) }) {
-			if err := c.left(node, f, at); err != nil {
+			if err := c.endStay(node, f, at); err != nil {
 				return err
 			}
 		}
@@ -110,8 +110,8 @@ func (c *catcher) inspected(node string, hw wire.Hardware, at time.Time) error {
 
 func isSame(a, b Part) bool { return a.Kind == b.Kind && a.Serial == b.Serial }
 
-// left ends the stay of a part that has a history.
-func (c *catcher) left(node string, f Fit, at time.Time) error {
+// endStay ends the stay of a part that has a history.
+func (c *catcher) endStay(node string, f Fit, at time.Time) error {
 	h, known, err := c.history(f.Part)
 	if err != nil || !known {
 		return err
@@ -146,8 +146,8 @@ func (h *History) addPeriod(s Seen) {
 	h.Seen = h.Seen[max(0, len(h.Seen)-mostSeen):]
 }
 
-// found writes a finding into the histories of the parts that it suspects.
-func (c *catcher) found(f stage.Finding, at time.Time) error {
+// addFinding writes a finding into the histories of the parts that it suspects.
+func (c *catcher) addFinding(f stage.Finding, at time.Time) error {
 	type meant struct {
 		node, name string
 		fit        Fit
@@ -172,15 +172,15 @@ func (c *catcher) found(f stage.Finding, at time.Time) error {
 		if m.fit.Kind == Chassis && certain {
 			continue // a part of it is meant
 		}
-		if err := c.addFinding(m.node, m.name, m.fit, m.since, f, at); err != nil {
+		if err := c.addToHistory(m.node, m.name, m.fit, m.since, f, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addFinding writes a finding into the history of one part.
-func (c *catcher) addFinding(node, name string, p Fit, since time.Time, f stage.Finding, at time.Time) error {
+// addToHistory writes a finding into the history of one part.
+func (c *catcher) addToHistory(node, name string, p Fit, since time.Time, f stage.Finding, at time.Time) error {
 	h, _, err := c.history(p.Part)
 	if err != nil {
 		return err

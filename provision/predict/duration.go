@@ -122,15 +122,15 @@ func (e *estimate) classOf(s *plan.Step, key classKey) class {
 	if sized && usesStream(s) && img.Wire > 0 {
 		c.addStream(img, e.profile(s))
 	}
-	c.settle(s)
+	c.boundHold(s)
 	at := func(side float64) time.Duration { return toDuration(c.cost(0, side, c.units(s)).alone(math.Inf(1))) }
 	c.Low, c.Expected, c.High = at(-1), at(0), at(1)
 	return c
 }
 
-// settle bounds how long of the step a resource is held that is given back before it
+// boundHold bounds how long of the step a resource is held that is given back before it
 // ends.
-func (c *class) settle(s *plan.Step) {
+func (c *class) boundHold(s *plan.Step) {
 	for _, u := range s.Uses {
 		if u.Hold == plan.UntilReleased && u.Settles > 0 && c.mid > 0 {
 			c.hold = min(1, u.Settles.Seconds()/c.mid)

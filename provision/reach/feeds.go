@@ -109,7 +109,7 @@ func (f *Feeds) explain(ctx context.Context, node string) (stage.Finding, bool) 
 			o.Before[d.PDU.Name] = was
 		}
 	}
-	lost := f.lost(node)
+	lost := f.addSilent(node)
 	for _, other := range f.inv.Nodes {
 		if !sharesFeed(n, other) {
 			continue
@@ -129,8 +129,8 @@ func (f *Feeds) explain(ctx context.Context, node string) (stage.Finding, bool) 
 	return stage.Finding{}, false
 }
 
-// lost adds a node to those that are silent and returns all of them.
-func (f *Feeds) lost(node string) map[string]time.Time {
+// addSilent adds a node to those that are silent and returns all of them.
+func (f *Feeds) addSilent(node string) map[string]time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.silent[node] = f.now()

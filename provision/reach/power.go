@@ -30,7 +30,7 @@ func (b BMCs) PowerOf(ctx context.Context, names map[string]bool, tell func(cont
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			b.ask(ctx, &out[i])
+			b.readPower(ctx, &out[i])
 			mu.Lock()
 			defer mu.Unlock()
 			tell(out[i])
@@ -40,8 +40,8 @@ func (b BMCs) PowerOf(ctx context.Context, names map[string]bool, tell func(cont
 	return out
 }
 
-// ask fills in the power of one node.
-func (b BMCs) ask(ctx context.Context, p *control.Power) {
+// readPower fills in the power of one node.
+func (b BMCs) readPower(ctx context.Context, p *control.Power) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	h, err := b.Handle(p.Node)

@@ -69,7 +69,7 @@ func (s *Switches) config(name string) (remote.Config, error) {
 	if err := s.authenticate(&cfg, sw.Login); err != nil {
 		return cfg, err
 	}
-	return cfg, s.trust(&cfg, sw)
+	return cfg, s.setHostKey(&cfg, sw)
 }
 
 func (s *Switches) find(name string) *inventory.Switch {
@@ -109,9 +109,9 @@ func (s *Switches) authenticate(cfg *remote.Config, g *inventory.Login) error {
 	return nil
 }
 
-// trust pins the host key: the one of the files, the one that was learned, or the
+// setHostKey pins the host key: the one of the files, the one that was learned, or the
 // first one that is shown.
-func (s *Switches) trust(cfg *remote.Config, sw *inventory.Switch) error {
+func (s *Switches) setHostKey(cfg *remote.Config, sw *inventory.Switch) error {
 	s.mu.Lock()
 	seen := s.seen[cfg.Node]
 	s.mu.Unlock()

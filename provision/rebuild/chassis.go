@@ -33,7 +33,7 @@ func (o *Request) learnChassis(ctx context.Context, r state.Reader, access reach
 	x := overrides.Replacement{Node: n.Name, Chassis: overrides.Chassis{Serial: o.Serial, UUID: strings.ToLower(o.UUID), BootMAC: o.BootMAC},
 		Was: desired.InFiles(n.Name), By: o.By, Reason: o.Reason, At: o.At.UTC()}
 	l := chassisReader{access: access, node: n, was: overrides.ChassisOf(n), x: &x}
-	if err := l.ask(ctx, reach.Facts(r)); err != nil {
+	if err := l.readBMC(ctx, reach.Facts(r)); err != nil {
 		return err
 	}
 	if x.BootMAC.IsZero() {
@@ -62,8 +62,8 @@ type chassisReader struct {
 	notes       []string
 }
 
-// ask reads identity and NICs from the BMC.
-func (l *chassisReader) ask(ctx context.Context, facts func(fact.Key) (fact.Fact, bool)) error {
+// readBMC reads identity and NICs from the BMC.
+func (l *chassisReader) readBMC(ctx context.Context, facts func(fact.Key) (fact.Fact, bool)) error {
 	ctx, cancel := context.WithTimeout(ctx, learnWait)
 	defer cancel()
 	pin := oob.CertificateFact.Of(subject.OfNode(l.node.Name))

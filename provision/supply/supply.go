@@ -162,7 +162,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		r, err = m.Read(ctx)
 	}
 	if err != nil {
-		return s.blame(ctx, run, p, "", "the PDU cannot be read", []string{err.Error()}, errkind.Action(err), err)
+		return s.reportPart(ctx, run, p, "", "the PDU cannot be read", []string{err.Error()}, errkind.Action(err), err)
 	}
 	name := readingFact
 	if st.ID.Base() == beforeOf(p.Name) {
@@ -175,7 +175,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err := run.Learn(ctx, f); err != nil || name == BeforeFact {
 		return err
 	}
-	return s.judge(ctx, run, p, r)
+	return s.checkReading(ctx, run, p, r)
 }
 
 // find returns a PDU by its scoped name.
@@ -190,8 +190,8 @@ func (s *Stage) find(name string) (*inventory.PDU, bool) {
 	return nil, false
 }
 
-// judge finds what is wrong with a reading.
-func (s *Stage) judge(ctx context.Context, run stage.Run, p *inventory.PDU, r pdu.Reading) error {
+// checkReading finds what is wrong with a reading.
+func (s *Stage) checkReading(ctx context.Context, run stage.Run, p *inventory.PDU, r pdu.Reading) error {
 	nodes := s.names(p)
 	var before pdu.Reading
 	if f, ok := run.Fact(BeforeFact.Of(Of(p))); ok {
@@ -206,24 +206,24 @@ func (s *Stage) judge(ctx context.Context, run stage.Run, p *inventory.PDU, r pd
 		}
 	}
 	if len(open) > 1 && len(open) == len(r.Breakers) {
-		return s.blame(ctx, run, p, "", "every breaker is open: no outlet has power",
+		return s.reportPart(ctx, run, p, "", "every breaker is open: no outlet has power",
 			[]string{fmt.Sprintf("PDU %s measures %.0f W in all, and nothing behind its %d breakers; it feeds %s", p.Name, r.Watts, len(open), nodes)},
 			fmt.Sprintf("Look for the main breaker and the feed %s of PDU %s in rack %s, and for what tripped it, before closing anything; the nodes with a second feed run without redundancy until then.", p.Feed, p.Name, p.Rack.Name), nil)
 	}
 	for _, b := range open {
-		return s.blame(ctx, run, p, fmt.Sprintf("breaker %d", b.Number), fmt.Sprintf("breaker %d is open: its outlets have no power", b.Number),
+		return s.reportPart(ctx, run, p, fmt.Sprintf("breaker %d", b.Number), fmt.Sprintf("breaker %d is open: its outlets have no power", b.Number),
 			[]string{fmt.Sprintf("PDU %s measures %.1f A behind breaker %d, %.0f W in all; it feeds %s", p.Name, b.Amps, b.Number, r.Watts, nodes)},
 			fmt.Sprintf("Find out what overloaded breaker %d of PDU %s in rack %s before closing it; the nodes with a second feed run without redundancy until then.", b.Number, p.Name, p.Rack.Name), nil)
 	}
 	most := float64(p.Current) * derateOf(p)
 	for _, ph := range r.Phases {
 		if ph.Volts >= 0 && ph.Volts < 1 {
-			return s.blame(ctx, run, p, "input", fmt.Sprintf("phase %d has no voltage", ph.Number),
+			return s.reportPart(ctx, run, p, "input", fmt.Sprintf("phase %d has no voltage", ph.Number),
 				[]string{fmt.Sprintf("PDU %s measures %.0f V and %.1f A on phase %d; it feeds %s", p.Name, ph.Volts, ph.Amps, ph.Number, nodes)},
 				fmt.Sprintf("Check feed %s and its breaker upstream of PDU %s.", p.Feed, p.Name), nil)
 		}
 		if most > 0 && ph.Amps > most {
-			return s.blame(ctx, run, p, fmt.Sprintf("phase %d", ph.Number), fmt.Sprintf("phase %d carries more than its limit", ph.Number),
+			return s.reportPart(ctx, run, p, fmt.Sprintf("phase %d", ph.Number), fmt.Sprintf("phase %d carries more than its limit", ph.Number),
 				[]string{fmt.Sprintf("%.1f A on phase %d; %g A derated to %.0f%% are %.1f A", ph.Amps, ph.Number, float64(p.Current), 100*derateOf(p), most)},
 				"Move nodes to other outlets or PDUs so that the phases are even; `ironrail check` says which loads hang where.", nil)
 		}
@@ -282,8 +282,8 @@ func (s *Stage) names(p *inventory.PDU) string {
 	return strings.Join(names, ", ")
 }
 
-// blame records a finding about a PDU and returns the error of the step.
-func (s *Stage) blame(ctx context.Context, run stage.Run, p *inventory.PDU, part, cause string, evidence []string, action string, err error) error {
+// reportPart records a finding about a PDU and returns the error of the step.
+func (s *Stage) reportPart(ctx context.Context, run stage.Run, p *inventory.PDU, part, cause string, evidence []string, action string, err error) error {
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: Of(p), Part: part}}, Cause: cause, Evidence: evidence, Action: action}
 	if berr := run.Blame(ctx, f); berr != nil {
 		return berr

@@ -115,8 +115,8 @@ func (e expectation) String() string {
 	return strings.Join(names, " or ")
 }
 
-// found reports whether a finding names the planted part.
-func (e expectation) found(findings []stage.Finding) bool {
+// matchesAny reports whether a finding names the planted part.
+func (e expectation) matchesAny(findings []stage.Finding) bool {
 	return slices.ContainsFunc(findings, func(f stage.Finding) bool { return slices.ContainsFunc(f.Suspects, e.matches) })
 }
 

@@ -58,13 +58,13 @@ func TestFoundIsThePart(t *testing.T) {
 		}
 		e := expect(f, inv, hw)
 		for _, s := range c.right {
-			if all := finding(s); !e.found(all) || len(listExtraSuspects(all, []expectation{e})) > 0 {
+			if all := finding(s); !e.matchesAny(all) || len(listExtraSuspects(all, []expectation{e})) > 0 {
 				t.Errorf("%s: %+v is not found; expected %s", c.fault, s, e)
 			}
 		}
 		for _, s := range c.wrong {
 			beside := listExtraSuspects(finding(s), []expectation{e})
-			if e.found(finding(s)) || len(beside) != 1 || beside[0].Part != s.Part || beside[0].Cause != "a cause" {
+			if e.matchesAny(finding(s)) || len(beside) != 1 || beside[0].Part != s.Part || beside[0].Cause != "a cause" {
 				t.Errorf("%s: %+v passes for it: %+v", c.fault, s, beside)
 			}
 		}

@@ -152,7 +152,7 @@ func (t *Rehearsal) rehearse(ctx context.Context) error {
 	}
 	t.sum.SimulatedTime = Seconds(t.Clock.Now().Sub(began))
 	t.sum.Records = t.Store.records()
-	t.sum.judge(res, t.inv, t.opt.Faults, t.World.FaultyPart, t.Store.countKills())
+	t.sum.evaluate(res, t.inv, t.opt.Faults, t.World.FaultyPart, t.Store.countKills())
 	if cause := context.Cause(ctx); err == nil && errkind.Of(cause) == errkind.Interrupted {
 		err = cause
 	}

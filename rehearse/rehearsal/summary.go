@@ -120,8 +120,8 @@ type Planted struct {
 	Why string `json:"why,omitempty"`
 }
 
-// judge fills in what a result says.
-func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fault.Fault, partOf func(fault.Fault) virtual.FaultyPart, deaths int) {
+// evaluate fills in what a result says.
+func (s *Summary) evaluate(res apply.Result, inv *inventory.Inventory, faults []fault.Fault, partOf func(fault.Fault) virtual.FaultyPart, deaths int) {
 	s.Result, s.Outcome, s.Steps = res, res.Outcome, len(res.Steps)
 	s.Accepted, s.Quarantined, s.Faults = []string{}, []Quarantined{}, []Planted{}
 	told := map[string]bool{}
@@ -154,7 +154,7 @@ func (s *Summary) judge(res apply.Result, inv *inventory.Inventory, faults []fau
 	for _, f := range faults {
 		e := expect(f, inv, partOf(f))
 		all = append(all, e)
-		p := Planted{Kind: f.Kind, Where: f.Where(), Expected: e.String(), Found: e.found(res.Findings)}
+		p := Planted{Kind: f.Kind, Where: f.Where(), Expected: e.String(), Found: e.matchesAny(res.Findings)}
 		if f.Kind == fault.ControllerKill {
 			p.Found = deaths > 0 // and this result is of the run that went on
 		}

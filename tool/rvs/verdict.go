@@ -52,13 +52,13 @@ func (r *reading) verdict(line string, n int) {
 	}
 	if m := endurance.FindStringSubmatch(line); m != nil {
 		id := parseNumber(m[2])
-		r.say(Verdict{Action: m[1], Module: "iet", GPU: &id, Passed: m[3] == "TRUE"}, line, n)
+		r.addVerdict(Verdict{Action: m[1], Module: "iet", GPU: &id, Passed: m[3] == "TRUE"}, line, n)
 	} else if m := qualified.FindStringSubmatch(line); m != nil {
-		r.say(Verdict{Action: m[1], Module: m[2], Passed: m[3] == "true"}, line, n)
+		r.addVerdict(Verdict{Action: m[1], Module: m[2], Passed: m[3] == "true"}, line, n)
 	} else if m := tested.FindStringSubmatch(line); m != nil {
-		r.say(Verdict{Action: m[1], Module: "mem", Test: m[2], Passed: m[3] == "PASS"}, line, n)
+		r.addVerdict(Verdict{Action: m[1], Module: "mem", Test: m[2], Passed: m[3] == "PASS"}, line, n)
 	} else if m := summed.FindStringSubmatch(line); m != nil {
-		r.say(Verdict{Action: m[1], Module: strings.ToLower(m[2]), Passed: m[3] == "PASS"}, line, n)
+		r.addVerdict(Verdict{Action: m[1], Module: strings.ToLower(m[2]), Passed: m[3] == "PASS"}, line, n)
 	} else if doubtful.MatchString(line) {
 		r.problems.Add(tool.Failed, n, "%s", strings.Join(strings.Fields(line), " "))
 	} else if m := overview.FindStringSubmatch(line); m != nil {
@@ -68,7 +68,7 @@ func (r *reading) verdict(line string, n int) {
 	}
 }
 
-func (r *reading) say(v Verdict, line string, n int) {
+func (r *reading) addVerdict(v Verdict, line string, n int) {
 	r.c.Verdicts = append(r.c.Verdicts, v)
 	if !v.Passed {
 		r.problems.Add(tool.Failed, n, "%s", strings.Join(strings.Fields(line), " "))

@@ -133,7 +133,7 @@ func (a *allReduce) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.judge(ctx, full, rest)
+	return a.recordReport(ctx, full, rest)
 }
 
 // notJudged is a run whose output could not be read whole. It speaks against no
@@ -237,8 +237,8 @@ func (a *allReduce) findSuspect(full trial, rest []trial) (string, string) {
 	return "", "the all-reduce is good without any one of " + strings.Join(good, ", ")
 }
 
-// judge records the report and, for a bad run, the finding.
-func (a *allReduce) judge(ctx context.Context, full trial, rest []trial) error {
+// recordReport records the report and, for a bad run, the finding.
+func (a *allReduce) recordReport(ctx context.Context, full trial, rest []trial) error {
 	var all []byte
 	for _, t := range append([]trial{full}, rest...) {
 		all = fmt.Appendf(all, "== %s\n%s\n", strings.Join(target.NodeNames(t.nodes), ", "), t.text)
@@ -257,14 +257,14 @@ func (a *allReduce) judge(ctx context.Context, full trial, rest []trial) error {
 		if i := slices.IndexFunc(rest, func(t trial) bool { return t.why == "" && t.without == node }); i >= 0 {
 			rep.Results = append(rep.Results, a.results(rest[i], ref)...)
 		}
-		if err := a.blame(ctx, full, node, how, ref); err != nil {
+		if err := a.reportFinding(ctx, full, node, how, ref); err != nil {
 			return err
 		}
 	}
 	return target.LearnFact(ctx, a.rec, result.AllReduceReport, target.ReportOf(a.st, result.AllReduceReport, a.g.Set), rep)
 }
 
-func (a *allReduce) blame(ctx context.Context, full trial, node, how, ref string) error {
+func (a *allReduce) reportFinding(ctx context.Context, full trial, node, how, ref string) error {
 	f := stage.Finding{Cause: "the all-reduce over " + result.NameSome(target.NodeNames(full.nodes)) + " is bad: " + full.why, Evidence: []string{how, ref}}
 	if node != "" {
 		f.Suspects = []stage.Suspect{{Subject: subject.OfNode(node), Part: "all-reduce"}}

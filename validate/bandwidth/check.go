@@ -130,7 +130,7 @@ func (b *bandwidths) measure(ctx context.Context, j *target.Job, vendor string) 
 		b.rep.NotJudged = append(b.rep.NotJudged, "bandwidths of GPUs were not measured: "+r.Absent)
 		return nil
 	}
-	b.judge(r, ref)
+	b.evaluate(r, ref)
 	return nil
 }
 
@@ -144,9 +144,9 @@ func (b *bandwidths) asked() (list []string) {
 	return list
 }
 
-// judge turns figures into results, and bad ones into findings about GPUs: one of
+// evaluate turns figures into results, and bad ones into findings about GPUs: one of
 // each GPU, or pair of them, with all that is slow of it.
-func (b *bandwidths) judge(r Output, ref string) {
+func (b *bandwidths) evaluate(r Output, ref string) {
 	type suspected struct {
 		gpus          []string
 		says, figures []string

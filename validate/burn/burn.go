@@ -182,7 +182,7 @@ func runBurn(ctx context.Context, j *target.Job) error {
 			return err
 		}
 	}
-	return b.judge(ctx, seen)
+	return b.evaluate(ctx, seen)
 }
 
 func (b *burning) health(ctx context.Context) (h wire.Health, err error) {
@@ -227,8 +227,8 @@ func (b *burning) sweat(ctx context.Context) (r wire.BurnResult, err error) {
 	return r, err
 }
 
-// judge looks at the node again, and blames each part.
-func (b *burning) judge(ctx context.Context, seen burnin.Seen) error {
+// evaluate looks at the node again, and blames each part.
+func (b *burning) evaluate(ctx context.Context, seen burnin.Seen) error {
 	again, printed, err := look.ReadNode(ctx, b.Nodes, b.Node.Name, b.Node.Hardware)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (r Report) Report(node string) result.Report {
 		add(result.Result{Check: burnFaults, Unit: "faults", Limit: "= 0", Verdict: result.Pass, Transport: over,
 			Params: fmt.Sprintf("%d GPUs, results checked by the program; errors of %d memory controllers; all gates looked once more", len(r.GPUs), r.Memories)})
 	}
-	for _, one := range slices.Concat(r.temperatures(), r.memories(), r.held()) {
+	for _, one := range slices.Concat(r.temperatures(), r.memories(), r.clockResults()) {
 		one.Transport = over
 		add(one)
 	}
@@ -133,9 +133,9 @@ func (r Report) memories() []result.Result {
 	return r.worst(burnMemory, fmt.Sprintf("%.0f %s below the limit that the driver states", burnin.Spare, degrees), all)
 }
 
-// held are looks at which clocks were held down for a reason that is a fault. AMD's
+// clockResults are samples at which clocks were held down for a reason that is a fault. AMD's
 // drivers are not asked for reasons.
-func (r Report) held() []result.Result {
+func (r Report) clockResults() []result.Result {
 	if r.Vendor != "nvidia" || len(r.GPUs) == 0 {
 		return nil
 	}

@@ -60,7 +60,7 @@ func Judge(load Load, long time.Duration, s Seen) ([]judge.Fault, []string, erro
 	}
 	j.program()
 	for _, g := range s.Result.GPUs {
-		j.held(g)
+		j.checkClocks(g)
 		j.warm(g)
 		j.drew(g)
 	}
@@ -76,7 +76,7 @@ func Judge(load Load, long time.Duration, s Seen) ([]judge.Fault, []string, erro
 func LeftItems(load Load, s Seen) map[string]float64 {
 	j, all := &judging{Seen: s, load: load}, map[string]float64{}
 	for _, g := range s.Result.GPUs {
-		if left, ok := j.left(g); ok {
+		if left, ok := j.thermalMargin(g); ok {
 			all[g.Address] = left
 		}
 	}
@@ -123,9 +123,9 @@ func (j *judging) part(address string) string {
 	return "GPU at " + address
 }
 
-// held are clocks that the hardware held down. The power limit always does so under
+// checkClocks reports clocks that the hardware held down. The power limit always does so under
 // full load, and is no fault.
-func (j *judging) held(g wire.BurnGPU) {
+func (j *judging) checkClocks(g wire.BurnGPU) {
 	part := j.part(g.Address)
 	looks := func(reason string) string {
 		return fmt.Sprintf("nvidia-smi: %s was Active at %d of %d looks; %s", reason, g.Held[reason], g.Core.Count, formatFigures(g))
@@ -158,7 +158,7 @@ func formatFigures(g wire.BurnGPU) string {
 // warm holds temperatures against the slowdown.
 func (j *judging) warm(g wire.BurnGPU) {
 	part := j.part(g.Address)
-	switch left, ok := j.left(g); {
+	switch left, ok := j.thermalMargin(g); {
 	case !ok || left >= Spare || g.Held["hw_thermal_slowdown"]+g.Held["sw_thermal_slowdown"] > 0: // which says so already
 	case left <= 0:
 		j.fail(part, doHeat, "under load: "+formatFigures(g), "it reached its slowdown, %.0f °C", g.Core.Most)
@@ -170,9 +170,9 @@ func (j *judging) warm(g wire.BurnGPU) {
 	}
 }
 
-// left is how many degrees were left to the slowdown at the hottest moment; false
+// thermalMargin is how many degrees were left to the slowdown at the hottest moment; false
 // where the driver states no limit.
-func (j *judging) left(g wire.BurnGPU) (float64, bool) {
+func (j *judging) thermalMargin(g wire.BurnGPU) (float64, bool) {
 	limits := nvidiasmi.Temperature{}
 	if gpu, ok := j.nvidia(g.Address); ok {
 		limits = gpu.Temperature

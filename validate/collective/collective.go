@@ -90,21 +90,21 @@ func (c *collective) scopes(ctx context.Context) {
 
 // oneUnit reports whether the runs of the scopes "unit" and "all" would be the same.
 func (c *collective) oneUnit() bool {
-	list := c.left()
+	list := c.remaining()
 	units := c.Group.Sets("unit", list)
 	return slices.Contains(c.Group.Validation.AllReduce.Scope, "all") && len(units) == 1 && len(units[0]) == len(list)
 }
 
-// left are the members that nothing speaks against yet.
-func (c *collective) left() []*inventory.Node {
+// remaining are the members that nothing speaks against yet.
+func (c *collective) remaining() []*inventory.Node {
 	return slices.DeleteFunc(slices.Clone(c.list), func(n *inventory.Node) bool { return slices.Contains(c.suspects, n.Name) })
 }
 
 // test runs one scope, judges it, and looks for the node that spoils a pair.
 func (c *collective) test(ctx context.Context, scope string) {
-	list := c.left()
+	list := c.remaining()
 	runs := c.runSets(ctx, scope, c.Group.Sets(scope, list))
-	c.judge(runs)
+	c.evaluate(runs)
 	if c.cut != nil {
 		return
 	}

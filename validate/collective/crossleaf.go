@@ -43,10 +43,10 @@ func (c *collective) searchLeaves(ctx context.Context, b *grouprun.Run) bool {
 	}
 	on := c.runSets(ctx, grouprun.OnLeaf, onLeaf)
 	if len(on) > 0 {
-		c.judge(on)
+		c.evaluate(on)
 	}
 	over := c.runSets(ctx, grouprun.CrossLeaf, cross)
-	c.judge(over)
+	c.evaluate(over)
 	if ctx.Err() != nil {
 		return false
 	}
@@ -84,7 +84,7 @@ func (s *crossSearch) decide(ctx context.Context) bool {
 	for _, n := range nodes {
 		s.c.suspectRails(ctx, s.badOf(n), n, s.good(), "it is bad with partners on other leaves and on its own")
 	}
-	return len(bad) == 0 || s.blame(ctx, bad)
+	return len(bad) == 0 || s.reportLeaves(ctx, bad)
 }
 
 // measurements is what the decoder reads: all rails at once, an island for its leaves.
@@ -117,9 +117,9 @@ func (s *crossSearch) good() (list []*inventory.Node) {
 	return list
 }
 
-// blame names the leaves of islands, of those rails that are slow, and looks whether
+// reportLeaves names the leaves of islands, of those rails that are slow, and looks whether
 // everything else is good: the run without what is suspected.
-func (s *crossSearch) blame(ctx context.Context, bad []*island) bool {
+func (s *crossSearch) reportLeaves(ctx context.Context, bad []*island) bool {
 	partner := s.islands[slices.IndexFunc(s.islands, func(i *island) bool { return i != bad[0] })]
 	for _, i := range s.islands {
 		if !slices.Contains(bad, i) {

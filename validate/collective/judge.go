@@ -31,10 +31,10 @@ const (
 	partners = 2
 )
 
-// judge says which runs of one scope are bad: no result, wrong sums, a bandwidth
+// evaluate says which runs of one scope are bad: no result, wrong sums, a bandwidth
 // below what is asked for, published or usual among the others, and one above
 // what the wire can carry.
-func (c *collective) judge(runs []*grouprun.Run) {
+func (c *collective) evaluate(runs []*grouprun.Run) {
 	var good []float64
 	for _, b := range runs {
 		c.judgeAlone(b)
@@ -148,7 +148,7 @@ func (c *collective) badWith(ctx context.Context, n *inventory.Node, healthy []*
 		tried++
 		again := c.runSets(ctx, "pair", [][]*inventory.Node{{n, h}})
 		again[0].Again = n.Name
-		c.judge(again)
+		c.evaluate(again)
 		if again[0].Why == "" {
 			return false
 		}

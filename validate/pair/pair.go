@@ -116,7 +116,7 @@ func (p *pairTest) run(ctx context.Context) error {
 	}
 	v := verdict{p: p, before: before, ends: ends}
 	v.after, v.took = p.counters(ctx, ends), p.Rec.Clock().Now().Sub(began)
-	rep, err := v.judge(ctx)
+	rep, err := v.evaluate(ctx)
 	if err != nil {
 		return err
 	}

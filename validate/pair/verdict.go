@@ -28,8 +28,8 @@ type verdict struct {
 	ends          map[string][]rail.End
 }
 
-// judge turns transfers into results, and bad ones into findings about parts.
-func (v verdict) judge(ctx context.Context) (result.Report, error) {
+// evaluate turns transfers into results, and bad ones into findings about parts.
+func (v verdict) evaluate(ctx context.Context) (result.Report, error) {
 	p := v.p
 	rep := result.Report{At: p.Rec.Clock().Now().UTC(), Members: target.NodeNames(p.nodeOf), NotJudged: v.untested(),
 		Proves: "RDMA writes between pairs of nodes, one way at a time, in host memory. It does not prove the fabric under the load of all nodes at once."}
@@ -137,12 +137,12 @@ func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.
 		parts, notes = v.narrow(ctx, parts)
 	}
 	if d.Ambiguous && len(parts) > 1 {
-		if err := v.blame(ctx, rep, parts, notes, true); err != nil {
+		if err := v.reportParts(ctx, rep, parts, notes, true); err != nil {
 			return nil, nil, err
 		}
 	} else {
 		for _, part := range parts {
-			if err := v.blame(ctx, rep, []isolate.Part{part}, notes, false); err != nil {
+			if err := v.reportParts(ctx, rep, []isolate.Part{part}, notes, false); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -150,7 +150,7 @@ func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.
 	return parts, d.Between, nil
 }
 
-func (v verdict) blame(ctx context.Context, rep *result.Report, parts []isolate.Part, notes []string, ambiguous bool) error {
+func (v verdict) reportParts(ctx context.Context, rep *result.Report, parts []isolate.Part, notes []string, ambiguous bool) error {
 	f := stage.Finding{Cause: v.cause(parts), Evidence: v.evidence(parts)}
 	if ambiguous {
 		f.Cause += "; the measurements cannot tell which of " + listParts(parts) + " is at fault"

@@ -98,7 +98,7 @@ func runUniform(ctx context.Context, j *target.Job) error {
 		run.Emit(event.Event{Type: event.Note, Text: text})
 	}
 	for _, n := range about {
-		if err := judged.blame(ctx, run, n.Name); err != nil {
+		if err := judged.reportNode(ctx, run, n.Name); err != nil {
 			return err
 		}
 	}

@@ -110,8 +110,8 @@ func (u *uniformity) allowed(node, gate string) (reason string, ok bool) {
 	return reason, ok
 }
 
-// blame makes one finding of all in which a node differs.
-func (u *uniformity) blame(ctx context.Context, run stage.Run, node string) error {
+// reportNode makes one finding of all in which a node differs.
+func (u *uniformity) reportNode(ctx context.Context, run stage.Run, node string) error {
 	list := u.faults[node]
 	if len(list) == 0 {
 		return nil

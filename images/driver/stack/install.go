@@ -260,8 +260,8 @@ func (w work) release(ctx context.Context) error {
 	return w.manager.Release(ctx, slices.DeleteFunc(held, func(n string) bool { return !w.ours(n) }))
 }
 
-// held are the packages of the stack that are installed, sorted.
-func (w work) held(have map[string]string) (names []string) {
+// installedNames are the packages of the stack that are installed, sorted.
+func (w work) installedNames(have map[string]string) (names []string) {
 	for name := range have {
 		if w.ours(name) {
 			names = append(names, name)
@@ -277,5 +277,5 @@ func (w work) hold(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return w.manager.Hold(ctx, w.held(have))
+	return w.manager.Hold(ctx, w.installedNames(have))
 }

@@ -40,7 +40,7 @@ func (s *Stack) Verify(ctx context.Context, t driver.Target) (stage.Observation,
 	if err != nil {
 		return none, in, err
 	}
-	for _, name := range w.held(have) {
+	for _, name := range w.installedNames(have) {
 		if !slices.Contains(held, name) {
 			wrong = append(wrong, name+" is not held")
 		}

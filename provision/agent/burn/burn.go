@@ -87,7 +87,7 @@ func (b Burner) loaded(ctx context.Context, p wire.BurnParams) wire.BurnResult {
 	}()
 	why := ""
 	for b.Clock.Sleep(running, seconds(p.Every)) == nil {
-		w.look(running)
+		w.sample(running)
 		if w.result.Looks%beatEvery == 0 && why == "" {
 			if _, err := b.Beat.Write([]byte("\n")); err != nil {
 				why = "nobody waits for its result any more"

@@ -36,8 +36,8 @@ type row struct {
 	held    []string
 }
 
-// look takes one look. It is not counted when the load ends meanwhile.
-func (w *watcher) look(running context.Context) {
+// sample takes one sample. It is not counted when the load ends meanwhile.
+func (w *watcher) sample(running context.Context) {
 	ctx, cancel := w.Clock.WithTimeout(running, lookLimit)
 	defer cancel()
 	var rows []row

@@ -30,7 +30,7 @@ func (i Inspector) Disks() []wire.Disk {
 	looks.SetLimit(parallelLooks)
 	for n := range disks {
 		looks.Go(func() error {
-			i.look(&disks[n])
+			i.readContent(&disks[n])
 			return nil
 		})
 	}
@@ -72,7 +72,7 @@ func (i Inspector) Find(want wire.Disk) (wire.Disk, error) {
 			return differs(x.format, want.Path, x.got, x.want)
 		}
 	}
-	i.look(&got)
+	i.readContent(&got)
 	return got, nil
 }
 
@@ -137,8 +137,8 @@ func (i Inspector) serial(name string) string {
 	return strings.TrimSpace(strings.Trim(string(page[4:]), "\x00"))
 }
 
-// look says what is on the disk. A disk that cannot be read is not blank.
-func (i Inspector) look(d *wire.Disk) {
+// readContent says what is on the disk. A disk that cannot be read is not blank.
+func (i Inspector) readContent(d *wire.Disk) {
 	dev, err := i.open(d.Path)
 	if err != nil {
 		d.Content = "unreadable"

@@ -53,7 +53,7 @@ func (w Wiper) Run(ctx context.Context, p wire.WipeParams) (wire.WipeResult, err
 	}
 	var done int64
 	for i, d := range p.Disks {
-		w.tell(wire.Progress{Phase: "wipe " + d.Name, Done: done, Total: total})
+		w.reportProgress(wire.Progress{Phase: "wipe " + d.Name, Done: done, Total: total})
 		one, err := w.disk(ctx, d)
 		if err != nil {
 			err = fmt.Errorf("disk %s: %w", d.Path, &wire.PartError{Part: wire.PartDisk, Err: err})
@@ -65,11 +65,11 @@ func (w Wiper) Run(ctx context.Context, p wire.WipeParams) (wire.WipeResult, err
 		res.Disks = append(res.Disks, one)
 		done += d.Size
 	}
-	w.tell(wire.Progress{Phase: "wipe", Done: done, Total: total})
+	w.reportProgress(wire.Progress{Phase: "wipe", Done: done, Total: total})
 	return res, nil
 }
 
-func (w Wiper) tell(p wire.Progress) {
+func (w Wiper) reportProgress(p wire.Progress) {
 	if w.Progress != nil {
 		w.Progress(p)
 	}

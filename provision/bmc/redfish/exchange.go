@@ -52,12 +52,12 @@ func (c *Client) exchange(ctx context.Context, r request) (answer, error) {
 	defer func() { c.last = c.cfg.Clock.Now() }()
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, c.lost(ctx, err)
+		return answer{}, c.classifyError(ctx, err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return answer{}, c.lost(ctx, err)
+		return answer{}, c.classifyError(ctx, err)
 	}
 	if len(body) > maxBody {
 		return answer{}, errkind.New(errkind.Internal, "the answer to %s is longer than %d MiB", r.path, maxBody>>20)
@@ -65,10 +65,10 @@ func (c *Client) exchange(ctx context.Context, r request) (answer, error) {
 	return answer{path: r.path, status: resp.StatusCode, header: resp.Header, body: body}, nil
 }
 
-// lost classifies the error of an exchange. A service that closes connections
+// classifyError classifies the error of an exchange. A service that closes connections
 // without an answer, though it has answered before, gets one for each request from
 // then on: some do not stand kept ones (sushy sends "Connection: close" to all).
-func (c *Client) lost(ctx context.Context, err error) error {
+func (c *Client) classifyError(ctx context.Context, err error) error {
 	err = classify(ctx, err)
 	c.alone = c.alone || c.proven && errors.Is(err, errClosed)
 	return err

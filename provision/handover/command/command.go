@@ -160,7 +160,7 @@ func (c Command) Apply(ctx context.Context, run stage.Run, t handover.Target) er
 		if v == "" {
 			continue
 		}
-		if err := c.tell(ctx, run, t, m, v); err != nil {
+		if err := c.runVerb(ctx, run, t, m, v); err != nil {
 			failed = append(failed, m.Node.Name)
 			if first == nil {
 				first = err
@@ -183,13 +183,13 @@ func (c Command) Drain(ctx context.Context, run stage.Run, t handover.Target, no
 	if told, known := serviceOf(run, t, t.Members[i]); known && !told.In {
 		return nil
 	}
-	return c.tell(ctx, run, t, t.Members[i], drain)
+	return c.runVerb(ctx, run, t, t.Members[i], drain)
 }
 
-// tell runs a verb's program for a member and remembers what it was told. The
+// runVerb runs a verb's program for a member and remembers what it was told. The
 // count of tellings names the effect, so that a crash between the program's end
 // and the memory of it does not run it twice.
-func (c Command) tell(ctx context.Context, run stage.Run, t handover.Target, m handover.Member, v verb) error {
+func (c Command) runVerb(ctx context.Context, run stage.Run, t handover.Target, m handover.Member, v verb) error {
 	args := argvOf(t.Handover, v)
 	if len(args) == 0 && v == resume {
 		args = argvOf(t.Handover, join)

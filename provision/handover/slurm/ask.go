@@ -33,8 +33,8 @@ const ours = "ironrail: "
 
 var _ handover.Scheduler = (*Slurm)(nil)
 
-// ask runs a program.
-func (s *Slurm) ask(ctx context.Context, t handover.Target, argv ...string) ([]byte, error) {
+// runProgram runs a program.
+func (s *Slurm) runProgram(ctx context.Context, t handover.Target, argv ...string) ([]byte, error) {
 	if s.programs == nil {
 		return nil, errkind.New(errkind.Unsupported, "there is no way to ask slurmctld from here")
 	}
@@ -81,10 +81,10 @@ func parseNode(line string) node {
 	return n
 }
 
-// look asks slurmctld about a node. One of this name at another address is of
+// readNode asks slurmctld about a node. One of this name at another address is of
 // another cluster: nothing is known then.
-func (s *Slurm) look(ctx context.Context, t handover.Target, name string) (node, error) {
-	out, err := s.ask(ctx, t, "scontrol", "-o", "show", "node", name)
+func (s *Slurm) readNode(ctx context.Context, t handover.Target, name string) (node, error) {
+	out, err := s.runProgram(ctx, t, "scontrol", "-o", "show", "node", name)
 	if text := string(out) + errText(err); strings.Contains(text, "Node "+name+" not found") {
 		return node{}, nil
 	}
@@ -109,7 +109,7 @@ func (s *Slurm) look(ctx context.Context, t handover.Target, name string) (node,
 // a reason of ironrail's, as nodes.conf gave it for those that were not accepted
 // yet; nil when it cannot be asked.
 func (s *Slurm) drained(ctx context.Context, t handover.Target) map[string]bool {
-	out, err := s.ask(ctx, t, "scontrol", "-o", "show", "node")
+	out, err := s.runProgram(ctx, t, "scontrol", "-o", "show", "node")
 	if err != nil {
 		return nil
 	}
@@ -136,11 +136,11 @@ func errText(err error) string {
 
 // Jobs implements handover.Scheduler.
 func (s *Slurm) Jobs(ctx context.Context, t handover.Target, name string) ([]handover.Job, error) {
-	n, err := s.look(ctx, t, name)
+	n, err := s.readNode(ctx, t, name)
 	if err != nil || !n.known {
 		return nil, err // a node that slurmctld does not know has no jobs
 	}
-	out, err := s.ask(ctx, t, "squeue", "-h", "-w", name, "-o", "%i|%u|%T|%L|%j")
+	out, err := s.runProgram(ctx, t, "squeue", "-h", "-w", name, "-o", "%i|%u|%T|%L|%j")
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func parseJobs(text string) (jobs []handover.Job, err error) {
 
 // Shut implements handover.Scheduler.
 func (s *Slurm) Shut(ctx context.Context, run stage.Run, t handover.Target, name, why string) (bool, error) {
-	n, err := s.look(ctx, t, name)
+	n, err := s.readNode(ctx, t, name)
 	switch {
 	case err != nil || !n.known:
 		return false, err
@@ -183,7 +183,7 @@ func (s *Slurm) Shut(ctx context.Context, run stage.Run, t handover.Target, name
 func (s *Slurm) Open(ctx context.Context, run stage.Run, t handover.Target, names ...string) error {
 	var errs []error
 	for _, name := range names {
-		n, err := s.look(ctx, t, name)
+		n, err := s.readNode(ctx, t, name)
 		if err == nil && n.known && strings.HasPrefix(n.reason, ours) {
 			switch {
 			case n.is("DOWN"): // it was away for longer than slurmctld waits
@@ -204,7 +204,7 @@ func (s *Slurm) update(ctx context.Context, run stage.Run, t handover.Target, ve
 	err := handover.DoEffect(ctx, run, subject.OfNode(name), stage.Effect{
 		Key: fmt.Sprintf("%s/handover.%s/%s", name, t.Name, verb), Kind: plan.Config, Repeatable: true, Does: does,
 		Probe: func(ctx context.Context) (stage.Probe, string, error) {
-			n, err := s.look(ctx, t, name)
+			n, err := s.readNode(ctx, t, name)
 			if err != nil {
 				return stage.Doubt, "", err
 			}
@@ -215,7 +215,7 @@ func (s *Slurm) update(ctx context.Context, run stage.Run, t handover.Target, ve
 			return stage.NotDone, seen, nil
 		},
 		Do: func(ctx context.Context) error {
-			_, err := s.ask(ctx, t, append([]string{"scontrol", "update", "NodeName=" + name}, words...)...)
+			_, err := s.runProgram(ctx, t, append([]string{"scontrol", "update", "NodeName=" + name}, words...)...)
 			return err
 		}})
 	if err != nil {

@@ -202,7 +202,7 @@ func (s *Slurm) Drain(ctx context.Context, run stage.Run, t handover.Target, nod
 	if err := s.write(ctx, run, t, handover.DrainID(node), subject.OfNode(node)); err != nil {
 		return err
 	}
-	n, err := s.look(ctx, t, node)
+	n, err := s.readNode(ctx, t, node)
 	if err == nil && n.known {
 		return learnDrained(ctx, run, strings.HasPrefix(n.reason, ours), node)
 	}

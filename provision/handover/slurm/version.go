@@ -54,7 +54,7 @@ type daemon struct {
 // daemon asks slurmctld for its version and settings. Where it cannot be asked,
 // the version is that of the attribute `version`, if it is given.
 func (s *Slurm) daemon(ctx context.Context, t handover.Target) (daemon, error) {
-	out, err := s.ask(ctx, t, "scontrol", "show", "config")
+	out, err := s.runProgram(ctx, t, "scontrol", "show", "config")
 	if d := parseConfig(string(out)); err == nil && d.release.known() {
 		return d, nil
 	}
@@ -62,7 +62,7 @@ func (s *Slurm) daemon(ctx context.Context, t handover.Target) (daemon, error) {
 		return daemon{}, err
 	}
 	var d daemon
-	if out, verr := s.ask(ctx, t, "scontrol", "--version"); verr == nil { // its package, of the same release
+	if out, verr := s.runProgram(ctx, t, "scontrol", "--version"); verr == nil { // its package, of the same release
 		d.release, _ = parseRelease(string(out))
 	}
 	if !d.release.known() {

@@ -324,8 +324,8 @@ func TestNothingToTell(t *testing.T) {
 	t.Parallel()
 	var seen []boot.Evidence
 	s := Server{cfg: Config{Recorder: recorder(func(e boot.Evidence) { seen = append(seen, e) })}}
-	s.tell(Decision{}, now)
-	if s.tell(Decision{}.refuse(eventUnknown, "who"), now); len(seen) != 1 {
+	s.recordDecision(Decision{}, now)
+	if s.recordDecision(Decision{}.refuse(eventUnknown, "who"), now); len(seen) != 1 {
 		t.Errorf("got %v, want the refusal only", seen)
 	}
 }

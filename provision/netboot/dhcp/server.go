@@ -219,7 +219,7 @@ func (s *Server) enqueue(d *datagram) bool {
 	}
 	n := s.dropped.Add(1)
 	dec := Decision{}.refuse(eventDropped, "packets come faster than they can be answered: %d dropped so far", n)
-	s.tell(dec, time.Now())
+	s.recordDecision(dec, time.Now())
 	return false
 }
 
@@ -229,7 +229,7 @@ func (s *Server) answer(d *datagram) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.failed.Add(1)
-			s.tell(Decision{}.refuse("panic", "a packet of %d bytes could not be answered: %v", d.n, v), time.Now())
+			s.recordDecision(Decision{}.refuse("panic", "a packet of %d bytes could not be answered: %v", d.n, v), time.Now())
 		}
 	}()
 	in, err := dhcpv4.FromBytes(d.b[:d.n])
@@ -254,11 +254,11 @@ func (s *Server) answer(d *datagram) {
 			s.answered.Add(1)
 		}
 	}
-	s.tell(dec, now)
+	s.recordDecision(dec, now)
 }
 
-// tell passes a decision on to the recorder, which is to bound what it takes.
-func (s *Server) tell(d Decision, now time.Time) {
+// recordDecision passes a decision on to the recorder, which is to bound what it takes.
+func (s *Server) recordDecision(d Decision, now time.Time) {
 	if d.What != "" {
 		s.cfg.Recorder.Record(d.Evidence(now))
 	}

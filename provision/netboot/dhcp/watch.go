@@ -194,8 +194,8 @@ func (w *Watch) lookUp(ctx context.Context) {
 		select {
 		case a := <-w.named:
 			o := Other{Address: a, Seen: "a node took its offer"}
-			if !w.knows(a) {
-				o.MAC = w.ask(ctx, a)
+			if !w.heardLately(a) {
+				o.MAC = w.probeServer(ctx, a)
 			}
 			w.add(o)
 		case <-ctx.Done():
@@ -204,22 +204,22 @@ func (w *Watch) lookUp(ctx context.Context) {
 	}
 }
 
-// ask asks a server that a client named to say who it is, and who has its address. It
+// probeServer asks a server that a client named to say who it is, and who has its address. It
 // returns when the server was heard, or has had its time.
-func (w *Watch) ask(ctx context.Context, a netip.Addr) addr.MAC {
+func (w *Watch) probeServer(ctx context.Context, a netip.Addr) addr.MAC {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	_ = w.segment.broadcast(probePacket(w.mac, w.xid, true))
 	try, enough := context.WithTimeout(ctx, resolveTime)
 	mac := w.segment.resolve(try, a)
 	enough()
-	for !w.knows(a) && pauseFor(ctx, 100*time.Millisecond) {
+	for !w.heardLately(a) && pauseFor(ctx, 100*time.Millisecond) {
 	}
 	return mac
 }
 
-// knows reports whether a server was heard lately.
-func (w *Watch) knows(a netip.Addr) bool {
+// heardLately reports whether a server was heard lately.
+func (w *Watch) heardLately(a netip.Addr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := w.others[a]

@@ -101,7 +101,7 @@ func (c *Chassis) pressOff(a Action) error {
 		return ErrTransition
 	}
 	c.power = PoweringOn
-	c.ask(wantOn)
+	c.request(wantOn)
 	return nil
 }
 
@@ -124,7 +124,7 @@ func (c *Chassis) pressOn(a Action) error {
 	case PowerCycle:
 		want = wantCycle
 	}
-	c.ask(want)
+	c.request(want)
 	if c.cancel == nil || !c.inBoard {
 		return nil // Run is between two steps and looks at the request itself
 	}
@@ -146,8 +146,8 @@ func (c *Chassis) after(d time.Duration, cause error) {
 	context.AfterFunc(t, func() { stop(); end(cause) })
 }
 
-// ask leaves a request for Run. c.mu is held.
-func (c *Chassis) ask(r request) {
+// request leaves a request for Run. c.mu is held.
+func (c *Chassis) request(r request) {
 	c.want = r
 	select {
 	case c.wake <- struct{}{}:
@@ -236,7 +236,7 @@ func (c *Chassis) regain() {
 		c.want = wantBack
 	}
 	if c.want == wantBack {
-		c.ask(wantBack)
+		c.request(wantBack)
 	}
 }
 

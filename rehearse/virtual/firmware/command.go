@@ -22,7 +22,7 @@ func (s *shell) command(ctx context.Context, w []string) error {
 	args := w[1:]
 	switch w[0] {
 	case "echo":
-		s.b.say("%s", strings.Join(args, " "))
+		s.b.printf("%s", strings.Join(args, " "))
 		return nil
 	case "set":
 		return s.set(args)
@@ -134,7 +134,7 @@ func (s *shell) loadKernel(ctx context.Context, args []string) error {
 	if _, _, err = fetchURL(ctx, s.net, http.MethodGet, url, agentIPXE, &h); err != nil {
 		return s.failed(ctx, url, err)
 	}
-	s.b.say("%s... ok, %d bytes", url, h.n)
+	s.b.printf("%s... ok, %d bytes", url, h.n)
 	s.kernel = &Kernel{Cmdline: strings.Join(rest, " "), Kernel: h.b, KernelSize: h.n}
 	return nil
 }
@@ -150,7 +150,7 @@ func (s *shell) loadInitrd(ctx context.Context, args []string) error {
 		s.initrd = tail{}
 		return s.failed(ctx, url, err)
 	}
-	s.b.say("%s... ok, %d bytes", url, n)
+	s.b.printf("%s... ok, %d bytes", url, n)
 	return nil
 }
 
@@ -178,7 +178,7 @@ func (s *shell) sanboot(ctx context.Context, args []string) error {
 	if s.how != inventory.BootBIOS || len(args) < 2 || args[len(args)-2] != "--drive" || args[len(args)-1] != "0x80" {
 		return errUsage
 	}
-	s.b.say("Booting from SAN device 0x80")
+	s.b.printf("Booting from SAN device 0x80")
 	r := s.b.disk(ctx)
 	if !r.booted {
 		s.b.cfg.Chassis.SetPhase("BootLoader")

@@ -95,14 +95,14 @@ func (b *Board) acquire(ctx context.Context, mac addr.MAC, p program) (l lease, 
 	for range 3 {
 		x := exchange{b: b, mac: mac, program: p, hear: hear, xid: b.xid()}
 		var offer *dhcpv4.DHCPv4
-		if offer, err = x.ask(ctx, x.discover(), x.offered); err != nil {
+		if offer, err = x.sendUntil(ctx, x.discover(), x.offered); err != nil {
 			return l, err
 		}
 		if err := b.cfg.Clock.Sleep(ctx, p.choose); err != nil {
 			return l, err
 		}
 		var ack *dhcpv4.DHCPv4
-		if ack, err = x.ask(ctx, x.request(offer), x.acknowledged); err == nil {
+		if ack, err = x.sendUntil(ctx, x.request(offer), x.acknowledged); err == nil {
 			return leaseOf(ack), nil
 		}
 		if !errors.Is(err, errNak) {
@@ -123,8 +123,8 @@ type exchange struct {
 	noFile bool          // offers came without a boot file
 }
 
-// ask sends a packet until an answer fits or the program gives up.
-func (x *exchange) ask(ctx context.Context, q *dhcpv4.DHCPv4, fits func(*dhcpv4.DHCPv4) error) (*dhcpv4.DHCPv4, error) {
+// sendUntil sends a packet until an answer fits or the program gives up.
+func (x *exchange) sendUntil(ctx context.Context, q *dhcpv4.DHCPv4, fits func(*dhcpv4.DHCPv4) error) (*dhcpv4.DHCPv4, error) {
 	for _, wait := range x.waits {
 		q.NumSeconds = uint16(x.spent / time.Second)
 		x.b.cfg.Relay.broadcast(x.mac, q.ToBytes())

@@ -83,7 +83,7 @@ func New(cfg Config) *Board {
 func (b *Board) Run(ctx context.Context, cold bool) chassis.Exit {
 	c := b.cfg.Chassis
 	c.SetPhase("POST")
-	b.say("%s: power-on self test", b.cfg.Node)
+	b.printf("%s: power-on self test", b.cfg.Node)
 	post := float64(c.Identity().Timing.POST)
 	post *= 1 - spread + 2*spread*b.rng.Float64()
 	if b.cfg.Clock.Sleep(ctx, time.Duration(post)) != nil {
@@ -104,7 +104,7 @@ type result struct {
 // set to do: somebody may plug in a cable yet.
 func (b *Board) boot(ctx context.Context, o chassis.Override) chassis.Exit {
 	if o.Target == chassis.BootBIOSSetup && o.Enabled != "Disabled" {
-		b.say("Entering setup")
+		b.printf("Entering setup")
 		return chassis.Halt
 	}
 	for wait := b.cfg.Retry; ; wait = min(2*wait, retryLast) {
@@ -118,7 +118,7 @@ func (b *Board) boot(ctx context.Context, o chassis.Override) chassis.Exit {
 			}
 			b.cfg.Chassis.SetPhase("POST")
 		}
-		b.say("No bootable device found")
+		b.printf("No bootable device found")
 		if wait < 0 || b.cfg.Clock.Sleep(ctx, wait) != nil {
 			return chassis.Halt
 		}
@@ -141,7 +141,7 @@ func (b *Board) order(o chassis.Override) []func(context.Context) result {
 	case o.Target == chassis.BootUEFIHTTP && b.cfg.Boot != inventory.BootBIOS:
 		return append(net(inventory.BootUEFIHTTP), disk...)
 	default:
-		b.say("Boot device %s is not there", o.Target)
+		b.printf("Boot device %s is not there", o.Target)
 	}
 	return append(disk, net(b.cfg.Boot)...)
 }
@@ -159,8 +159,8 @@ func (b *Board) disk(ctx context.Context) result {
 	return result{ok, exit}
 }
 
-// say writes a line to the console.
-func (b *Board) say(format string, args ...any) {
+// printf writes a line to the console.
+func (b *Board) printf(format string, args ...any) {
 	if b.cfg.Console != nil {
 		_, _ = fmt.Fprintf(b.cfg.Console, format+"\r\n", args...) // nobody may be listening
 	}
@@ -170,7 +170,7 @@ func (b *Board) say(format string, args ...any) {
 // nobody says anything.
 func (b *Board) complain(ctx context.Context, format string, args ...any) {
 	if ctx.Err() == nil {
-		b.say(format, args...)
+		b.printf(format, args...)
 	}
 }
 

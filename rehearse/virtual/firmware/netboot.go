@@ -20,14 +20,14 @@ const chains = 3
 // netboot boots one NIC: the firmware's own program loads iPXE, which loads the
 // rest.
 func (b *Board) netboot(ctx context.Context, mac addr.MAC, how inventory.Firmware) result {
-	b.say("Booting from the network: %s, %s", how, mac)
+	b.printf("Booting from the network: %s, %s", how, mac)
 	p := romProgram(how)
 	l, err := b.acquire(ctx, mac, p)
 	if err != nil {
 		b.complain(ctx, "%s", p.describeError(err))
 		return result{}
 	}
-	b.say("%s: %s from %s", l.address, l.file, l.server)
+	b.printf("%s: %s from %s", l.address, l.file, l.server)
 	b.cfg.Chassis.SetPhase("BootLoader")
 	if err := b.loader(ctx, l, how); err != nil {
 		return result{}
@@ -45,7 +45,7 @@ func (b *Board) netboot(ctx context.Context, mac addr.MAC, how inventory.Firmwar
 			return result{}
 		}
 	}
-	b.say("The loaders load one another: giving up")
+	b.printf("The loaders load one another: giving up")
 	return result{}
 }
 
@@ -69,7 +69,7 @@ func (b *Board) loader(ctx context.Context, l lease, how inventory.Firmware) err
 		}
 	}
 	if err == nil {
-		b.say("NBP file downloaded: %s, %d bytes", l.file, size)
+		b.printf("NBP file downloaded: %s, %d bytes", l.file, size)
 	}
 	return err
 }
@@ -94,7 +94,7 @@ const maxScript = 64 << 10
 // ipxe is the program that was loaded: DHCP once more, the script, and what it
 // says. next is a loader that it is told to load instead.
 func (b *Board) ipxe(ctx context.Context, mac addr.MAC, how inventory.Firmware) (next *lease, r result, err error) {
-	b.say("iPXE 1.0.0+ -- Open Source Network Boot Firmware")
+	b.printf("iPXE 1.0.0+ -- Open Source Network Boot Firmware")
 	p := ipxeProgram(how)
 	l, err := b.acquire(ctx, mac, p)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *Board) ipxe(ctx context.Context, mac addr.MAC, how inventory.Firmware) 
 	if !strings.Contains(l.file, "://") {
 		return &l, r, nil
 	}
-	b.say("Filename: %s", l.file)
+	b.printf("Filename: %s", l.file)
 	s := &shell{b: b, mac: mac, how: how, address: l.address, net: b.cfg.Net(l.address.Addr())}
 	var text limited
 	if _, _, err := fetchURL(ctx, s.net, http.MethodGet, l.file, agentIPXE, &text); err != nil {

@@ -106,7 +106,7 @@ func (r *Relay) hand(p []byte) {
 		return
 	}
 	mac := addr.MAC(p[atMAC : atMAC+6])
-	if r.lost(mac) {
+	if r.isLost(mac) {
 		return
 	}
 	r.deliver(mac, append([]byte(nil), p...))
@@ -130,9 +130,9 @@ func (r *Relay) join(answer func([]byte) []byte) {
 	r.other = answer
 }
 
-// ask shows a client's broadcast to the server of the domain, before a relayed one can
+// forward shows a client's broadcast to the server of the domain, before a relayed one can
 // be faster.
-func (r *Relay) ask(mac addr.MAC, p []byte) {
+func (r *Relay) forward(mac addr.MAC, p []byte) {
 	r.mu.Lock()
 	other := r.other
 	r.mu.Unlock()
@@ -146,10 +146,10 @@ func (r *Relay) ask(mac addr.MAC, p []byte) {
 
 // broadcast passes a client's packet on to the server, with giaddr set.
 func (r *Relay) broadcast(mac addr.MAC, p []byte) {
-	if r.lost(mac) {
+	if r.isLost(mac) {
 		return
 	}
-	r.ask(mac, p)
+	r.forward(mac, p)
 	gateway := r.cfg.Address.As4()
 	copy(p[atGateway:], gateway[:])
 	p[atHops]++
@@ -161,7 +161,7 @@ func (r *Relay) broadcast(mac addr.MAC, p []byte) {
 	}
 }
 
-func (r *Relay) lost(mac addr.MAC) bool { return r.cfg.Loss != nil && r.cfg.Loss(mac) }
+func (r *Relay) isLost(mac addr.MAC) bool { return r.cfg.Loss != nil && r.cfg.Loss(mac) }
 
 // plug lets a client hear; unplug it when it has done.
 func (r *Relay) plug(mac addr.MAC) <-chan []byte {

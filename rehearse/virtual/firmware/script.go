@@ -73,7 +73,7 @@ func (s *shell) run(ctx context.Context, text string) (result, error) {
 		return s.result, nil
 	}
 	if s.how != inventory.BootBIOS {
-		s.b.say("The boot manager's menu waits for a key")
+		s.b.printf("The boot manager's menu waits for a key")
 		<-ctx.Done()
 	}
 	return result{}, nil

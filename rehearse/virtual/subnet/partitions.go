@@ -23,7 +23,7 @@ func (m *Manager) partitions(ports []Port) map[addr.GUID][]uint16 {
 	if ok {
 		ok = m.read(text, ports, tables)
 		if !ok {
-			m.say(0x01, "Partition configuration in error; retrying with default config")
+			m.logf(0x01, "Partition configuration in error; retrying with default config")
 		}
 	}
 	if !ok {
@@ -59,13 +59,13 @@ func (m *Manager) read(text string, ports []Port, tables map[addr.GUID][]uint16)
 		head, list, ok := strings.Cut(statement, ":")
 		key, full, good := parseHeader(head)
 		if !ok || !good {
-			m.say(0x01, "parse_part_conf: PARSE ERROR: bad partition definition")
+			m.logf(0x01, "parse_part_conf: PARSE ERROR: bad partition definition")
 			return false
 		}
 		defaulted = defaulted || key == defaultKey
 		for spec := range strings.SplitSeq(list, ",") {
 			if !r.member(spec, key, full) {
-				m.say(0x01, "parse_part_conf: PARSE ERROR: bad PortGUID")
+				m.logf(0x01, "parse_part_conf: PARSE ERROR: bad PortGUID")
 				return false
 			}
 		}

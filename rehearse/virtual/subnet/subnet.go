@@ -156,8 +156,8 @@ func (m *Manager) Reload(_ context.Context, restart bool) error {
 	defer m.mu.Unlock()
 	if restart || m.conf == nil {
 		m.conf = parseOptions(m.files["/etc/opensm/opensm.conf"])
-		m.say(0x80, "Entering DISCOVERING state")
-		m.say(0x80, "Entering MASTER state")
+		m.logf(0x80, "Entering DISCOVERING state")
+		m.logf(0x80, "Entering MASTER state")
 	}
 	m.sweep()
 	return nil
@@ -175,8 +175,8 @@ func parseOptions(text string) map[string]string {
 	return all
 }
 
-// say writes a line of the log.
-func (m *Manager) say(level int, format string, args ...any) {
+// logf writes a line of the log.
+func (m *Manager) logf(level int, format string, args ...any) {
 	fmt.Fprintf(&m.log, "%s [4D1DF6C0] 0x%02x -> %s\n", m.clock.Now().UTC().Format("Jan 02 15:04:05 000000"), level, fmt.Sprintf(format, args...))
 }
 
@@ -203,8 +203,8 @@ func (m *Manager) sweep() {
 		number(p.GUID)
 	}
 	m.tables = m.partitions(ports)
-	m.say(0x02, "osm_ucast_mgr_process: %s tables configured on all switches", m.engine())
-	m.say(0x02, "SUBNET UP")
+	m.logf(0x02, "osm_ucast_mgr_process: %s tables configured on all switches", m.engine())
+	m.logf(0x02, "SUBNET UP")
 }
 
 // ports are the ports with a link, and the controller's own.
@@ -224,7 +224,7 @@ func (m *Manager) engine() string {
 			return name
 		}
 		if name != "" {
-			m.say(0x01, "setup_routing_engine: cannot find or setup routing engine '%s'", name)
+			m.logf(0x01, "setup_routing_engine: cannot find or setup routing engine '%s'", name)
 		}
 	}
 	return "minhop"

@@ -65,7 +65,7 @@ func (a aptRun) install(ctx context.Context, words []string) int {
 // forbidden says why apt would not do it without being told to. What is held and
 // only needed by others stays, whatever it is told.
 func (a aptRun) forbidden(todo map[string]string, words []string) string {
-	have, held := a.n.packages(), a.n.held()
+	have, held := a.n.packages(), a.n.heldPackages()
 	for _, name := range slices.Sorted(maps.Keys(todo)) {
 		named := slices.ContainsFunc(words, func(w string) bool { return w == name || strings.HasPrefix(w, name+"=") })
 		switch {

@@ -167,7 +167,7 @@ func runDcgmi(ctx context.Context, c call) int {
 func rvsStress(ctx context.Context, c call, value rvsAction) int {
 	ms, err := strconv.Atoi(value["duration"])
 	if err != nil {
-		return c.say("this one knows a duration in milliseconds")
+		return c.fail("this one knows a duration in milliseconds")
 	}
 	began := c.n.cfg.Clock.Now()
 	line := func(format string, args ...any) {

@@ -13,7 +13,7 @@ import (
 // (chrony 4.3, client.c); the clock of a virtual node is the rack's.
 func runChronyc(_ context.Context, c call) int {
 	if !slices.Contains(c.Argv, "-c") || !slices.Contains(c.Argv, "tracking") {
-		return c.say("this chronyc knows -c tracking alone")
+		return c.fail("this chronyc knows -c tracking alone")
 	}
 	now := c.n.cfg.Clock.Now()
 	server := strings.ToUpper(fmt.Sprintf("%x", c.n.cfg.Address.AsSlice()))

@@ -13,7 +13,7 @@ func runTest(_ context.Context, c call) int {
 	argv := c.Argv[1:]
 	if c.name() == "[" {
 		if len(argv) == 0 || argv[len(argv)-1] != "]" {
-			c.say("missing ]")
+			c.fail("missing ]")
 			return 2
 		}
 		argv = argv[:len(argv)-1]
@@ -24,7 +24,7 @@ func runTest(_ context.Context, c call) int {
 	}
 	yes, known := c.holds(argv)
 	if !known {
-		c.say("unexpected operator")
+		c.fail("unexpected operator")
 		return 2
 	}
 	if yes != not {

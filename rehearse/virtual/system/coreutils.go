@@ -144,7 +144,7 @@ func runEcho(_ context.Context, c call) int {
 // while there are arguments.
 func runPrintf(_ context.Context, c call) int {
 	if len(c.Argv) < 2 {
-		c.say("usage: printf format [arg ...]")
+		c.fail("usage: printf format [arg ...]")
 		return 2
 	}
 	format, args := c.Argv[1], c.Argv[2:]

@@ -86,8 +86,8 @@ func (n *node) isUnfinished(name string) bool {
 	return n.dpkg.half[name]
 }
 
-// held returns what is held.
-func (n *node) held() map[string]bool {
+// heldPackages returns what is held.
+func (n *node) heldPackages() map[string]bool {
 	n.packages()
 	n.dpkg.mu.Lock()
 	defer n.dpkg.mu.Unlock()
@@ -235,7 +235,7 @@ func aptMark(_ context.Context, c call) int {
 	}
 	switch words[0] {
 	case "showhold":
-		for _, name := range slices.Sorted(maps.Keys(c.n.held())) {
+		for _, name := range slices.Sorted(maps.Keys(c.n.heldPackages())) {
 			c.print(name + "\n")
 		}
 		return 0

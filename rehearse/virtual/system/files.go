@@ -25,7 +25,7 @@ func runDirname(_ context.Context, c call) int {
 func runBasename(_ context.Context, c call) int {
 	_, names := splitOperands(c.Argv, "s")
 	if len(names) == 0 {
-		return c.say("missing operand")
+		return c.fail("missing operand")
 	}
 	base := path.Base(names[0])
 	if len(names) > 1 && base != names[1] {
@@ -40,11 +40,11 @@ func runMkdir(_ context.Context, c call) int {
 	status := 0
 	for _, name := range names {
 		if !hasOption(o, 'p') && c.n.tree.exists(c.path(name)) {
-			status = c.say("cannot create directory '" + name + "': File exists")
+			status = c.fail("cannot create directory '" + name + "': File exists")
 			continue
 		}
 		if err := c.n.tree.MkdirAll(c.path(name), modeOf(o, 0o755)); err != nil {
-			status = c.say("cannot create directory '" + name + "': " + describeErrno(err))
+			status = c.fail("cannot create directory '" + name + "': " + describeErrno(err))
 		}
 	}
 	return status
@@ -66,7 +66,7 @@ func runMktemp(_ context.Context, c call) int {
 	}
 	stem := strings.TrimRight(pattern, "X")
 	if len(pattern)-len(stem) < 3 {
-		return c.say("too few X's in template '" + pattern + "'")
+		return c.fail("too few X's in template '" + pattern + "'")
 	}
 	name := stem + rand.Text()[:min(len(pattern)-len(stem), 20)]
 	err := error(nil)
@@ -78,7 +78,7 @@ func runMktemp(_ context.Context, c call) int {
 		err = c.n.tree.write(c.path(name), nil, 0o600)
 	}
 	if err != nil {
-		return c.say("failed to create file via template '" + pattern + "': " + describeErrno(err))
+		return c.fail("failed to create file via template '" + pattern + "': " + describeErrno(err))
 	}
 	c.print(name + "\n")
 	return 0
@@ -87,11 +87,11 @@ func runMktemp(_ context.Context, c call) int {
 func runChmod(_ context.Context, c call) int {
 	_, names := splitOperands(c.Argv, "")
 	if len(names) < 2 {
-		return c.say("missing operand")
+		return c.fail("missing operand")
 	}
 	mode, err := strconv.ParseUint(names[0], 8, 12)
 	if err != nil && names[0] != "+x" {
-		return c.say("invalid mode: '" + names[0] + "'")
+		return c.fail("invalid mode: '" + names[0] + "'")
 	}
 	status := 0
 	for _, name := range names[1:] {
@@ -100,7 +100,7 @@ func runChmod(_ context.Context, c call) int {
 			m = i.Mode().Perm() | 0o111
 		}
 		if err := c.n.tree.Chmod(c.path(name), m.Perm()); err != nil {
-			status = c.say("cannot access '" + name + "': " + describeErrno(err))
+			status = c.fail("cannot access '" + name + "': " + describeErrno(err))
 		}
 	}
 	return status
@@ -114,7 +114,7 @@ func runPresent(_ context.Context, c call) int {
 	}
 	for _, name := range names {
 		if _, err := c.n.tree.Lstat(c.path(name)); err != nil {
-			return c.say("error opening '" + name + "': " + describeErrno(err))
+			return c.fail("error opening '" + name + "': " + describeErrno(err))
 		}
 	}
 	return 0
@@ -123,17 +123,17 @@ func runPresent(_ context.Context, c call) int {
 func runMv(_ context.Context, c call) int {
 	o, names := splitOperands(c.Argv, "")
 	if len(names) != 2 {
-		return c.say("missing file operand")
+		return c.fail("missing file operand")
 	}
 	to := c.path(names[1])
 	if i, err := c.n.tree.Stat(to); err == nil && i.IsDir() {
 		if hasOption(o, 'T') {
-			return c.say("cannot overwrite directory '" + names[1] + "' with non-directory")
+			return c.fail("cannot overwrite directory '" + names[1] + "' with non-directory")
 		}
 		to = path.Join(to, path.Base(names[0]))
 	}
 	if err := c.n.tree.rename(c.path(names[0]), to); err != nil {
-		return c.say("cannot move '" + names[0] + "' to '" + names[1] + "': " + describeErrno(err))
+		return c.fail("cannot move '" + names[0] + "' to '" + names[1] + "': " + describeErrno(err))
 	}
 	return 0
 }
@@ -141,18 +141,18 @@ func runMv(_ context.Context, c call) int {
 func runCp(_ context.Context, c call) int {
 	_, names := splitOperands(c.Argv, "")
 	if len(names) != 2 {
-		return c.say("missing file operand")
+		return c.fail("missing file operand")
 	}
 	b, err := c.n.tree.ReadFile(c.path(names[0]))
 	if err != nil {
-		return c.say("cannot stat '" + names[0] + "': " + describeErrno(err))
+		return c.fail("cannot stat '" + names[0] + "': " + describeErrno(err))
 	}
 	to := c.path(names[1])
 	if i, err := c.n.tree.Stat(to); err == nil && i.IsDir() {
 		to = path.Join(to, path.Base(names[0]))
 	}
 	if err := c.n.tree.write(to, bytes.Clone(b), 0o644); err != nil {
-		return c.say("cannot create regular file '" + names[1] + "': " + describeErrno(err))
+		return c.fail("cannot create regular file '" + names[1] + "': " + describeErrno(err))
 	}
 	return 0
 }
@@ -166,13 +166,13 @@ func runRm(_ context.Context, c call) int {
 		case errors.Is(err, fs.ErrNotExist) && hasOption(o, 'f'):
 			continue
 		case err == nil && i.IsDir() && !hasOption(o, 'r') && !hasOption(o, 'R'):
-			status = c.say("cannot remove '" + name + "': Is a directory")
+			status = c.fail("cannot remove '" + name + "': Is a directory")
 			continue
 		case err == nil:
 			err = c.n.tree.removeAll(c.path(name))
 		}
 		if err != nil {
-			status = c.say("cannot remove '" + name + "': " + describeErrno(err))
+			status = c.fail("cannot remove '" + name + "': " + describeErrno(err))
 		}
 	}
 	return status
@@ -183,7 +183,7 @@ func runRmdir(_ context.Context, c call) int {
 	status := 0
 	for _, name := range names {
 		if err := c.n.tree.Remove(c.path(name)); err != nil {
-			status = c.say("failed to remove '" + name + "': " + describeErrno(err))
+			status = c.fail("failed to remove '" + name + "': " + describeErrno(err))
 		}
 	}
 	return status
@@ -192,13 +192,13 @@ func runRmdir(_ context.Context, c call) int {
 func runLn(_ context.Context, c call) int {
 	o, names := splitOperands(c.Argv, "")
 	if len(names) != 2 || !hasOption(o, 's') {
-		return c.say("only symbolic links are made here")
+		return c.fail("only symbolic links are made here")
 	}
 	if hasOption(o, 'f') {
 		_ = c.n.tree.Remove(c.path(names[1])) // its absence is what -f allows
 	}
 	if err := c.n.tree.Symlink(names[0], c.path(names[1])); err != nil {
-		return c.say("failed to create symbolic link '" + names[1] + "': " + describeErrno(err))
+		return c.fail("failed to create symbolic link '" + names[1] + "': " + describeErrno(err))
 	}
 	return 0
 }
@@ -213,20 +213,20 @@ func runInstall(_ context.Context, c call) int {
 				err = c.n.tree.Chmod(c.path(name), modeOf(o, 0o755))
 			}
 			if err != nil {
-				return c.say("cannot create directory '" + name + "': " + describeErrno(err))
+				return c.fail("cannot create directory '" + name + "': " + describeErrno(err))
 			}
 		}
 		return 0
 	}
 	if len(names) != 2 {
-		return c.say("missing file operand")
+		return c.fail("missing file operand")
 	}
 	b, err := c.n.tree.ReadFile(c.path(names[0]))
 	if err == nil {
 		err = c.n.tree.write(c.path(names[1]), bytes.Clone(b), modeOf(o, 0o755))
 	}
 	if err != nil {
-		return c.say("cannot create regular file '" + names[1] + "': " + describeErrno(err))
+		return c.fail("cannot create regular file '" + names[1] + "': " + describeErrno(err))
 	}
 	return 0
 }
@@ -247,7 +247,7 @@ func runLs(_ context.Context, c call) int {
 	for _, name := range names {
 		i, err := c.n.tree.Stat(c.path(name))
 		if err != nil {
-			c.say("cannot access '" + name + "': " + describeErrno(err))
+			c.fail("cannot access '" + name + "': " + describeErrno(err))
 			status = 2
 			continue
 		}
@@ -257,7 +257,7 @@ func runLs(_ context.Context, c call) int {
 		}
 		list, err := c.n.tree.ReadDir(c.path(name))
 		if err != nil {
-			return c.say("cannot open directory '" + name + "': " + describeErrno(err))
+			return c.fail("cannot open directory '" + name + "': " + describeErrno(err))
 		}
 		for _, d := range list {
 			if i, err := d.Info(); err == nil && (hasOption(o, 'a') || !strings.HasPrefix(d.Name(), ".")) {
@@ -275,7 +275,7 @@ func runTouch(_ context.Context, c call) int {
 			continue
 		}
 		if err := c.n.tree.write(c.path(name), nil, 0o644); err != nil {
-			return c.say("cannot touch '" + name + "': " + describeErrno(err))
+			return c.fail("cannot touch '" + name + "': " + describeErrno(err))
 		}
 	}
 	return 0
@@ -314,7 +314,7 @@ func runTee(ctx context.Context, c call) int {
 			all = append(bytes.Clone(old), b...)
 		}
 		if err := c.n.tree.write(c.path(name), all, 0o644); err != nil {
-			return c.say(name + ": " + describeErrno(err))
+			return c.fail(name + ": " + describeErrno(err))
 		}
 	}
 	return 0

@@ -75,7 +75,7 @@ func runSysctl(_ context.Context, c call) int {
 		parts := strings.Split(key, ".")
 		if set && len(parts) == 5 && strings.HasPrefix(key, "net.ipv4.conf.") {
 			if err := c.n.cfg.Kernel.SetIPv4(parts[3], parts[4], value); err != nil {
-				status = c.say("setting key \"" + key + "\": " + err.Error())
+				status = c.fail("setting key \"" + key + "\": " + err.Error())
 			}
 		} else if set {
 			c.n.tree.set(file, value+"\n")
@@ -112,7 +112,7 @@ func runDmidecode(_ context.Context, c call) int {
 		c.print(c.n.fs.Text("sys/class/dmi/id", file) + "\n")
 		return 0
 	}
-	return c.say("only -s is known here")
+	return c.fail("only -s is known here")
 }
 
 // runLscpu prints with -J the fields that tools read.

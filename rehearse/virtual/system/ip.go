@@ -77,7 +77,7 @@ func (n *node) ipRows() []ipRow {
 func runIP(_ context.Context, c call) int {
 	o, words := splitOperands(c.Argv, "")
 	if len(words) == 0 {
-		return c.say("no object")
+		return c.fail("no object")
 	}
 	address := strings.HasPrefix("address", words[0])
 	if !address && !strings.HasPrefix("link", words[0]) {
@@ -130,7 +130,7 @@ func (c call) printRows(rows []ipRow) {
 func runEthtool(_ context.Context, c call) int {
 	o, names := splitOperands(c.Argv, "")
 	if len(names) == 0 {
-		return c.say("bad command line argument(s)")
+		return c.fail("bad command line argument(s)")
 	}
 	p, ok := c.n.portOf(names[0])
 	if !ok || p.Netdev != names[0] || !c.n.tree.exists("sys/class/net/"+p.Netdev) {

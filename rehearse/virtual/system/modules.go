@@ -238,11 +238,11 @@ func runLsmod(_ context.Context, c call) int {
 func runModinfo(_ context.Context, c call) int {
 	o, names := splitOperands(c.Argv, "Fk")
 	if release := o['k']; release != "" && release != c.n.cfg.Kernel.Release() || len(names) != 1 {
-		return c.say("ERROR: Module " + strings.Join(names, " ") + " not found.")
+		return c.fail("ERROR: Module " + strings.Join(names, " ") + " not found.")
 	}
 	file, version, ok := c.n.moduleFile(names[0])
 	if !ok {
-		return c.say("ERROR: Module " + names[0] + " not found.")
+		return c.fail("ERROR: Module " + names[0] + " not found.")
 	}
 	switch o['F'] {
 	case "filename":

@@ -286,7 +286,7 @@ func (j job) reduce(ctx context.Context, members []*node, ports []Port) int {
 		if j.n.cfg.Clock.Sleep(ctx, time.Duration(j.iterations+j.warmups)*took) != nil {
 			return 137
 		}
-		if i := j.lost(members); i >= 0 {
+		if i := j.endedMember(members); i >= 0 {
 			_, _ = fmt.Fprintf(j.Err, "%sORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[41234,0],0] on node %s\n  Remote daemon: [[41234,0],%d] on node %s\n\nThis is usually due to either a failure of the TCP network\nconnection to the node, or possibly an internal failure of\nthe daemon itself. We cannot recover from this failure, and\ntherefore will terminate the job.\n%s",
 				rule, members[0].hostname(), i, members[i].hostname(), rule)
 			return 1
@@ -299,8 +299,8 @@ func (j job) reduce(ctx context.Context, members []*node, ports []Port) int {
 	return 0
 }
 
-// lost returns a member whose system has ended meanwhile, or -1.
-func (j job) lost(members []*node) int {
+// endedMember returns a member whose system has ended meanwhile, or -1.
+func (j job) endedMember(members []*node) int {
 	for i, m := range members {
 		if j.n.cfg.Site.at(j.hosts[i]) != m {
 			return i

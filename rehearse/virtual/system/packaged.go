@@ -145,14 +145,14 @@ func updateInitramfs(ctx context.Context, c call) int {
 // runFind is find(1) with -path or -name, by folders.
 func runFind(_ context.Context, c call) int {
 	if len(c.Argv) < 2 {
-		return c.say("paths must precede expression")
+		return c.fail("paths must precede expression")
 	}
 	test, glob := "", ""
 	if len(c.Argv) == 4 {
 		test, glob = c.Argv[2], c.Argv[3]
 	}
 	if !c.n.tree.exists(c.path(c.Argv[1])) {
-		return c.say("‘" + c.Argv[1] + "’: No such file or directory")
+		return c.fail("‘" + c.Argv[1] + "’: No such file or directory")
 	}
 	c.walk(strings.TrimSuffix(c.Argv[1], "/"), func(at string) {
 		ok := test == ""

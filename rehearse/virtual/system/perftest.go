@@ -100,7 +100,7 @@ func writeBW(ctx context.Context, c call) int {
 	if p.server == "" {
 		return p.serve(ctx)
 	}
-	return p.ask(ctx)
+	return p.runClient(ctx)
 }
 
 // perfOptions reads the command line.
@@ -244,8 +244,8 @@ func (p *perf) alone() int {
 	return 1
 }
 
-// ask is the client.
-func (p *perf) ask(ctx context.Context) int {
+// runClient is the client.
+func (p *perf) runClient(ctx context.Context) int {
 	conn, err := p.n.cfg.Net.Dial(ctx, "tcp", net.JoinHostPort(p.server, strconv.Itoa(p.port)))
 	if err != nil {
 		_, _ = fmt.Fprintf(p.Err, "Couldn't connect to %s:%d\nUnable to open file descriptor for socket connection Unable to init the socket connection\n", p.server, p.port)

@@ -247,8 +247,8 @@ func (p programs) IsDir(name string) bool {
 	return err == nil && i.IsDir()
 }
 
-// say prints a line of complaint as GNU programs do.
-func (c call) say(text string) int {
+// fail prints a line of complaint as GNU programs do.
+func (c call) fail(text string) int {
 	_, _ = io.WriteString(c.Err, c.name()+": "+text+"\n")
 	return 1
 }

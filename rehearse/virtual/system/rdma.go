@@ -197,7 +197,7 @@ func rdmaProgram(_ context.Context, c call) int {
 	if words[0] == "dev" {
 		rows = devs
 	} else if words[0] != "link" {
-		return c.say("Unknown argument: " + words[0])
+		return c.fail("Unknown argument: " + words[0])
 	}
 	if hasOption(o, 'j') {
 		b, err := json.Marshal(rows)

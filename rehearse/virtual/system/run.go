@@ -43,12 +43,12 @@ func runTimeout(ctx context.Context, c call) int {
 		argv = argv[min(skip, len(argv)):]
 	}
 	if len(argv) < 2 {
-		c.say("missing operand")
+		c.fail("missing operand")
 		return 125
 	}
 	limit, err := parseDuration(argv[0])
 	if err != nil {
-		c.say("invalid time interval '" + argv[0] + "'")
+		c.fail("invalid time interval '" + argv[0] + "'")
 		return 125
 	}
 	bound, cancel := context.WithTimeout(ctx, limit)
@@ -78,11 +78,11 @@ func parseDuration(s string) (time.Duration, error) {
 
 func runSleep(ctx context.Context, c call) int {
 	if len(c.Argv) < 2 {
-		return c.say("missing operand")
+		return c.fail("missing operand")
 	}
 	d, err := parseDuration(c.Argv[1])
 	if err != nil {
-		return c.say("invalid time interval '" + c.Argv[1] + "'")
+		return c.fail("invalid time interval '" + c.Argv[1] + "'")
 	}
 	if c.n.cfg.Clock.Sleep(ctx, d) != nil {
 		return 137
@@ -108,7 +108,7 @@ func runKill(_ context.Context, c call) int {
 	for _, a := range argv {
 		pid, err := strconv.Atoi(strings.TrimPrefix(a, "-"))
 		if err != nil || !probe && !c.n.procs.signal(pid) {
-			status = c.say("(" + a + ") - No such process")
+			status = c.fail("(" + a + ") - No such process")
 		}
 	}
 	return status

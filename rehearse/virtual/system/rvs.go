@@ -39,7 +39,7 @@ func rvsActions(text string) (list []rvsAction) {
 // runRvs is rvs -c FILE with actions of babel, pebb and pbqt.
 func runRvs(ctx context.Context, c call) int {
 	if len(c.Argv) != 3 || c.Argv[1] != "-c" {
-		return c.say("this virtual node knows -c FILE")
+		return c.fail("this virtual node knows -c FILE")
 	}
 	text, err := c.n.tree.ReadFile(c.path(c.Argv[2]))
 	if err != nil {

@@ -24,7 +24,7 @@ func runCat(ctx context.Context, c call) int {
 			b, err = c.n.tree.ReadFile(c.path(name))
 		}
 		if err != nil {
-			status = c.say(name + ": " + describeErrno(err))
+			status = c.fail(name + ": " + describeErrno(err))
 			continue
 		}
 		_, _ = c.Out.Write(b)
@@ -38,7 +38,7 @@ func runLines(ctx context.Context, c call) int {
 	n, err := 10, error(nil)
 	if v, ok := options['n']; ok {
 		if n, err = strconv.Atoi(strings.TrimPrefix(v, "-")); err != nil {
-			return c.say("invalid number of lines: '" + v + "'")
+			return c.fail("invalid number of lines: '" + v + "'")
 		}
 	}
 	var b []byte
@@ -48,7 +48,7 @@ func runLines(ctx context.Context, c call) int {
 		b, err = c.all(ctx)
 	}
 	if err != nil {
-		return c.say("cannot open '" + strings.Join(names, "") + "' for reading: " + describeErrno(err))
+		return c.fail("cannot open '" + strings.Join(names, "") + "' for reading: " + describeErrno(err))
 	}
 	all := strings.SplitAfter(string(b), "\n")
 	if all[len(all)-1] == "" {
@@ -69,7 +69,7 @@ func runGrep(ctx context.Context, c call) int {
 	pattern, given := o['e']
 	if !given {
 		if len(names) == 0 {
-			c.say("no pattern")
+			c.fail("no pattern")
 			return 2
 		}
 		pattern, names = names[0], names[1:]
@@ -80,18 +80,18 @@ func runGrep(ctx context.Context, c call) int {
 		if err != nil {
 			return 2
 		}
-		s.look("(standard input)", b)
+		s.grep("(standard input)", b)
 	}
 	bad := false
 	for _, name := range names {
 		b, err := c.n.tree.ReadFile(c.path(name))
 		if err != nil {
 			if bad = true; !hasOption(o, 's') {
-				c.say(name + ": " + describeErrno(err))
+				c.fail(name + ": " + describeErrno(err))
 			}
 			continue
 		}
-		s.look(name, b)
+		s.grep(name, b)
 	}
 	if hasOption(o, 'c') {
 		c.print(itoa(s.found) + "\n")
@@ -114,8 +114,8 @@ type search struct {
 	found   int  // lines
 }
 
-// look prints the lines of a file that are looked for, as far as the options have it.
-func (s *search) look(name string, b []byte) {
+// grep prints the lines of a file that are looked for, as far as the options have it.
+func (s *search) grep(name string, b []byte) {
 	for i, line := range strings.Split(strings.TrimSuffix(string(b), "\n"), "\n") {
 		if len(b) == 0 || s.matches(line) == hasOption(s.options, 'v') {
 			continue
@@ -162,7 +162,7 @@ func sha256sum(ctx context.Context, c call) int {
 			b, err = c.n.tree.ReadFile(c.path(name))
 		}
 		if err != nil {
-			return c.say(name + ": " + describeErrno(err))
+			return c.fail(name + ": " + describeErrno(err))
 		}
 		sum := sha256.Sum256(b)
 		c.print(hex.EncodeToString(sum[:]) + "  " + name + "\n")

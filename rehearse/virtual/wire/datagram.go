@@ -4,8 +4,8 @@ package wire
 
 import "net"
 
-// lost draws whether a datagram is lost.
-func (w *Wire) lost() bool {
+// dropsDatagram draws whether a datagram is lost.
+func (w *Wire) dropsDatagram() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.cut || w.loss > 0 && w.dice.Float64() < w.loss
@@ -21,7 +21,7 @@ type datagrams struct {
 func (d *datagrams) Read(b []byte) (int, error) {
 	for {
 		n, err := d.Conn.Read(b)
-		if err != nil || !d.wire.lost() {
+		if err != nil || !d.wire.dropsDatagram() {
 			return n, err
 		}
 	}
@@ -29,7 +29,7 @@ func (d *datagrams) Read(b []byte) (int, error) {
 
 // Write sends a datagram, which may be lost.
 func (d *datagrams) Write(b []byte) (int, error) {
-	if d.wire.lost() {
+	if d.wire.dropsDatagram() {
 		return len(b), nil
 	}
 	return d.Conn.Write(b)
@@ -45,7 +45,7 @@ type packets struct {
 func (p *packets) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
 		n, from, err := p.PacketConn.ReadFrom(b)
-		if err != nil || !p.wire.lost() {
+		if err != nil || !p.wire.dropsDatagram() {
 			return n, from, err
 		}
 	}
@@ -53,7 +53,7 @@ func (p *packets) ReadFrom(b []byte) (int, net.Addr, error) {
 
 // WriteTo sends a datagram, which may be lost.
 func (p *packets) WriteTo(b []byte, to net.Addr) (int, error) {
-	if p.wire.lost() {
+	if p.wire.dropsDatagram() {
 		return len(b), nil
 	}
 	return p.PacketConn.WriteTo(b, to)

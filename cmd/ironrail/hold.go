@@ -16,18 +16,19 @@ import (
 	"github.com/ironrail/ironrail/provision/selection"
 )
 
-// marking is how nodes are held or released: through the owner of the state, or
+// marking is how nodes are put on hold or released: through the owner of the state, or
 // in the state when there is none.
 type marking struct {
-	word  string                // what is said of the node afterwards
-	fits  func(state.Node) bool // whether a node of a group is meant
-	ask   func(*control.Client, context.Context, string, control.HoldRequest) error
-	write func(context.Context, state.Store, state.Fence, string, state.Hold) error
+	word   string                // of the JSON that lists the nodes
+	status string                // of a node afterwards
+	fits   func(state.Node) bool // whether a node of a group is meant
+	ask    func(*control.Client, context.Context, string, control.HoldRequest) error
+	write  func(context.Context, state.Store, state.Fence, string, state.Hold) error
 }
 
 func (a *app) holdCommand() *cobra.Command {
 	var reason string
-	m := marking{"held", isHoldable, (*control.Client).Hold, state.HoldNode}
+	m := marking{"held", "on hold", isHoldable, (*control.Client).Hold, state.HoldNode}
 	c := &cobra.Command{
 		Use:   "hold NODE...",
 		Short: "Stop all automation on nodes at once",
@@ -35,8 +36,9 @@ func (a *app) holdCommand() *cobra.Command {
 Works while apply runs: what is under way on the nodes is stopped, and nothing
 new is started on them.
 
-Nodes are named as for plan --target. Of a pattern or a group those that are held
-already keep their hold, with its reason. --json prints the nodes that are held now.`,
+Nodes are named as for plan --target. Of a pattern or a group those that are on hold
+already keep their hold, with its reason. --json prints the nodes that are now on
+hold.`,
 		Example:           "  ironrail hold n7 --reason 'riser is being swapped'\n  ironrail hold rack.r01 --reason 'PDU a is replaced'",
 		Args:              asUsage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
@@ -49,7 +51,7 @@ already keep their hold, with its reason. --json prints the nodes that are held 
 }
 
 func (a *app) releaseCommand() *cobra.Command {
-	m := marking{"released", isReleasable, (*control.Client).Release, state.ReleaseNode}
+	m := marking{"released", "released", isReleasable, (*control.Client).Release, state.ReleaseNode}
 	return &cobra.Command{
 		Use:   "release NODE...",
 		Short: "Let held nodes go again",
@@ -58,7 +60,7 @@ of quarantine as well: you say that they are in order. What a run skipped becaus
 of a hold is done by the next apply.
 
 Nodes are named as for plan --target. Of a pattern or a group only those are meant
-that are held, and not those that are quarantined: name these.`,
+that are on hold, and not those that are quarantined: name these.`,
 		Example:           "  ironrail release n7\n  ironrail release rack.r01",
 		Args:              asUsage(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: a.completeWords,
@@ -83,7 +85,7 @@ func (a *app) setHolds(ctx context.Context, m marking, words []string, reason st
 	}
 	by := operatorName()
 	owned, err := a.asked(func(c *control.Client) error {
-		return a.each(nodes, m.word, func(n string) error {
+		return a.each(nodes, m, func(n string) error {
 			return m.ask(c, ctx, n, control.HoldRequest{By: by, Reason: reason})
 		})
 	})
@@ -98,7 +100,7 @@ func (a *app) setHolds(ctx context.Context, m marking, words []string, reason st
 		return err
 	}
 	defer o.giveBack()
-	return a.each(nodes, m.word, func(n string) error {
+	return a.each(nodes, m, func(n string) error {
 		return m.write(ctx, o.store, o.fence, n, state.Hold{By: by, Reason: reason, At: a.now().UTC()})
 	})
 }
@@ -136,7 +138,7 @@ func (a *app) meantBy(ctx context.Context, m marking, words []string) ([]string,
 
 // each does something to every node, says what it has become, and joins what
 // failed.
-func (a *app) each(nodes []string, word string, do func(string) error) error {
+func (a *app) each(nodes []string, m marking, do func(string) error) error {
 	var failed error
 	done := []string{}
 	for _, n := range nodes {
@@ -144,11 +146,11 @@ func (a *app) each(nodes []string, word string, do func(string) error) error {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		a.sayf("%s is %s.", n, word)
+		a.sayf("%s is %s.", n, m.status)
 		done = append(done, n)
 	}
 	if a.json {
-		failed = errors.Join(failed, a.printJSON(map[string][]string{word: done}))
+		failed = errors.Join(failed, a.printJSON(map[string][]string{m.word: done}))
 	}
 	return failed
 }

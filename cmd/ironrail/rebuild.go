@@ -34,8 +34,8 @@ func (a *app) rebuildCommand() *cobra.Command {
 and install them, bring up drivers and fabric, test the links and groups that they
 are in, and hand them over again. Other nodes get no step but as partners of a
 test. The same rules hold as for apply: the plan is shown and the erase budget
-counts. A node that is held is refused; one that is quarantined gets a new chance.
-Nodes are named as for plan --target.
+counts. A node that is on hold is refused; one that is quarantined gets a new
+chance. Nodes are named as for plan --target.
 
 A node under running jobs is never erased. Where jobs run, nothing is done and
 they are listed, unless --drain-wait says how long to wait for them. Where the

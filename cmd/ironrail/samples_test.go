@@ -38,7 +38,7 @@ func samplePlan(text string) *plan.Plan {
 				Group: &plan.Group{Set: "all", Members: []subject.ID{n1, subject.OfNode("n2")}}, Needs: []plan.Need{{Step: "n1/install.write", On: plan.Success}}},
 		},
 		Erase:    plan.Erasure{Nodes: []string{"n1"}, Budget: 2},
-		Warnings: []string{"n3 is held (" + text + ")"},
+		Warnings: []string{"n3 is on hold (" + text + ")"},
 		Offers:   []plan.Offer{{Cause: "n4 runs: " + text, Command: "ironrail adopt n4"}},
 		Refusals: []plan.Refusal{{Cause: "n5 is protected " + text, Action: "remove protect " + text}},
 	}

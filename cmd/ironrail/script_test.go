@@ -324,7 +324,7 @@ func (backend) Look(context.Context, string) (control.Look, error) {
 func (backend) Hold(context.Context, string, control.HoldRequest) error { return nil }
 
 func (backend) Release(_ context.Context, node string, _ control.HoldRequest) error {
-	return errkind.New(errkind.Refused, "node %s is not held", node)
+	return errkind.New(errkind.Refused, "node %s is not on hold", node)
 }
 
 func (backend) Power(_ context.Context, _ []string, tell func(control.Power)) ([]control.Power, error) {

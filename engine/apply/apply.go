@@ -98,7 +98,7 @@ func (e *Executor) Run(ctx context.Context) (Result, error) {
 }
 
 // loop plans rounds until nothing runs and nothing can be started. Between two rounds
-// it waits for an event: a step ended, a resource was released early, a node was held
+// it waits for an event: a step ended, a resource was released early, a node was put on hold
 // or released, stragglers are due, or the run is to stop.
 func (e *Executor) loop(ctx context.Context) {
 	drain, done := e.cfg.Drain, ctx.Done()

@@ -97,7 +97,7 @@ func TestGroup(t *testing.T) {
 }
 
 // TestResumedGroupOnlyShrinks: a member that was lost when the group was frozen
-// does not come back, and one that was held since is left out.
+// does not come back, and one that was put on hold since is left out.
 func TestResumedGroupOnlyShrinks(t *testing.T) {
 	t.Parallel()
 	s := state.NewMemory()
@@ -146,8 +146,8 @@ func TestResumedGroupKeepsItsQuorum(t *testing.T) {
 	}{
 		{"it found one bad", plan.Shrink, 3, "", "n1 n3"},
 		{"no loss allowed", plan.NotJudged, 2, "", "n1 n3"},
-		{"another is held since", plan.Shrink, 3, "n3", ""},
-		{"another is held since, no loss allowed", plan.NotJudged, 1, "n3", ""},
+		{"another is put on hold", plan.Shrink, 3, "n3", ""},
+		{"another is put on hold, no loss allowed", plan.NotJudged, 1, "n3", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,7 @@ func (e *Executor) Release(node, by string) error {
 	e.holding.Lock()
 	defer e.holding.Unlock()
 	if e.ledger.condition(node).hold == nil {
-		return errkind.New(errkind.Refused, "node %s is not held", node)
+		return errkind.New(errkind.Refused, "node %s is not on hold", node)
 	}
 	if err := e.ledger.recordHold(node, state.Released, state.Hold{By: by, At: e.clock.Now().UTC()}); err != nil {
 		return err

@@ -154,7 +154,7 @@ func TestReleasedNodeBehindAFailure(t *testing.T) {
 }
 
 // TestHoldInAnyState: of a node that is not in the plan, that is quarantined, or
-// that is held already; and the release of one that is not held.
+// that is on hold already; and the release of one that is not on hold.
 func TestHoldInAnyState(t *testing.T) {
 	t.Parallel()
 	s := state.NewMemory()
@@ -172,7 +172,7 @@ func TestHoldInAnyState(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	if err := e.Release("n2", "ann"); errkind.Of(err) != errkind.Refused {
-		t.Errorf("release of a node that is not held: %v", err)
+		t.Errorf("release of a node that is not on hold: %v", err)
 	}
 	if err := e.Release("n1", "ann"); err != nil {
 		t.Error(err)
@@ -183,7 +183,7 @@ func TestHoldInAnyState(t *testing.T) {
 }
 
 // TestHoldsFromEverywhere holds and releases nodes from many sides while the run
-// goes on; the race detector watches. Who is not held at the end is done or was
+// goes on; the race detector watches. Who is not on hold at the end is done or was
 // left behind, and nothing is lost.
 func TestHoldsFromEverywhere(t *testing.T) {
 	t.Parallel()
@@ -230,7 +230,7 @@ func (h holdsAmidRelease) Append(ctx context.Context, f state.Fence, b state.Bat
 }
 
 // TestHoldAmidRelease: one operator holds a node while another's release of it is
-// being written: it is held, in the state and in the run.
+// being written: it is on hold, in the state and in the run.
 func TestHoldAmidRelease(t *testing.T) {
 	t.Parallel()
 	s := state.NewMemory()
@@ -260,7 +260,7 @@ func TestHoldAmidRelease(t *testing.T) {
 		t.Errorf("the run: %+v", r.Nodes)
 	}
 	if err := e.Release("n1", "ann"); err != nil {
-		t.Errorf("the run does not know that it is held: %v", err)
+		t.Errorf("the run does not know that it is on hold: %v", err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // errHeld is the cause with which steps of a held node are cancelled.
-var errHeld = errors.New("the node is held")
+var errHeld = errors.New("the node is on hold")
 
 // Drain starts nothing new and lets the steps that run end.
 func (e *Executor) Drain() {

@@ -93,7 +93,7 @@ func (d *differ) mustLeaveNode(n string) bool {
 	}
 	if st.Held != "" {
 		d.leaveUnmanaged(n, OnHold)
-		d.plan.Warnings = append(d.plan.Warnings, fmt.Sprintf("%s is held (%s): nothing is planned for it; `ironrail release %s` lets it go", n, st.Held, n))
+		d.plan.Warnings = append(d.plan.Warnings, fmt.Sprintf("%s is on hold (%s): automation is paused for this node; `ironrail release %s` resumes it", n, st.Held, n))
 		return true
 	}
 	p, looked := d.opt.Presence[n]

@@ -198,7 +198,7 @@ type FormatError struct{ Format int }
 
 // Error implements error.
 func (e *FormatError) Error() string {
-	return fmt.Sprintf("it has plan format %d; this ironrail reads format %d", e.Format, Format)
+	return fmt.Sprintf("it has plan format %d; this version of ironrail supports format %d", e.Format, Format)
 }
 
 // Open reads a saved plan, one step at a time. problem says why its seal is not valid

@@ -32,7 +32,7 @@ type NodeState struct {
 	Version     uint64 // of the node's object in the store; 0: none
 	Accepted    bool
 	Adopted     bool   // recorded as found: runs, unverified
-	Held        string // why it is held; "" when it is not
+	Held        string // why it is on hold; "" when it is not
 	Quarantined string // cause; "" when it is not
 	Lost        bool   // it was in service once and is not now: a change failed, or a test found something
 }

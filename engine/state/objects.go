@@ -137,7 +137,7 @@ type CauseKind string
 const (
 	ByFailure   CauseKind = "failure"    // a step that it needs failed
 	ByFinding   CauseKind = "quarantine" // its node is quarantined
-	ByHold      CauseKind = "hold"       // its node is held
+	ByHold      CauseKind = "hold"       // its node is on hold
 	NotJudged   CauseKind = "not-judged" // its group is too small
 	ByInterrupt CauseKind = "interrupt"  // the run was stopped
 	ByRollout   CauseKind = "rollout"    // a gate stopped the rollout before it

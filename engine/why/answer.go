@@ -37,7 +37,7 @@ func answerHeld(s question) (Answer, bool) {
 		return Answer{}, false
 	}
 	a := Answer{Up: s.Node.Accepted, Status: Held, State: "it is on hold (" + h.By, Since: h.At, Waits: &Wait{Kind: ForRelease, Name: s.Node.Name},
-		Action: fmt.Sprintf("`ironrail release %s` lets it go, then `ironrail apply`.", s.Node.Name)}
+		Action: fmt.Sprintf("`ironrail release %s`, then `ironrail apply`.", s.Node.Name)}
 	if h.Reason != "" {
 		a.State += ": " + h.Reason
 	}

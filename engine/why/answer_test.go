@@ -50,7 +50,7 @@ func TestAnswer(t *testing.T) {
 		{"nothing done", control.Why{}, false,
 			"n1 is not up: nothing was done with it yet.|Next: `ironrail plan` shows what would be done, `ironrail apply` does it."},
 		{"held before all else", control.Why{Node: state.Node{Hold: &state.Hold{By: "ann", Reason: "riser", At: fixtureTime}, Quarantine: quarantine}}, false,
-			"n1 is not up: it is on hold (ann: riser); automation is paused for this node, since 15:04:05 (10m0s).|Next: `ironrail release n1` lets it go, then `ironrail apply`."},
+			"n1 is not up: it is on hold (ann: riser); automation is paused for this node, since 15:04:05 (10m0s).|Next: `ironrail release n1`, then `ironrail apply`."},
 		{"quarantined", control.Why{Node: state.Node{Quarantine: quarantine}}, false,
 			"n1 is not up: it is quarantined by step install.netboot, since 15:04:05 (10m0s).|Most likely cause: no DHCP request x.|Next: check the cable x. Then `ironrail apply` takes the node up again."},
 		{"waits, not late", control.Why{Active: []apply.StepStatus{netboot}, Paces: pace(fast), Guess: guess, Place: place}, true,

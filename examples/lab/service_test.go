@@ -68,7 +68,7 @@ func secondTerminal(t *testing.T, l *labtest.Lab) {
 	l.Want(labtest.ExitSomeFailed, run.Wait())
 	l.Accepted("n1")
 	if w := l.Why("n2"); w.Node.Hold == nil || w.Node.Hold.Reason != "under test" || w.Node.Accepted {
-		t.Errorf("n2 is not held: %+v", w.Node)
+		t.Errorf("n2 is not on hold: %+v", w.Node)
 	}
 }
 

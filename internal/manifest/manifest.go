@@ -73,7 +73,7 @@ func (m *Manifest) Sign(key ed25519.PrivateKey) error {
 // Verify checks the signature and that the chunks add up to the image.
 func (m Manifest) Verify(key ed25519.PublicKey) error {
 	if m.Format != Format {
-		return fmt.Errorf("image manifest has format %d; this ironrail reads format %d", m.Format, Format)
+		return fmt.Errorf("image manifest has format %d; this version of ironrail supports format %d", m.Format, Format)
 	}
 	sig, err := base64.StdEncoding.DecodeString(m.Signature)
 	if err != nil {

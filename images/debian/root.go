@@ -13,9 +13,9 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -176,36 +176,8 @@ func newestKernel(root fs.FS) (string, error) {
 	if len(names) == 0 {
 		return "", errkind.New(errkind.NotFound, "no kernel was installed: there is no boot/vmlinuz-*").Do("Name a package that holds a kernel, such as linux-image-amd64.")
 	}
-	newest := slices.MaxFunc(names, CompareKernels)
+	newest := slices.MaxFunc(names, distribution.CompareKernels)
 	return strings.TrimPrefix(newest, "boot/vmlinuz-"), nil
-}
-
-// CompareKernels orders kernel releases: runs of digits by value, the rest as text.
-func CompareKernels(a, b string) int {
-	for a != "" && b != "" {
-		x, y := formatSpan(a), formatSpan(b)
-		a, b = a[len(x):], b[len(y):]
-		i, errA := strconv.Atoi(x)
-		j, errB := strconv.Atoi(y)
-		switch {
-		case errA == nil && errB == nil && i != j:
-			return i - j
-		case (errA != nil || errB != nil) && x != y:
-			return strings.Compare(x, y)
-		}
-	}
-	return len(a) - len(b)
-}
-
-// formatSpan returns the longest beginning of s that is all digits or has none.
-func formatSpan(s string) string {
-	digit := func(c byte) bool { return c >= '0' && c <= '9' }
-	for i := 1; i < len(s); i++ {
-		if digit(s[i]) != digit(s[0]) {
-			return s[:i]
-		}
-	}
-	return s
 }
 
 // treeSize estimates how many bytes a folder takes on ext4: whole blocks, hard

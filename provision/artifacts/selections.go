@@ -3,14 +3,12 @@
 package artifacts
 
 import (
-	"bufio"
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 	"sync"
 
-	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver/cuda"
 	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/inbox"
@@ -79,10 +77,6 @@ func (s *selections) selection(recipe stack.Recipe, inv *inventory.Inventory, d 
 	return stack.Selection{}, errkind.New(errkind.NotFound, "image %q is not in the inventory", image)
 }
 
-// kernelPackage begins the names of Debian's packages that hold a kernel; those
-// that only lead to one have no number behind it.
-const kernelPackage = "linux-image-"
-
 // kernel is the release of the newest kernel among the packages of an image; "" when
 // none names one.
 func (s *selections) kernel(image repo.Image) (string, error) {
@@ -99,16 +93,8 @@ func (s *selections) kernel(image repo.Image) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	found := ""
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		name, ok := strings.CutPrefix(lines.Text(), "Package: "+kernelPackage)
-		if ok && name != "" && name[0] >= '0' && name[0] <= '9' && (found == "" || debian.CompareKernels(name, found) > 0) {
-			found = name
-		}
-	}
-	if err := lines.Err(); err != nil {
+	found, err := distribution.NewestKernel(f)
+	if err != nil {
 		return "", err
 	}
 	if s.kernels == nil {

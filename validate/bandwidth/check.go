@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -278,17 +279,10 @@ func hasProgram(n *inventory.Node, vendor string) bool {
 			return slices.ContainsFunc(programPackages[vendor], func(name string) bool { return strings.HasPrefix(p, name) })
 		})
 	}
-	if n.Image == nil || has(n.Image.Packages) || n.Image.Kind != "debian" || n.Image.StandsFor != "" {
+	if n.Image == nil || has(n.Image.Packages) || !stack.HasOwnArchive(n.Image) {
 		return true // what other systems have is not known: their drivers come from the vendor's repositories
 	}
 	return slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool {
-		return has(d.Packages) || target.GPUDrivers[d.Kind] && hasRepository(d)
+		return has(d.Packages) || target.GPUDrivers[d.Kind] && stack.HasRepository(d)
 	})
-}
-
-// hasRepository reports whether a driver comes from a repository that its block
-// names.
-func hasRepository(d *inventory.Driver) bool {
-	_, has := inventory.Attribute(d.Value, "repository")
-	return has
 }

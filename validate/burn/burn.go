@@ -64,7 +64,8 @@ func isAsked(n *inventory.Node) bool {
 }
 
 // bringsLoad reports whether something installs the program that loads the GPUs of
-// a node: repositories of NVIDIA and of AMD have one, Debian itself has none.
+// a node: repositories of NVIDIA and of AMD have one, the archives of distributions
+// have none.
 func bringsLoad(n *inventory.Node) bool {
 	want := map[string]string{"nvidia": "datacenter-gpu-manager", "amd": "rocm-validation-suite"}[burnin.VendorOf(n.Hardware)]
 	has := func(packages []string) bool {
@@ -73,9 +74,8 @@ func bringsLoad(n *inventory.Node) bool {
 	if n.Image == nil {
 		return false
 	}
-	own := n.Image.Kind == "debian" && n.Image.StandsFor == ""
 	for _, d := range n.Drivers {
-		if target.GPUDrivers[d.Kind] && (!own || stack.HasRepository(d)) || has(d.Packages) {
+		if target.GPUDrivers[d.Kind] && !stack.FromOwnArchive(n.Image, d) || has(d.Packages) {
 			return true
 		}
 	}

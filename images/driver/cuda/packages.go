@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/driver/usage"
@@ -29,11 +30,11 @@ type naming struct {
 // same guide, as azhpc-images installs them, and the sources of the module by the
 // names of R590 and later.
 var vendor = map[string]naming{
-	"debian": {[]string{"nvidia-driver-cuda", "nvidia-kernel-open-dkms"}, []string{"nvidia-driver-cuda", "nvidia-kernel-dkms"},
+	distribution.Debian: {[]string{"nvidia-driver-cuda", "nvidia-kernel-open-dkms"}, []string{"nvidia-driver-cuda", "nvidia-kernel-dkms"},
 		[2]string{"nvidia-kernel-open-dkms", "nvidia-kernel-dkms"}, [2]string{}},
-	"ubuntu": {[]string{"nvidia-open", "nvidia-dkms-open"}, []string{"cuda-drivers", "nvidia-dkms"},
+	distribution.Ubuntu: {[]string{"nvidia-open", "nvidia-dkms-open"}, []string{"cuda-drivers", "nvidia-dkms"},
 		[2]string{"nvidia-dkms-open", "nvidia-dkms"}, [2]string{}},
-	"rhel": {[]string{"nvidia-driver-cuda", "kmod-nvidia-open-dkms"}, []string{"nvidia-driver-cuda", "kmod-nvidia-latest-dkms"},
+	distribution.RHEL: {[]string{"nvidia-driver-cuda", "kmod-nvidia-open-dkms"}, []string{"nvidia-driver-cuda", "kmod-nvidia-latest-dkms"},
 		[2]string{"kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms"}, [2]string{}},
 }
 
@@ -46,7 +47,7 @@ const branchless = 590
 // vendorOf returns NVIDIA's names for a family and a branch.
 func vendorOf(family string, branch int) naming {
 	n := vendor[family]
-	if family != "ubuntu" || branch >= branchless {
+	if family != distribution.Ubuntu || branch >= branchless {
 		return n
 	}
 	open, proprietary := fmt.Sprintf("nvidia-dkms-%d-open", branch), fmt.Sprintf("nvidia-dkms-%d", branch)
@@ -84,7 +85,7 @@ var nvlink5 = []string{"B100", "B200", "B300"}
 
 // Recipe is the stack on one node. It implements stack.Recipe.
 func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
-	r := recipe{Target: t, Base: b, version: t.Driver.Version, open: t.Driver.Text("module") != "proprietary", own: b.System.Family == "debian" && !stack.HasRepository(t.Driver) && t.Node.Image.StandsFor == ""}
+	r := recipe{Target: t, Base: b, version: t.Driver.Version, open: t.Driver.Text("module") != "proprietary", own: stack.FromOwnArchive(t.Node.Image, t.Driver)}
 	head, _, _ := strings.Cut(r.version, ".")
 	r.branch, _ = strconv.Atoi(head) // three digits, as the check has it
 	if err := r.possible(); err != nil {
@@ -122,7 +123,7 @@ func (r *recipe) possible() error {
 	if !r.own {
 		return nil
 	}
-	have, ok := ownBranch[r.System.Release]
+	have, ok := ownBranch[r.System.Version]
 	switch {
 	case !ok || have != r.branch:
 		return errkind.New(errkind.NotFound, "%s itself does not package driver %s", r.System, r.version).
@@ -134,7 +135,7 @@ func (r *recipe) possible() error {
 	return nil
 }
 
-func ownHint(d usage.Distribution, branch int) string {
+func ownHint(d distribution.Release, branch int) string {
 	if branch == 0 {
 		return ""
 	}
@@ -183,7 +184,7 @@ func (r *recipe) links() {
 	if r.branch < renamed {
 		suffix = "-" + strconv.Itoa(r.branch)
 	}
-	if r.System.Family == "rhel" && r.branch < renamed {
+	if r.System.Family == distribution.RHEL && r.branch < renamed {
 		suffix = ""
 	}
 	switch h := r.Node.Hardware; {
@@ -211,7 +212,7 @@ func (r *recipe) links() {
 
 // fabricManager is the name without the branch: RPMs had a dash more.
 func fabricManager(family string, branch int) string {
-	if family == "rhel" && branch < renamed {
+	if family == distribution.RHEL && branch < renamed {
 		return "nvidia-fabric-manager"
 	}
 	return "nvidia-fabricmanager"

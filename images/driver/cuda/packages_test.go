@@ -9,9 +9,9 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/stack"
-	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -32,7 +32,7 @@ var (
 func TestRecipe(t *testing.T) {
 	t.Parallel()
 	text := cty.StringVal
-	noble, twelve := usage.Distribution{Family: "ubuntu", Release: "24.04"}, usage.Distribution{Family: "debian", Release: "12"}
+	noble, twelve := distribution.Release{Family: distribution.Ubuntu, Version: "24.04"}, distribution.Release{Family: distribution.Debian, Version: "12"}
 	for _, c := range []struct {
 		name       string
 		target     driver.Target
@@ -102,7 +102,7 @@ func cmpOr(a, b string) string {
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string][2]string{"580.126.16": {"580.126.16-*", "580.126.16"}, "580": {"580.*", "580."}, "580.126": {"580.126.*", "580.126."}} {
-		s, err := Recipe(target(ubuntu, "H100", "", map[string]cty.Value{"version": cty.StringVal(version), "module": cty.StringVal("open")}), stack.Base{System: usage.Distribution{Family: "ubuntu", Release: "24.04"}})
+		s, err := Recipe(target(ubuntu, "H100", "", map[string]cty.Value{"version": cty.StringVal(version), "module": cty.StringVal("open")}), stack.Base{System: distribution.Release{Family: distribution.Ubuntu, Version: "24.04"}})
 		if err != nil || s.Pins[0].Version != want[0] || s.Module.Version != want[1] {
 			t.Errorf("%s: pin %q, module %q: %v", version, s.Pins[0].Version, s.Module.Version, err)
 		}
@@ -112,7 +112,7 @@ func TestVersions(t *testing.T) {
 // TestImpossible: what is known not to work says what would.
 func TestImpossible(t *testing.T) {
 	t.Parallel()
-	twelve := usage.Distribution{Family: "debian", Release: "12"}
+	twelve := distribution.Release{Family: distribution.Debian, Version: "12"}
 	for _, c := range []struct {
 		version, module, kernel, says, do string
 		kind                              errkind.Kind
@@ -132,7 +132,7 @@ func TestImpossible(t *testing.T) {
 func TestNVPeerMemory(t *testing.T) {
 	t.Parallel()
 	tt := target(ubuntu, "H100", "", map[string]cty.Value{"version": cty.StringVal("580"), "module": cty.StringVal("open")})
-	base := stack.Base{System: usage.Distribution{Family: "ubuntu", Release: "24.04"}}
+	base := stack.Base{System: distribution.Release{Family: distribution.Ubuntu, Version: "24.04"}}
 	alone, err := Recipe(tt, base)
 	if err != nil || slices.Contains(alone.Others, "nvidia_peermem") {
 		t.Errorf("alone: %v, %v", alone.Others, err)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -136,14 +137,14 @@ func (c *check) checkSystems() {
 }
 
 func (c *check) checkDistribution(u *usage.Usage) {
-	have, ok := usage.DistributionOf(u.Image)
+	have, ok := distribution.OfImage(u.Image)
 	if !ok {
 		return
 	}
 	add := func(format string, args ...any) {
 		c.add("driver.distribution", "version", "Driver is not packaged for this system", format, args...).Also("the image", u.Image.Decl).Of(u.Nodes...).Warn()
 	}
-	i := slices.IndexFunc(distributions, func(d distribution) bool { return d.Distribution == have })
+	i := slices.IndexFunc(distributions, func(d packaged) bool { return d.Release == have })
 	switch {
 	case i < 0:
 		add("%s (image %q) is not among the systems that NVIDIA packages drivers for: Ubuntu 22.04 and 24.04, Debian 12 and 13, RHEL 8, 9 and 10.", have, u.Image.Name)

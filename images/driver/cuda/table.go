@@ -5,6 +5,7 @@ package cuda
 import (
 	"time"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver/usage"
 )
 
@@ -135,24 +136,24 @@ func isTray(model string) bool {
 	return false
 }
 
-// distribution is a release with the branches that NVIDIA packages for it.
-type distribution struct {
-	usage.Distribution
+// packaged is a release with the branches that NVIDIA packages for it.
+type packaged struct {
+	distribution.Release
 	first, last int // branches; last 0: not ended
 }
 
 // distributions is from the Driver Installation Guide (R580 and R590), "Validated
 // Linux Configurations": what is not in it any more ended with the branch before.
-var distributions = []distribution{
-	{usage.Distribution{Family: "ubuntu", Release: "20.04"}, 450, 575},
-	{usage.Distribution{Family: "ubuntu", Release: "22.04"}, 515, 0},
-	{usage.Distribution{Family: "ubuntu", Release: "24.04"}, 550, 0},
-	{usage.Distribution{Family: "debian", Release: "11"}, 470, 575},
-	{usage.Distribution{Family: "debian", Release: "12"}, 525, 0},
-	{usage.Distribution{Family: "debian", Release: "13"}, 580, 0},
-	{usage.Distribution{Family: "rhel", Release: "8"}, 450, 0},
-	{usage.Distribution{Family: "rhel", Release: "9"}, 515, 0},
-	{usage.Distribution{Family: "rhel", Release: "10"}, 575, 0},
+var distributions = []packaged{
+	{distribution.Release{Family: distribution.Ubuntu, Version: "20.04"}, 450, 575},
+	{distribution.Release{Family: distribution.Ubuntu, Version: "22.04"}, 515, 0},
+	{distribution.Release{Family: distribution.Ubuntu, Version: "24.04"}, 550, 0},
+	{distribution.Release{Family: distribution.Debian, Version: "11"}, 470, 575},
+	{distribution.Release{Family: distribution.Debian, Version: "12"}, 525, 0},
+	{distribution.Release{Family: distribution.Debian, Version: "13"}, 580, 0},
+	{distribution.Release{Family: distribution.RHEL, Version: "8"}, 450, 0},
+	{distribution.Release{Family: distribution.RHEL, Version: "9"}, 515, 0},
+	{distribution.Release{Family: distribution.RHEL, Version: "10"}, 575, 0},
 }
 
 // broken is a pair of module and kernel of which the build is known to fail.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
@@ -49,10 +50,10 @@ var cards = []struct {
 
 // systems are the distributions of DOCA-Host (DOCA 3.2.1 documentation, "General
 // Support", and release notes of 2.5 and 2.9).
-var systems = []usage.Distribution{
-	{Family: "ubuntu", Release: "20.04"}, {Family: "ubuntu", Release: "22.04"}, {Family: "ubuntu", Release: "24.04"},
-	{Family: "debian", Release: "11"}, {Family: "debian", Release: "12"}, {Family: "debian", Release: "13"},
-	{Family: "rhel", Release: "8"}, {Family: "rhel", Release: "9"}, {Family: "rhel", Release: "10"},
+var systems = []distribution.Release{
+	{Family: distribution.Ubuntu, Version: "20.04"}, {Family: distribution.Ubuntu, Version: "22.04"}, {Family: distribution.Ubuntu, Version: "24.04"},
+	{Family: distribution.Debian, Version: "11"}, {Family: distribution.Debian, Version: "12"}, {Family: distribution.Debian, Version: "13"},
+	{Family: distribution.RHEL, Version: "8"}, {Family: distribution.RHEL, Version: "9"}, {Family: distribution.RHEL, Version: "10"},
 }
 
 // versionForm is a version such as 3.2.1.
@@ -148,11 +149,11 @@ func (c *check) checkCard(u *usage.Usage, n inventory.NIC) {
 const clashingRHEL = "9.8"
 
 func (c *check) checkSystem(u *usage.Usage) {
-	if u.Image.Kind == "rhel" && u.Image.Release == clashingRHEL {
+	if u.Image.Kind == distribution.RHEL && u.Image.Release == clashingRHEL {
 		c.add("driver.distribution", "version", "System whose RDMA packages clash", "RHEL %s (image %q) brings an rdma-core that does not stand beside that of DOCA %s. Take release 9.6, or keep rdma-core of BaseOS away: baseos.excludepkgs=rdma-core*.", clashingRHEL, u.Image.Name, c.version).
 			Also("the image", u.Image.Decl).Of(u.Nodes...).Warn()
 	}
-	have, ok := usage.DistributionOf(u.Image)
+	have, ok := distribution.OfImage(u.Image)
 	if ok && !slices.Contains(systems, have) {
 		c.add("driver.distribution", "version", "DOCA is not packaged for this system", "%s (image %q) is not among the systems of DOCA-Host: Ubuntu 20.04 to 24.04, Debian 11 to 13, RHEL 8 to 10.", have, u.Image.Name).
 			Also("the image", u.Image.Decl).Of(u.Nodes...).Warn()

@@ -3,6 +3,7 @@
 package doca
 
 import (
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
@@ -36,7 +37,7 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 }
 
 // modulePackage is the package with the sources of the modules, by family.
-var modulePackage = map[string]string{"debian": "mlnx-ofed-kernel-dkms", "ubuntu": "mlnx-ofed-kernel-dkms", "rhel": "mlnx-ofa_kernel-dkms"}
+var modulePackage = map[string]string{distribution.Debian: "mlnx-ofed-kernel-dkms", distribution.Ubuntu: "mlnx-ofed-kernel-dkms", distribution.RHEL: "mlnx-ofa_kernel-dkms"}
 
 // held are the packages that DOCA brings in the place of the distribution's: mixed
 // with those, neither works.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/stack"
-	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -21,7 +21,7 @@ func TestRecipe(t *testing.T) {
 	d := &inventory.Driver{Version: "3.2.1", Block: inventory.Block{Kind: Name, Name: "d", Value: cty.ObjectVal(map[string]cty.Value{"profile": cty.StringVal("doca-all")})}}
 	image := &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
 	tt := driver.Target{Driver: d, Node: &inventory.Node{Name: "n1", Image: image, Drivers: []*inventory.Driver{d}}}
-	base := stack.Base{System: usage.Distribution{Family: "debian", Release: "12"}, Kernel: "6.1.0-56-amd64"}
+	base := stack.Base{System: distribution.Release{Family: distribution.Debian, Version: "12"}, Kernel: "6.1.0-56-amd64"}
 	if _, err := Recipe(tt, base); errkind.Of(err) != errkind.NotFound || !strings.Contains(errkind.Action(err), "repository") {
 		t.Errorf("without a repository: %v", err)
 	}

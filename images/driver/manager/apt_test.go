@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
-	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/onnode"
 )
@@ -64,7 +64,7 @@ func TestInterrupted(t *testing.T) {
 		}
 		return onnode.Output{}, nil, true
 	}}}
-	m, err := For(usage.Distribution{Family: "debian", Release: "12"}, On{Nodes: nodes, Run: onnodetest.NewRun(), Node: "n1", Source: "r580"})
+	m, err := For(distribution.Release{Family: distribution.Debian, Version: "12"}, On{Nodes: nodes, Run: onnodetest.NewRun(), Node: "n1", Source: "r580"})
 	if err != nil {
 		t.Fatal(err)
 	}

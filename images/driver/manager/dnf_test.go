@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
-	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/onnode"
 )
@@ -17,7 +17,7 @@ import (
 func dnfOn(t *testing.T, rules ...onnodetest.Rule) (Manager, *onnodetest.Nodes) {
 	t.Helper()
 	nodes := &onnodetest.Nodes{Rules: rules}
-	m, err := For(usage.Distribution{Family: "rhel", Release: "9"}, On{Nodes: nodes, Run: onnodetest.NewRun(), Node: "n1", Source: "r580"})
+	m, err := For(distribution.Release{Family: distribution.RHEL, Version: "9"}, On{Nodes: nodes, Run: onnodetest.NewRun(), Node: "n1", Source: "r580"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"fmt"
 
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -74,14 +74,14 @@ type Manager interface {
 type Package struct{ Name, Version string }
 
 // For returns the manager of a distribution.
-func For(d usage.Distribution, on On) (Manager, error) {
-	switch d.Family {
-	case "debian", "ubuntu":
+func For(r distribution.Release, on On) (Manager, error) {
+	switch f, _ := distribution.Find(r.Family); f.Manager {
+	case distribution.Apt:
 		return Apt{on}, nil
-	case "rhel":
+	case distribution.Dnf:
 		return Dnf{on}, nil
 	}
-	return nil, errkind.New(errkind.Unsupported, "no package manager is known for %q", d.Family).
+	return nil, errkind.New(errkind.Unsupported, "no package manager is known for %q", r.Family).
 		Do("Take an image of Debian, Ubuntu or RHEL.")
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
@@ -110,14 +111,14 @@ func (c *check) checkGPUs(u *usage.Usage) {
 }
 
 func (c *check) checkDistribution(u *usage.Usage) {
-	have, ok := usage.DistributionOf(u.Image)
+	have, ok := distribution.OfImage(u.Image)
 	if !ok {
 		return
 	}
 	add := func(format string, args ...any) {
 		c.add("driver.distribution", "version", "ROCm is not packaged for this system", format, args...).Also("the image", u.Image.Decl).Of(u.Nodes...).Warn()
 	}
-	i := slices.IndexFunc(systems, func(s system) bool { return s.Distribution == have })
+	i := slices.IndexFunc(systems, func(s system) bool { return s.Release == have })
 	switch {
 	case i < 0:
 		add("%s (image %q) is not among the systems of ROCm: Ubuntu 22.04 and 24.04, Debian 12 and 13, RHEL 8, 9 and 10.", have, u.Image.Name)

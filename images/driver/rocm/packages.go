@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/driver/usage"
@@ -34,8 +35,8 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		Devices: listDevices(t.Node.Hardware),
 		Stays:   true, // its console holds it
 	}
-	if b.System.Family == "debian" && !stack.HasRepository(t.Driver) && t.Node.Image.StandsFor == "" {
-		if have, ok := ownRelease[b.System.Release]; !ok || usage.ParseRelease(t.Driver.Version) != have {
+	if stack.FromOwnArchive(t.Node.Image, t.Driver) {
+		if have, ok := ownRelease[b.System.Version]; !ok || usage.ParseRelease(t.Driver.Version) != have {
 			return s, errkind.New(errkind.NotFound, "%s itself does not package ROCm %s", b.System, t.Driver.Version).
 				Do(`Name a repository in the block that has it: repository { url = "http://mirror.example/rocm/apt/7.2" suite = "jammy" components = ["main"] key = file("rocm.asc") }.`)
 		}
@@ -45,7 +46,7 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		return s, nil
 	}
 	s.Packages = append(s.Packages, stack.HeadersPackage(t.Node.Image, b))
-	if b.System.Family == "ubuntu" && b.Kernel != "" {
+	if b.System.Family == distribution.Ubuntu && b.Kernel != "" {
 		s.Packages = append(s.Packages, "linux-modules-extra-"+b.Kernel) // amdgpu's firmware loader and its dependencies
 	}
 	s.Packages = append(s.Packages, "amdgpu-dkms", "rocm", "rccl", "rocm-validation-suite", "python3-setuptools", "python3-wheel")

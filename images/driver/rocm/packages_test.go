@@ -9,9 +9,9 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/stack"
-	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -24,7 +24,7 @@ func target(kind, standsFor, version, amdgpu string) driver.Target {
 
 func TestRecipe(t *testing.T) {
 	t.Parallel()
-	s, err := Recipe(target("debian", "ubuntu", "7.0.2", "30.10.2"), stack.Base{System: usage.Distribution{Family: "ubuntu", Release: "22.04"}, Kernel: "6.8.0-45-generic"})
+	s, err := Recipe(target("debian", "ubuntu", "7.0.2", "30.10.2"), stack.Base{System: distribution.Release{Family: distribution.Ubuntu, Version: "22.04"}, Kernel: "6.8.0-45-generic"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestRecipe(t *testing.T) {
 // TestDebianOwn: Debian 12 has one ROCm, with the kernel's own driver.
 func TestDebianOwn(t *testing.T) {
 	t.Parallel()
-	base := stack.Base{System: usage.Distribution{Family: "debian", Release: "12"}}
+	base := stack.Base{System: distribution.Release{Family: distribution.Debian, Version: "12"}}
 	s, err := Recipe(target("debian", "", "5.2", ""), base)
 	if err != nil || !slices.Contains(s.Packages, "rocm-smi") || s.Module.Package != "" || slices.Contains(s.Packages, "amdgpu-dkms") {
 		t.Errorf("%+v: %v", s, err)

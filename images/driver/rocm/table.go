@@ -5,6 +5,7 @@ package rocm
 import (
 	"time"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver/usage"
 )
 
@@ -70,19 +71,19 @@ func generationOf(model string) (generation, bool) {
 
 // system is a distribution with the releases of ROCm that support it.
 type system struct {
-	usage.Distribution
+	distribution.Release
 	first, last release // last zero: not ended
 }
 
 // systems is the "Operating systems" rows of the ROCm compatibility matrix, 6.0
 // to 7.2.3.
 var systems = []system{
-	{usage.Distribution{Family: "ubuntu", Release: "20.04"}, release{5, 0}, release{6, 1}},
-	{usage.Distribution{Family: "ubuntu", Release: "22.04"}, release{5, 3}, release{}},
-	{usage.Distribution{Family: "ubuntu", Release: "24.04"}, release{6, 2}, release{}},
-	{usage.Distribution{Family: "debian", Release: "12"}, release{6, 3}, release{}},
-	{usage.Distribution{Family: "debian", Release: "13"}, release{7, 1}, release{}},
-	{usage.Distribution{Family: "rhel", Release: "8"}, release{5, 0}, release{}},
-	{usage.Distribution{Family: "rhel", Release: "9"}, release{5, 3}, release{}},
-	{usage.Distribution{Family: "rhel", Release: "10"}, release{7, 1}, release{}},
+	{distribution.Release{Family: distribution.Ubuntu, Version: "20.04"}, release{5, 0}, release{6, 1}},
+	{distribution.Release{Family: distribution.Ubuntu, Version: "22.04"}, release{5, 3}, release{}},
+	{distribution.Release{Family: distribution.Ubuntu, Version: "24.04"}, release{6, 2}, release{}},
+	{distribution.Release{Family: distribution.Debian, Version: "12"}, release{6, 3}, release{}},
+	{distribution.Release{Family: distribution.Debian, Version: "13"}, release{7, 1}, release{}},
+	{distribution.Release{Family: distribution.RHEL, Version: "8"}, release{5, 0}, release{}},
+	{distribution.Release{Family: distribution.RHEL, Version: "9"}, release{5, 3}, release{}},
+	{distribution.Release{Family: distribution.RHEL, Version: "10"}, release{7, 1}, release{}},
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -39,36 +40,36 @@ func ListSources(d *inventory.Driver) []repo.Source {
 	return []repo.Source{s}
 }
 
-// kernelOf is the release that an image's kernel package names, as in
-// linux-image-6.1.0-56-amd64; "" for packages such as linux-image-amd64, which
+// kernelOf is the release that an image's kernel package names; "" for packages that
 // mean the newest.
 func kernelOf(i *inventory.Image) string {
-	release, ok := strings.CutPrefix(i.Kernel, "linux-image-")
-	if !ok || release == "" || release[0] < '0' || release[0] > '9' {
-		return ""
-	}
-	return strings.TrimPrefix(release, "unsigned-")
+	f, _ := distribution.FamilyOf(i)
+	return f.KernelRelease(i.Kernel)
+}
+
+// HasOwnArchive reports whether the archive of an image's distribution has drivers.
+func HasOwnArchive(i *inventory.Image) bool {
+	f, ok := distribution.FamilyOf(i)
+	return ok && f.OwnArchive && i.StandsFor == ""
+}
+
+// FromOwnArchive reports whether a driver comes from the archive of the image's
+// distribution: it has drivers, and the block names no repository.
+func FromOwnArchive(i *inventory.Image, d *inventory.Driver) bool {
+	return HasOwnArchive(i) && !HasRepository(d)
+}
+
+// packagesServed reports whether package repositories are built for a release.
+func packagesServed(r distribution.Release) bool {
+	f, ok := distribution.Find(r.Family)
+	return ok && f.Manager == distribution.Apt
 }
 
 // HeadersPackage returns the package with the headers that modules are built with for the
-// kernel of an image. Where its release is not known yet they are those that come
-// with the image's kernel package.
+// kernel of an image.
 func HeadersPackage(i *inventory.Image, b Base) string {
-	switch {
-	case b.System.Family == "rhel" && b.Kernel != "":
-		return "kernel-devel-" + b.Kernel
-	case b.System.Family == "rhel":
-		return "kernel-devel-matched"
-	case b.Kernel != "":
-		return "linux-headers-" + b.Kernel
-	}
-	if rest, ok := strings.CutPrefix(i.Kernel, "linux-image-"); ok {
-		return "linux-headers-" + rest
-	}
-	if b.System.Family == "ubuntu" {
-		return "linux-headers-generic"
-	}
-	return "linux-headers-amd64"
+	f, _ := distribution.Find(b.System.Family)
+	return f.HeadersPackage(b.Kernel, i.Kernel)
 }
 
 // AddExtra adds the packages that a block names by itself, as NAME or NAME=VERSION.

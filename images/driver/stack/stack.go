@@ -14,9 +14,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
-	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -25,7 +25,7 @@ import (
 
 // Base is the system that a stack is installed on.
 type Base struct {
-	System usage.Distribution
+	System distribution.Release
 	Kernel string // release, such as 6.1.0-56-amd64; "": not known before the image is built
 }
 
@@ -90,11 +90,11 @@ func (s *Stack) Check(*inventory.Driver) hcl.Diagnostics { return nil }
 
 // Fits implements driver.Fitter.
 func (s *Stack) Fits(t driver.Target) hcl.Diagnostics {
-	system, ok := usage.DistributionOf(t.Node.Image)
+	system, ok := distribution.OfImage(t.Node.Image)
 	switch {
 	case !ok:
 		return notYet(t, fmt.Sprintf("Image %q is of kind %q, and nobody knows the names of its packages. Take an image of kind debian or ubuntu, or bring the driver in the image.", t.Node.Image.Name, t.Node.Image.Kind))
-	case system.Family == "rhel":
+	case !packagesServed(system):
 		return notYet(t, fmt.Sprintf("Packages for %s are not served yet. Take an image of kind debian or ubuntu.", system))
 	}
 	_, err := s.recipe(t, Base{System: system, Kernel: kernelOf(t.Node.Image)})
@@ -150,7 +150,7 @@ type work struct {
 // begin finds out what a node needs of a repository.
 func (s *Stack) begin(run stage.Run, t driver.Target, r manager.Repository) (work, error) {
 	w := work{Target: t, repo: r, on: manager.On{Nodes: s.nodes, Run: run, Node: t.Node.Name, Source: t.Driver.Name}}
-	system, _ := usage.DistributionOf(t.Node.Image)
+	system, _ := distribution.OfImage(t.Node.Image)
 	var err error
 	if w.manager, err = manager.For(system, w.on); err != nil {
 		return w, err
@@ -176,12 +176,12 @@ type Selection struct {
 // of the image's kernel; "" when nobody knows it.
 func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image *inventory.Image, kernel string) (Selection, error) {
 	out := Selection{Sources: ListSources(d)}
-	system, _ := usage.DistributionOf(image)
+	system, _ := distribution.OfImage(image)
 	if kernel == "" {
 		kernel = kernelOf(image)
 	}
-	if system.Family == "debian" && len(out.Sources) == 0 {
-		out.Components = []string{"contrib", "non-free", "non-free-firmware"}
+	if f, ok := distribution.Find(system.Family); ok && len(out.Sources) == 0 {
+		out.Components = f.Components
 	}
 	type chassis struct {
 		h    *inventory.Hardware

@@ -5,6 +5,7 @@ package usage
 import (
 	"fmt"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -30,7 +31,7 @@ func Missing(inv *inventory.Inventory) diag.List {
 		}
 	}
 	for _, u := range GroupBy(bare, func(u *Usage) place { return place{u.Hardware, u.Image} }) {
-		if _, ok := DistributionOf(u.Image); !ok {
+		if _, ok := distribution.OfImage(u.Image); !ok {
 			continue // an image of the site's own may have the driver in it
 		}
 		g := u.Hardware.GPUs[0]

@@ -17,28 +17,6 @@ func TestDiagnostics(t *testing.T) {
 	checktest.Run(t, "testdata/diagnostics", inventory.Options{Checks: []inventory.Check{Missing}})
 }
 
-func TestDistributionOf(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ kind, release, want string }{
-		{"debian", "bookworm", "Debian 12"},
-		{"debian", "12.11", "Debian 12"},
-		{"ubuntu", "noble", "Ubuntu 24.04"},
-		{"ubuntu", "22.04.5", "Ubuntu 22.04"},
-		{"rhel", "9.4", "RHEL 9"},
-		{"rhel", "stream", ""},
-		{"oci", "24.04", ""},
-	} {
-		d, ok := DistributionOf(&inventory.Image{Block: inventory.Block{Kind: c.kind}, Release: c.release})
-		got := ""
-		if ok {
-			got = d.String()
-		}
-		if got != c.want {
-			t.Errorf("%s %s is %q, want %q", c.kind, c.release, got, c.want)
-		}
-	}
-}
-
 // Nodes with one combination are one usage, whichever override lists the drivers.
 func TestAll(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package distribution describes the distributions of Linux that images are made of:
+// their releases, package manager, kernel packages and files. What depends on a
+// distribution is asked here; beside the tables of vendors, which say what they
+// package for whom, no other package names one.
+package distribution
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// Names of the families, as in the label of an image block and in ID of
+// os-release(5).
+const (
+	Debian = "debian"
+	Ubuntu = "ubuntu"
+	RHEL   = "rhel" // Rocky, Alma and Oracle Linux too
+)
+
+// PackageManager is what installs packages.
+type PackageManager int
+
+// The package managers.
+const (
+	Apt PackageManager = iota + 1
+	Dnf
+)
+
+// Family is what the releases of a distribution have in common.
+type Family struct {
+	Name    string
+	Title   string         // as people say it
+	Manager PackageManager // of its packages
+	// OwnArchive reports whether GPU drivers come from its own archive where no
+	// repository is named: without the vendors' programs.
+	OwnArchive bool
+	// Components are those of its archive that drivers come from, beside main.
+	Components []string
+	// Keyring is the file with the keys of its archive, below the root.
+	Keyring string
+	// Kernel is the package that leads to the newest kernel, by architecture.
+	Kernel map[inventory.Arch]string
+
+	parts     int               // of a version that make a release: 1 of "12.11", 2 of "24.04.3"
+	codenames map[string]string // versions by lower-case codename
+	kernels   string            // begins the names of packages that hold one kernel
+	headers   string            // begins the names of packages with the headers for one
+	newest    string            // headers for the newest kernel, where the package of the kernel does not say which
+}
+
+// Families are the distributions that are known
+// (wiki.debian.org/DebianReleases, wiki.ubuntu.com/Releases).
+func Families() []Family {
+	return []Family{
+		{Name: Debian, Title: "Debian", Manager: Apt, OwnArchive: true,
+			Components: []string{"contrib", "non-free", "non-free-firmware"}, Keyring: "usr/share/keyrings/debian-archive-keyring.gpg",
+			Kernel: map[inventory.Arch]string{inventory.AMD64: "linux-image-amd64", inventory.ARM64: "linux-image-arm64"},
+			parts:  1, codenames: map[string]string{"bullseye": "11", "bookworm": "12", "trixie": "13", "forky": "14"},
+			kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-amd64"},
+		{Name: Ubuntu, Title: "Ubuntu", Manager: Apt, Keyring: "usr/share/keyrings/ubuntu-archive-keyring.gpg",
+			Kernel: map[inventory.Arch]string{inventory.AMD64: "linux-image-generic", inventory.ARM64: "linux-image-generic"},
+			parts:  2, codenames: map[string]string{"focal": "20.04", "jammy": "22.04", "noble": "24.04", "resolute": "26.04"},
+			kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
+		{Name: RHEL, Title: "RHEL", Manager: Dnf,
+			Kernel: map[inventory.Arch]string{inventory.AMD64: "kernel", inventory.ARM64: "kernel"},
+			parts:  1, kernels: "kernel-core-", headers: "kernel-devel-", newest: "kernel-devel-matched"},
+	}
+}
+
+// Find returns a family by its name; false where it is not known.
+func Find(name string) (Family, bool) {
+	all := Families()
+	i := slices.IndexFunc(all, func(f Family) bool { return f.Name == name })
+	if i < 0 {
+		return Family{}, false
+	}
+	return all[i], true
+}
+
+// Release is a release of a distribution as drivers count them: Debian and RHEL by
+// their major number, Ubuntu by year and month.
+type Release struct {
+	Family  string // the name of one
+	Version string // "12", "24.04", "9"
+}
+
+// String is the release as people say it.
+func (r Release) String() string {
+	f, _ := Find(r.Family)
+	return f.Title + " " + r.Version
+}
+
+// ParseRelease reads a version or a codename of a family; false for a text that is
+// neither.
+func ParseRelease(family, text string) (Release, bool) {
+	f, ok := Find(family)
+	if !ok {
+		return Release{}, false
+	}
+	version := strings.ToLower(strings.TrimSpace(text))
+	if number, ok := f.codenames[version]; ok {
+		version = number
+	}
+	parts := strings.Split(version, ".") // a point release is the same release
+	version = strings.Join(parts[:min(f.parts, len(parts))], ".")
+	if _, err := strconv.ParseFloat(version, 64); err != nil {
+		return Release{}, false
+	}
+	return Release{family, version}, true
+}
+
+// Codename is the name that the archive of a family has for a release; "" where it has
+// none.
+func (f Family) Codename(r Release) string {
+	for name, version := range f.codenames {
+		if version == r.Version {
+			return name
+		}
+	}
+	return ""
+}
+
+// OfImage returns what an image block says to be; false for kinds that do not say it
+// (oci, raw, installer, diskless).
+func OfImage(image *inventory.Image) (Release, bool) {
+	return ParseRelease(kindOf(image), image.Release)
+}
+
+// FamilyOf returns the distribution of an image block, whatever its release is; false
+// for kinds that do not say it.
+func FamilyOf(image *inventory.Image) (Family, bool) { return Find(kindOf(image)) }
+
+func kindOf(image *inventory.Image) string {
+	if image.StandsFor != "" {
+		return image.StandsFor
+	}
+	return image.Kind
+}
+
+// KernelRelease is the kernel that a package holds, as in linux-image-6.1.0-56-amd64;
+// "" for packages such as linux-image-amd64, which lead to the newest, and for others.
+func (f Family) KernelRelease(pkg string) string {
+	release, ok := strings.CutPrefix(pkg, f.kernels)
+	release = strings.TrimPrefix(release, "unsigned-") // Ubuntu's
+	if !ok || release == "" || release[0] < '0' || release[0] > '9' {
+		return ""
+	}
+	return release
+}
+
+// HeadersPackage returns the package with the headers that modules are built with for a
+// kernel. Where its release is "", since it is not known yet, they are those that come
+// with the package of the kernel.
+func (f Family) HeadersPackage(release, kernel string) string {
+	if release != "" {
+		return f.headers + release
+	}
+	if rest, ok := strings.CutPrefix(kernel, f.kernels); ok && f.Manager == Apt {
+		return f.headers + rest
+	}
+	return f.newest
+}
+
+// CompareKernels orders kernel releases: runs of digits by value, the rest as text.
+func CompareKernels(a, b string) int {
+	for a != "" && b != "" {
+		x, y := firstSpan(a), firstSpan(b)
+		a, b = a[len(x):], b[len(y):]
+		i, errA := strconv.Atoi(x)
+		j, errB := strconv.Atoi(y)
+		switch {
+		case errA == nil && errB == nil && i != j:
+			return i - j
+		case (errA != nil || errB != nil) && x != y:
+			return strings.Compare(x, y)
+		}
+	}
+	return len(a) - len(b)
+}
+
+// firstSpan returns the longest beginning of s that is all digits or has none.
+func firstSpan(s string) string {
+	digit := func(c byte) bool { return c >= '0' && c <= '9' }
+	for i := 1; i < len(s); i++ {
+		if digit(s[i]) != digit(s[0]) {
+			return s[:i]
+		}
+	}
+	return s
+}

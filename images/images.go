@@ -2,7 +2,7 @@
 
 // Package images brings the operating systems of a site into the controller's
 // store: each kind of image builds, the store keeps, the controller verifies and
-// serves. A new kind is a type with the methods of Recipe in a folder of its own.
+// serves. A new kind is a type with the methods of Kind in a folder of its own.
 package images
 
 import (
@@ -12,19 +12,6 @@ import (
 
 	"github.com/ironrail/ironrail/images/store"
 )
-
-// Recipe is what an image is made of. Its methods other than Build do no I/O.
-type Recipe interface {
-	// Name returns KIND.NAME, as the image block is referred to.
-	Name() string
-	// Check reports what can never be built.
-	Check() error
-	// Digest returns sha256:HEX over everything that determines the image.
-	Digest() string
-	// Build makes the image in dir, which is empty. It says in short lines how far
-	// it is, and leaves nothing mounted below dir.
-	Build(ctx context.Context, dir string, say func(string)) (store.Source, error)
-}
 
 // Ensure returns the digest of the image of a recipe, and builds it first unless
 // the store has it. It does not read an image that is there: Store.Verify does.

@@ -12,13 +12,9 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/images"
-	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
-
-// The kinds of images.
-var _ images.Recipe = debian.Recipe{}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -38,6 +34,9 @@ type tiny struct {
 func (r tiny) Name() string   { return "image.tiny" }
 func (r tiny) Check() error   { return r.bad }
 func (r tiny) Digest() string { return manifest.Digest([]byte(r.text)) }
+func (r tiny) Inputs() string { return r.Digest() }
+
+func (r tiny) Archives() []images.Archive { return nil }
 
 func (r tiny) Build(_ context.Context, dir string, say func(string)) (store.Source, error) {
 	r.builds.Add(1)

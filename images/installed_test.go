@@ -3,7 +3,6 @@
 package images
 
 import (
-	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 )
@@ -12,7 +11,7 @@ import (
 // resolved against. An image without a package list, of another kind, is an error.
 func Installed(s *store.Store, digest string) (repo.Image, error) {
 	i := repo.Image{Digest: digest}
-	for name, to := range map[string]*string{debian.StatusFile: &i.Status, debian.SourcesFile: &i.Sources, debian.KeyringFile: &i.Keyring} {
+	for name, to := range map[string]*string{StatusFile: &i.Status, SourcesFile: &i.Sources, KeyringFile: &i.Keyring} {
 		path, err := s.Where(digest, name)
 		if err != nil {
 			return repo.Image{}, err

@@ -5,10 +5,9 @@ package debian
 import (
 	"slices"
 	"strings"
-)
 
-// Archive is a package archive that an image is built from.
-type Archive struct{ URL, Suite string }
+	"github.com/ironrail/ironrail/images"
+)
 
 // ownMirror is where mmdebstrap takes the packages of Debian from when no mirror is
 // named.
@@ -16,7 +15,7 @@ const ownMirror = "http://deb.debian.org/debian"
 
 // Archives returns the archives that a build of the recipe needs. Those that mmdebstrap
 // adds by itself, for updates and security, are not among them. It does no I/O.
-func (r Recipe) Archives() (list []Archive) {
+func (r Recipe) Archives() (list []images.Archive) {
 	mirrors := r.Mirrors
 	if len(mirrors) == 0 {
 		mirrors = []string{ownMirror}
@@ -30,12 +29,12 @@ func (r Recipe) Archives() (list []Archive) {
 				words = words[end+1:]
 			}
 			if len(words) > 1 {
-				list = append(list, Archive{words[0], words[1]})
+				list = append(list, images.Archive{URL: words[0], Suite: words[1]})
 			}
 			continue
 		}
 		if strings.Contains(m, "://") {
-			list = append(list, Archive{m, r.Release})
+			list = append(list, images.Archive{URL: m, Suite: r.Release})
 		}
 	}
 	return list

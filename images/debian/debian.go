@@ -27,13 +27,47 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
 )
 
-// Kind is the kind's name in the language.
-const Kind = "debian"
+// Kind is the kind "debian": Debian 12 and 13 for amd64. It implements images.Kind.
+type Kind struct{}
+
+// releases are those that were built, installed and started.
+var releases = []string{"12", "13"}
+
+// Name implements images.Kind.
+func (Kind) Name() string { return distribution.Debian }
+
+// Supports implements images.Kind.
+func (Kind) Supports(i *inventory.Image) error {
+	if i.StandsFor != "" {
+		return nil // its release is that of another system
+	}
+	if i.Arch == inventory.ARM64 {
+		return errkind.New(errkind.Unsupported, "images of kind %q are built for %s; image %q is of %s", distribution.Debian, inventory.AMD64, i.Name, i.Arch)
+	}
+	r, ok := distribution.ParseRelease(distribution.Debian, i.Release)
+	if !ok || !slices.Contains(releases, r.Version) {
+		return errkind.New(errkind.Unsupported, "images of Debian %s are built; image %q has release %q", strings.Join(releases, " and "), i.Name, i.Release)
+	}
+	return nil
+}
+
+// Recipe implements images.Kind. The archive knows a release by its codename.
+func (Kind) Recipe(i *inventory.Image) images.Recipe {
+	r := Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages}
+	if release, ok := distribution.ParseRelease(distribution.Debian, i.Release); ok {
+		f, _ := distribution.Find(release.Family)
+		r.Release = f.Codename(release)
+	}
+	return r
+}
 
 // Label is the label of the root file system; GRUB and the kernel find it by this.
 const Label = "ironrail-root"
@@ -44,15 +78,6 @@ const Version = 1
 
 // epoch is the SOURCE_DATE_EPOCH of all images: 2025-01-01 00:00:00 UTC.
 const epoch = "1735689600"
-
-// Names of the files that travel with an image, besides its disk.
-const (
-	KernelFile  = "kernel"              // of the install ramdisk
-	InitrdFile  = "initrd"              // its modules segment
-	StatusFile  = "status"              // dpkg's list of what is installed
-	SourcesFile = "sources.list"        // where it came from, one-line format
-	KeyringFile = "archive-keyring.gpg" // who signs there
-)
 
 // Recipe says what an image is made of.
 type Recipe struct {
@@ -129,7 +154,7 @@ func (r Recipe) Digest() string {
 		Builder, Ramdisk            int
 		Files                       map[string]string
 		Modules                     string
-	}{Kind, r.Block, r.Release, epoch, r.include(), r.Mirrors, Version, ramdisk.Version, settings, ramdisk.Selection()})
+	}{distribution.Debian, r.Block, r.Release, epoch, r.include(), r.Mirrors, Version, ramdisk.Version, settings, ramdisk.Selection()})
 	if err != nil {
 		panic(err) // strings and numbers always marshal
 	}
@@ -146,7 +171,7 @@ func (r Recipe) Inputs() string {
 	b, err := json.Marshal(struct {
 		Kind, Release, Kernel string
 		Packages, Mirrors     []string
-	}{Kind, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors})
+	}{distribution.Debian, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors})
 	if err != nil {
 		panic(err) // strings always marshal
 	}
@@ -184,8 +209,8 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 	return store.Source{
 		Name: r.Name(), Recipe: r.Digest(), Disk: b.path("disk"),
 		Files: map[string]string{
-			KernelFile: b.path(KernelFile), InitrdFile: b.path(InitrdFile), StatusFile: b.path(StatusFile),
-			SourcesFile: b.path(SourcesFile), KeyringFile: b.path(KeyringFile),
+			images.KernelFile: b.path(images.KernelFile), images.InitrdFile: b.path(images.InitrdFile), images.StatusFile: b.path(images.StatusFile),
+			images.SourcesFile: b.path(images.SourcesFile), images.KeyringFile: b.path(images.KeyringFile),
 		},
 	}, nil
 }
@@ -211,10 +236,10 @@ func (b *builder) ramdisk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := copyOut(root, "boot/vmlinuz-"+release, b.path(KernelFile)); err != nil {
+	if err := copyOut(root, "boot/vmlinuz-"+release, b.path(images.KernelFile)); err != nil {
 		return err
 	}
-	out, err := os.Create(b.path(InitrdFile))
+	out, err := os.Create(b.path(images.InitrdFile))
 	if err != nil {
 		return err
 	}

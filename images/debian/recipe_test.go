@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -185,7 +186,7 @@ func TestSettle(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(b.root, "etc/systemd/system/apt-daily.timer")); err != nil || to != "/dev/null" {
 		t.Errorf("apt-daily.timer: %q, %v", to, err)
 	}
-	for _, name := range []string{StatusFile, SourcesFile, KeyringFile} {
+	for _, name := range []string{images.StatusFile, images.SourcesFile, images.KeyringFile} {
 		if _, err := os.Stat(b.path(name)); err != nil {
 			t.Error(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
@@ -108,7 +109,7 @@ func (b *builder) settle(context.Context) error {
 // keep copies out what a package repository for this image is resolved against.
 func (b *builder) keep(root *os.Root) error {
 	for name, from := range map[string]string{
-		StatusFile: "var/lib/dpkg/status", SourcesFile: "etc/apt/sources.list", KeyringFile: "usr/share/keyrings/debian-archive-keyring.gpg",
+		images.StatusFile: "var/lib/dpkg/status", images.SourcesFile: "etc/apt/sources.list", images.KeyringFile: "usr/share/keyrings/debian-archive-keyring.gpg",
 	} {
 		if err := copyOut(root, from, b.path(name)); err != nil {
 			return err

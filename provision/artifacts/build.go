@@ -3,15 +3,12 @@
 package artifacts
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
 	"github.com/ironrail/ironrail/images"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/install"
 )
 
 // Built is one thing that Build made, or found made.
@@ -37,10 +34,11 @@ func (a Artifacts) Build(ctx context.Context, names []string, say func(string)) 
 		if len(names) > 0 && !slices.Contains(names, i.Name) {
 			continue
 		}
-		if !install.ImageSupported(i) {
-			return out, errkind.New(errkind.Unsupported, "image %q is of kind %q for %s; this ironrail builds kind \"debian\" for amd64", i.Name, i.Kind, cmp.Or(i.Arch, inventory.AMD64))
+		r, err := recipe(i)
+		if err != nil {
+			return out, err
 		}
-		digest, err := images.Ensure(ctx, recipe(i), a.Images, say)
+		digest, err := images.Ensure(ctx, r, a.Images, say)
 		if err != nil {
 			return out, err
 		}

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -16,25 +17,31 @@ import (
 )
 
 // recipe is what an image block is built from.
-func recipe(i *inventory.Image) debian.Recipe {
-	return debian.Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages}
+func recipe(i *inventory.Image) (images.Recipe, error) {
+	k, err := kinds.Of(i)
+	if err != nil {
+		return nil, err
+	}
+	return k.Recipe(i), nil
 }
 
 // Recipe is the digest of what an image block is built from; "" for one that
 // this ironrail does not build.
 func Recipe(i *inventory.Image) string {
-	if !install.ImageSupported(i) {
+	r, err := recipe(i)
+	if err != nil {
 		return ""
 	}
-	return recipe(i).Digest()
+	return r.Digest()
 }
 
 // built finds the image that a block's recipe was built into; "" when there is none.
 func (a Artifacts) built(i *inventory.Image) (string, error) {
-	if !install.ImageSupported(i) || a.Images == nil {
+	r, err := recipe(i)
+	if err != nil || a.Images == nil {
 		return "", nil
 	}
-	digest, _, err := a.Images.Find(recipe(i).Digest())
+	digest, _, err := a.Images.Find(r.Digest())
 	return digest, err
 }
 
@@ -61,7 +68,8 @@ func (a Artifacts) Digest(i *inventory.Image) (string, error) {
 // lockedImage is the digest that the lock file has for an image block as it
 // stands; "" when it has none.
 func (a Artifacts) lockedImage(i *inventory.Image) string {
-	if entry, ok := a.inv.Lock.Image(i.Name); ok && install.ImageSupported(i) && entry.Inputs == recipe(i).Inputs() {
+	r, err := recipe(i)
+	if entry, ok := a.inv.Lock.Image(i.Name); ok && err == nil && entry.Inputs == r.Inputs() {
 		return entry.Digest
 	}
 	return ""

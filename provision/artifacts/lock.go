@@ -10,13 +10,13 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/lock"
-	"github.com/ironrail/ironrail/provision/install"
 )
 
 // LockOptions are the operator's options for the lock file. The zero value only
@@ -183,7 +183,11 @@ func (a Artifacts) relockImages(u *LockUpdate, o LockOptions) error {
 		if err != nil {
 			return err
 		}
-		now := lock.Image{Name: i.Name, Inputs: recipe(i).Inputs(), Digest: built}
+		r, err := recipe(i)
+		if err != nil {
+			return err
+		}
+		now := lock.Image{Name: i.Name, Inputs: r.Inputs(), Digest: built}
 		switch was, locked := a.inv.Lock.Image(i.Name); {
 		case locked:
 			u.Lock.Images = append(u.Lock.Images, a.relockImage(u, o, was, now))
@@ -231,7 +235,7 @@ func (a Artifacts) relockImage(u *LockUpdate, o LockOptions, was, now lock.Image
 
 // locksImage reports whether the digest of an image is locked: it is built here,
 // and not pinned.
-func locksImage(i *inventory.Image) bool { return install.ImageSupported(i) && i.Digest == "" }
+func locksImage(i *inventory.Image) bool { return kinds.Supported(i) && i.Digest == "" }
 
 // imageGone reports whether the lock has an image that no block locks.
 func imageGone(inv *inventory.Inventory, was lock.Image) bool {

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/fabric/roce"
-	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/inventory"
@@ -62,7 +62,7 @@ func bake(t *testing.T, a Artifacts, recipe, what string) (digest string) {
 	if err := os.WriteFile(src.Disk, []byte(what), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{debian.KernelFile, debian.InitrdFile, debian.StatusFile, debian.SourcesFile, debian.KeyringFile} {
+	for _, name := range []string{images.KernelFile, images.InitrdFile, images.StatusFile, images.SourcesFile, images.KeyringFile} {
 		src.Files[name] = filepath.Join(dir, name)
 		if err := os.WriteFile(src.Files[name], nil, 0o644); err != nil {
 			t.Fatal(err)
@@ -73,6 +73,15 @@ func bake(t *testing.T, a Artifacts, recipe, what string) (digest string) {
 		t.Fatal(err)
 	}
 	return digest
+}
+
+func recipeOf(t *testing.T, i *inventory.Image) images.Recipe {
+	t.Helper()
+	r, err := recipe(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // relock computes and writes the lock file, and returns the changes.
@@ -109,7 +118,7 @@ func TestANewIronrailIsNoNewImage(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, lock.File)); err == nil {
 		t.Error("there is a lock file of nothing")
 	}
-	now := recipe(a.inv.Images[0])
+	now := recipeOf(t, a.inv.Images[0])
 	old := bake(t, a, "sha256:"+one, "made by an older ironrail")
 	entry := lock.Image{Name: "os", Inputs: now.Inputs(), Digest: old}
 	l := &lock.Lock{}
@@ -146,7 +155,7 @@ func TestAChangedBlockIsANewImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := unpinned(t, dir, "")
-	first := bake(t, a, recipe(a.inv.Images[0]).Digest(), "one")
+	first := bake(t, a, recipeOf(t, a.inv.Images[0]).Digest(), "one")
 	if steps := relock(t, a, dir, LockOptions{}); len(steps) != 1 || steps[0].Action != LockAdd || steps[0].Now != first {
 		t.Errorf("the first lock: %v", steps)
 	}
@@ -157,7 +166,7 @@ func TestAChangedBlockIsANewImage(t *testing.T) {
 	if u, err := a.Relock(roce.Addresses(a.inv), LockOptions{}); err != nil || len(u.Steps) != 0 || len(u.Notes) != 1 || !strings.Contains(u.Notes[0], "declares other things") {
 		t.Errorf("before the build: %+v, %v", u, err)
 	}
-	second := bake(t, a, recipe(a.inv.Images[0]).Digest(), "two")
+	second := bake(t, a, recipeOf(t, a.inv.Images[0]).Digest(), "two")
 	if steps := relock(t, a, dir, LockOptions{}); len(steps) != 1 || steps[0].Was != first || steps[0].Now != second {
 		t.Errorf("after the build: %v", steps)
 	}
@@ -172,7 +181,7 @@ func TestALockedImageThatIsElsewhere(t *testing.T) {
 	a := unpinned(t, dir, "")
 	i := a.inv.Images[0]
 	l := &lock.Lock{}
-	l.SetImage(lock.Image{Name: "os", Inputs: recipe(i).Inputs(), Digest: "sha256:" + one})
+	l.SetImage(lock.Image{Name: "os", Inputs: recipeOf(t, i).Inputs(), Digest: "sha256:" + one})
 	if _, err := l.Write(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +192,7 @@ func TestALockedImageThatIsElsewhere(t *testing.T) {
 	if err := a.Library("").Verify(context.Background(), "os"); err == nil {
 		t.Error("an image that is not here is verified")
 	}
-	built := bake(t, a, recipe(i).Digest(), "built here")
+	built := bake(t, a, recipeOf(t, i).Digest(), "built here")
 	if got := used(t, a); got != built {
 		t.Errorf("got %q, want what is built", got)
 	}
@@ -198,7 +207,7 @@ func TestPackagesThatMoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := unpinned(t, dir, "")
-	bake(t, a, recipe(a.inv.Images[0]).Digest(), "one")
+	bake(t, a, recipeOf(t, a.inv.Images[0]).Digest(), "one")
 	d := a.inv.Drivers[0]
 	ensure := func(a Artifacts) error {
 		_, err := a.Repositories("").Ensure(t.Context(), d, "os", func(string) {})

@@ -15,7 +15,6 @@ import (
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/install"
 )
 
 // needed is a source of packages that a build needs, and where the files name it.
@@ -63,15 +62,16 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 		}
 	}
 	for _, i := range a.inv.Images {
-		if !install.ImageSupported(i) || len(names) > 0 && !slices.Contains(names, i.Name) {
-			continue
+		r, err := recipe(i)
+		if err != nil || len(names) > 0 && !slices.Contains(names, i.Name) {
+			continue // what is not built is told elsewhere
 		}
 		digest, err := a.built(i)
 		if err != nil {
 			return nil, err
 		}
 		if digest == "" {
-			for _, archive := range recipe(i).Archives() {
+			for _, archive := range r.Archives() {
 				add(needed{repo.Source{URL: archive.URL, Suite: archive.Suite}, "image " + i.Name, i.Place("release")})
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -44,11 +44,11 @@ func (b Ramdisk) Open(node string) (kernel install.Segment, initrd []install.Seg
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	k, err := b.of.Images.Open(digest, debian.KernelFile)
+	k, err := b.of.Images.Open(digest, images.KernelFile)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	m, err := b.of.Images.Open(digest, debian.InitrdFile)
+	m, err := b.of.Images.Open(digest, images.InitrdFile)
 	if err != nil {
 		k.Close()
 		return nil, nil, nil, err

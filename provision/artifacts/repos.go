@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
@@ -140,7 +140,7 @@ func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) 
 		return filepath.Join(a.path("images"), filepath.FromSlash(store.Path(digest, name)))
 	}
 	o := repo.Options{Dir: a.path("repo"), Name: repositoryName(d.Name, image), Packages: d.Packages, Key: key,
-		Image: repo.Image{Digest: digest, Status: file(debian.StatusFile), Sources: file(debian.SourcesFile), Keyring: file(debian.KeyringFile)}}
+		Image: repo.Image{Digest: digest, Status: file(images.StatusFile), Sources: file(images.SourcesFile), Keyring: file(images.KeyringFile)}}
 	recipe := StackRecipes()[d.Kind]
 	if recipe == nil {
 		return o, nil

@@ -14,16 +14,16 @@ import (
 	"github.com/ironrail/ironrail/images/driver/inbox"
 	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/install"
 )
 
 // served reports whether this controller makes a repository of a stack for the
 // nodes of an image.
 func served(d *inventory.Driver, i *inventory.Image) bool {
-	return d.Kind == inbox.Name || StackRecipes()[d.Kind] != nil && install.ImageSupported(i)
+	return d.Kind == inbox.Name || StackRecipes()[d.Kind] != nil && kinds.Supported(i)
 }
 
 // StackRecipes are the kinds of `driver` blocks whose modules are built on the node, by

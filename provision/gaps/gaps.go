@@ -33,8 +33,8 @@ const (
 	Standin     Kind = "stand-in"     // planned as asked; a rehearsal replaces it or leaves it out
 )
 
-// kinds are in the order in which they are counted.
-var kinds = []Kind{Refused, NoEffect, NotBuilt, NotMirrored, Standin}
+// order is that in which the kinds are counted.
+var order = []Kind{Refused, NoEffect, NotBuilt, NotMirrored, Standin}
 
 // Place is where something stands in the site's files. Line and Column count from 1.
 type Place struct {
@@ -110,7 +110,7 @@ func (l List) Lines() []string {
 // Title is the heading of a list that is not empty: how many gaps there are of each kind.
 func (l List) Title() string {
 	var counts []string
-	for _, k := range kinds {
+	for _, k := range order {
 		if n := len(l.Of(k)); n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, k))
 		}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
-	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/install"
@@ -107,13 +107,13 @@ type cut struct {
 func (c *cut) cutImages(inv *inventory.Inventory) {
 	for _, i := range inv.Images {
 		n := count(inv, func(n *inventory.Node) bool { return n.Image == i })
-		if n == 0 || install.ImageSupported(i) {
+		if n == 0 || kinds.Supported(i) {
 			continue
 		}
-		stand, as := *i, "a stand-in of kind debian is written instead"
-		stand.Kind, stand.StandsFor = debian.Kind, i.Kind
+		stand, as := *i, "a stand-in of kind "+kinds.StandIn+" is written instead"
+		stand.Kind, stand.StandsFor = kinds.StandIn, i.Kind
 		if i.Arch == inventory.ARM64 {
-			stand.Arch, as = inventory.AMD64, "a stand-in of kind debian, of amd64, is written instead"
+			stand.Arch, as = inventory.AMD64, "a stand-in of kind "+kinds.StandIn+", of amd64, is written instead"
 		}
 		c.images[i] = &stand
 		c.leave(LeftOut{"image", i.Name, i.Kind, as, n}, i.Decl)
@@ -371,14 +371,14 @@ type MissingKind struct{ Block, Kind string }
 
 // Missing returns the kinds of the language that cannot be planned, by block and name.
 func (k Kinds) Missing(all inventory.Kinds) (list []MissingKind) {
-	add := func(block string, kinds map[string]inventory.KindSpec, has func(string) bool) {
-		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+	add := func(block string, of map[string]inventory.KindSpec, has func(string) bool) {
+		for _, kind := range slices.Sorted(maps.Keys(of)) {
 			if !has(kind) {
 				list = append(list, MissingKind{block, kind})
 			}
 		}
 	}
-	add("image", all.Image, func(kind string) bool { return kind == debian.Kind })
+	add("image", all.Image, func(kind string) bool { return slices.Contains(kinds.Names(), kind) })
 	add("driver", all.Driver, func(kind string) bool { return k.Drivers[kind] != nil })
 	add("fabric", all.Fabric, func(kind string) bool { return k.Fabrics[kind] != nil })
 	add("handover", all.Handover, func(kind string) bool { return k.Handovers[kind] != nil })

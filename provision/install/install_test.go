@@ -45,7 +45,7 @@ func site() *inventory.Inventory {
 	n := &inventory.Node{Name: "n1", Serial: "SN1", UUID: "00000000-0000-4000-8000-000000000001", BootMAC: addr.MAC{2, 0, 0, 0, 0, 1},
 		Address: netip.MustParseAddr("10.0.0.11"), Hardware: h, Rack: &inventory.Rack{Name: "r1"}, Unit: 1,
 		BootNetwork: &inventory.Network{Name: "boot", CIDR: netip.MustParsePrefix("10.0.0.0/24")},
-		Image:       &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os", Decl: hcl.Range{Filename: "site.hcl"}}},
+		Image:       &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os", Decl: hcl.Range{Filename: "site.hcl"}}, Release: "bookworm"},
 		Disks:       &inventory.DiskLayout{Name: "os", On: "os", RAID: -1},
 		BMC:         inventory.BMCTarget{Protocol: "ipmi", Address: netip.MustParseAddr("10.1.0.11"), Port: 623}}
 	return &inventory.Inventory{Site: inventory.Site{Name: "s", MaxErase: 1}, Nodes: []*inventory.Node{n}, Images: []*inventory.Image{n.Image}}

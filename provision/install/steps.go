@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -174,12 +175,8 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	no := func(r hcl.Range, summary, detail string, args ...any) {
 		d = append(d, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(detail, args...), Subject: &r})
 	}
-	if !ImageSupported(n.Image) {
-		if n.Image.Kind != "debian" {
-			no(n.Image.Decl, "Image kind cannot be installed", "This ironrail installs images of kind \"debian\"; image %q is of kind %q.", n.Image.Name, n.Image.Kind)
-		} else {
-			no(n.Image.Decl, "Image architecture cannot be installed", "This ironrail installs images of amd64; image %q is of %s.", n.Image.Name, n.Image.Arch)
-		}
+	if _, err := kinds.Of(n.Image); err != nil {
+		no(n.Image.Decl, "Image cannot be installed", "%s.", capitalize(err.Error()))
 		d[0].Extra = stage.NotImplemented{}
 	} else if s.digest[n.Image.Name] == "" {
 		no(n.Image.Decl, "Image is not built", "Image %q is neither in the image store nor pinned by a digest. Build it: `ironrail image build %s`.", n.Image.Name, n.Image.Name)
@@ -201,11 +198,8 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	return d
 }
 
-// ImageSupported reports whether this ironrail builds and installs an image: of kind
-// debian, for amd64.
-func ImageSupported(i *inventory.Image) bool {
-	return i.Kind == "debian" && i.Arch != inventory.ARM64
-}
+// capitalize begins a message of an error as a sentence.
+func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // layoutSupported refuses layouts that this stage would silently not honour.
 func (s *Stage) layoutSupported(n *inventory.Node, no func(hcl.Range, string, string, ...any)) {

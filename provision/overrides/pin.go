@@ -12,8 +12,9 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -128,7 +129,10 @@ func pinnedImage(inv *inventory.Inventory, n *inventory.Node, p Pin) *inventory.
 		}
 	}
 	pinned := *of
-	pinned.Name, pinned.Kind, pinned.Digest = p.ImageName(), debian.Kind, p.Digest
+	pinned.Name, pinned.Digest = p.ImageName(), p.Digest
+	if !kinds.Supported(of) { // it was, when the node was installed: then Debian 12 was all there was
+		pinned.Kind, pinned.Release = distribution.Debian, "12"
+	}
 	return &pinned
 }
 

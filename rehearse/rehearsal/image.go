@@ -13,6 +13,7 @@ import (
 
 	"github.com/diskfs/go-diskfs/partition/gpt"
 
+	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
@@ -88,8 +89,8 @@ func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe 
 	}
 	files := map[string]string{}
 	for name, text := range map[string]string{
-		debian.KernelFile: "kernel of a rehearsal\n", debian.InitrdFile: "", debian.StatusFile: "",
-		debian.SourcesFile: "", debian.KeyringFile: "",
+		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: "",
+		images.SourcesFile: "", images.KeyringFile: "",
 	} {
 		files[name] = filepath.Join(dir, "file-"+name)
 		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {

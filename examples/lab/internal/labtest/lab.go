@@ -168,6 +168,13 @@ func (l *Lab) Ironrail(args ...string) Result {
 	return l.run(limit, l.bin+"/ironrail-lab", append([]string{"exec", "--dir", l.machines, "--", l.bin + "/ironrail", "-C", l.site}, args...)...)
 }
 
+// Outside runs the product on the site outside the lab's network, where the mirrors of
+// distributions are: what is built is built there.
+func (l *Lab) Outside(args ...string) Result {
+	l.t.Helper()
+	return l.run(applyLimit, l.bin+"/ironrail", append([]string{"-C", l.site}, args...)...)
+}
+
 func (l *Lab) run(limit time.Duration, program string, args ...string) Result {
 	l.t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.t.Context()), limit)

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"context"
+
+	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// Kind is a kind of image blocks that this version builds and installs. A new one is a
+// package with such a type, a line in images/kinds and a case of imagestest.
+type Kind interface {
+	// Name is the label of its blocks, such as debian.
+	Name() string
+	// Supports reports why no image can be made of a block, as Unsupported; nil: one
+	// can. It looks at what kind of thing is asked for, and does no I/O.
+	Supports(*inventory.Image) error
+	// Recipe is what a block that is supported is built from.
+	Recipe(*inventory.Image) Recipe
+}
+
+// Recipe is what an image is made of. Its methods other than Build do no I/O.
+type Recipe interface {
+	// Name returns image.NAME, as the block is referred to.
+	Name() string
+	// Check reports what can never be built.
+	Check() error
+	// Digest returns sha256:HEX over everything that determines the image, but what
+	// archives offer on the day of the build.
+	Digest() string
+	// Inputs returns sha256:HEX over what the site declares, and over nothing that the
+	// builder adds: a newer ironrail gives the same, so that an image that was locked
+	// stays the right one.
+	Inputs() string
+	// Archives are the package archives that a build reads, to be asked beforehand.
+	Archives() []Archive
+	// Build makes the image in dir, which is empty. It says in short lines how far it
+	// is, and leaves nothing mounted below dir.
+	Build(ctx context.Context, dir string, say func(string)) (store.Source, error)
+}
+
+// Archive is a package archive that an image is built from.
+type Archive struct{ URL, Suite string }
+
+// Names of the files that travel with an image, besides its disk. Each image has those
+// of the install ramdisk; one whose packages are served has the others.
+const (
+	KernelFile  = "kernel"              // of the install ramdisk
+	InitrdFile  = "initrd"              // its modules segment
+	StatusFile  = "status"              // dpkg's list of what is installed
+	SourcesFile = "sources.list"        // where it came from, one-line format
+	KeyringFile = "archive-keyring.gpg" // who signs there
+)

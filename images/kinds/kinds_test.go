@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kinds
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/imagestest"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// image is an image block of a name and a release.
+func image(name, release string, change ...func(*inventory.Image)) inventory.Image {
+	i := inventory.Image{Block: inventory.Block{Name: name}, Release: release, Arch: inventory.AMD64}
+	for _, f := range change {
+		f(&i)
+	}
+	return i
+}
+
+func packages(names ...string) func(*inventory.Image) {
+	return func(i *inventory.Image) { i.Packages = names }
+}
+
+func kernel(name string) func(*inventory.Image) {
+	return func(i *inventory.Image) { i.Kernel = name }
+}
+
+func arm64(i *inventory.Image) { i.Arch = inventory.ARM64 }
+
+// cases are the kinds with what they are tried on: one of each.
+var cases = []imagestest.Case{
+	{
+		Kind: debian.Kind{},
+		Built: []inventory.Image{
+			image("twelve", "bookworm"), image("thirteen", "trixie"), image("chrony", "trixie", packages("chrony", "g++", "libstdc++6")),
+			image("cloud", "bookworm", kernel("linux-image-cloud-amd64")),
+		},
+		Unsupported: map[string]inventory.Image{
+			`has release "sid"`: image("os", "sid"), `has release "bullseye"`: image("os", "bullseye"), `has release "--help"`: image("os", "--help"),
+			`has release ""`: image("os", ""), "is of arm64": image("os", "trixie", arm64),
+		},
+		Wrong: map[string]inventory.Image{
+			`"-x"`: image("os", "trixie", packages("-x")), `"a,b"`: image("os", "trixie", packages("a,b")), `"x"`: image("os", "trixie", packages("x")),
+			`"--x"`: image("os", "trixie", kernel("--x")),
+		},
+		Same: [][2]inventory.Image{
+			{image("os", "12"), image("os", "bookworm")}, {image("os", "13.2"), image("os", "Trixie")},
+			{image("os", "trixie", packages("b1", "a1")), image("os", "trixie", packages("a1", "b1", "a1"))},
+			{image("os", "trixie"), image("os", "trixie", kernel("linux-image-amd64"))},
+		},
+	},
+}
+
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	var tried []string
+	for _, c := range cases {
+		tried = append(tried, c.Kind.Name())
+		t.Run(c.Kind.Name(), func(t *testing.T) {
+			t.Parallel()
+			imagestest.Run(t, c)
+		})
+	}
+	if !slices.Equal(tried, Names()) {
+		t.Errorf("tried are %v of %v", tried, Names())
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	i := inventory.Image{Block: inventory.Block{Name: "hpc", Kind: "diskless"}}
+	if _, err := Of(&i); errkind.Of(err) != errkind.Unsupported || !strings.Contains(err.Error(), `"hpc" is of kind "diskless"; this version builds images of kind debian`) {
+		t.Errorf("got %v", err)
+	}
+	i.Kind, i.Release = debian.Kind{}.Name(), "bookworm"
+	if k, err := Of(&i); err != nil || k.Name() != "debian" || !Supported(&i) {
+		t.Errorf("got %v, %v", k, err)
+	}
+	i.Kind, i.StandsFor, i.Release = StandIn, "ubuntu", "24.04"
+	if !Supported(&i) {
+		t.Error("a stand-in is not supported")
+	}
+}

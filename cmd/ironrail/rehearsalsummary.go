@@ -78,7 +78,7 @@ func (p *wrapped) leftOut(left []gaps.LeftOut) {
 	if len(left) == 0 {
 		return
 	}
-	p.writeWrapped("", "Not rehearsed, since this ironrail cannot plan it yet (`ironrail plan` refuses it):")
+	p.writeWrapped("", "Not rehearsed, since this version cannot plan it yet (`ironrail plan` refuses it):")
 	for _, l := range left {
 		p.writeWrapped("  "+l.String()+"  ", fmt.Sprintf("%s, on %d %s", l.Why, l.Nodes, pluralOf(l.Nodes, "node", "nodes")))
 	}

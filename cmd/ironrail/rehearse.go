@@ -65,7 +65,7 @@ and every other node was accepted; 3 when something else happened to some nodes,
 
 Kinds of faults:
 ` + faultHelp() + `
-What this ironrail cannot plan yet (kinds of images, drivers, fabrics, tests and
+What this version cannot plan yet (kinds of images, drivers, fabrics, tests and
 handovers) is left out of the rehearsal and listed before and after it;
 ` + "`ironrail plan`" + ` refuses such a site.
 

@@ -18,7 +18,7 @@ import (
 func checkPlan(ctx context.Context, c Config) (state.Run, error) {
 	p := c.Plan
 	if p.Format > plan.Format {
-		return state.Run{}, errkind.New(errkind.Unsupported, "plan %s has format %d; this ironrail knows %d", p.ID, p.Format, plan.Format).
+		return state.Run{}, errkind.New(errkind.Unsupported, "plan %s has format %d; this version knows %d", p.ID, p.Format, plan.Format).
 			Do("Apply it with the ironrail that made it, or plan again.")
 	}
 	if l := c.Store.Info().Lineage; p.Lineage != l {

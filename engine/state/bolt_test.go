@@ -73,7 +73,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		say   string
 	}{
 		{"newer format", func(t *testing.T, p string) { setMeta(t, p, "format", "3") }, errkind.Unsupported, "written in format 3"},
-		{"newer reader", func(t *testing.T, p string) { setMeta(t, p, "minimum_reader", "9") }, errkind.Unsupported, "this ironrail knows 2"},
+		{"newer reader", func(t *testing.T, p string) { setMeta(t, p, "minimum_reader", "9") }, errkind.Unsupported, "this version knows 2"},
 		{"format unreadable", func(t *testing.T, p string) { setMeta(t, p, "format", "?") }, errkind.Corrupt, "damaged"},
 		{"no lineage", func(t *testing.T, p string) { setMeta(t, p, "lineage", "") }, errkind.Corrupt, "damaged"},
 		{"not a state file", func(t *testing.T, p string) { write(t, p, 0, strings.Repeat("GIF89a", 4000)) }, errkind.Corrupt, "damaged"},

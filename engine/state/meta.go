@@ -41,7 +41,7 @@ func (b *Bolt) readMeta(tx *bbolt.Tx, m *bbolt.Bucket) error {
 // checkFormat refuses a file that needs a newer reader, or writer.
 func checkFormat(path string, format, minimum int, readOnly bool) error {
 	if minimum > Format || format > Format && !readOnly {
-		return errkind.New(errkind.Unsupported, "state: %s was written in format %d; this ironrail knows %d", path, format, Format).
+		return errkind.New(errkind.Unsupported, "state: %s was written in format %d; this version knows %d", path, format, Format).
 			Do("Use the newer ironrail that wrote it.")
 	}
 	if format < 1 {

@@ -34,7 +34,7 @@ func (r Ref) Check() error {
 	form, known := schemes[scheme]
 	switch {
 	case !ok || !known:
-		return fmt.Errorf("secret %q is of a kind that this ironrail does not read; it reads env:NAME, file:PATH and csv:FILE#ROW/COLUMN", r)
+		return fmt.Errorf("secret %q is of a kind that this version does not read; it reads env:NAME, file:PATH and csv:FILE#ROW/COLUMN", r)
 	case rest == "", scheme == "csv" && (!strings.Contains(rest, "#") || !strings.Contains(rest[strings.Index(rest, "#"):], "/")):
 		return fmt.Errorf("secret %q is not of the form %s", r, form)
 	}

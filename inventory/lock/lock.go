@@ -32,7 +32,7 @@ import (
 // File is the name of the file in the site's folder.
 const File = "ironrail.lock"
 
-// Format is the version of the format that this ironrail reads and writes.
+// Format is the version of the format that this version reads and writes.
 const Format = 1
 
 // Address is an address that a port or a switch keeps.

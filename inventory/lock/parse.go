@@ -164,7 +164,7 @@ func (p *parser) header(line string) bool {
 		return false
 	case n > Format:
 		p.found.Add("lock.version", p.place(line, len(word)+1, len(line)), "Lock file of a newer ironrail",
-			fmt.Sprintf("%s has format %d, and this ironrail reads up to format %d. Use the ironrail that wrote it, or a newer one.", File, n, Format))
+			fmt.Sprintf("%s has format %d, and this version reads up to format %d. Use the ironrail that wrote it, or a newer one.", File, n, Format))
 		return false
 	}
 	return true

@@ -26,7 +26,7 @@ func recipe(i *inventory.Image) (images.Recipe, error) {
 }
 
 // Recipe is the digest of what an image block is built from; "" for one that
-// this ironrail does not build.
+// this version does not build.
 func Recipe(i *inventory.Image) string {
 	r, err := recipe(i)
 	if err != nil {

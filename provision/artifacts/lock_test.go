@@ -131,7 +131,7 @@ func TestANewIronrailIsNoNewImage(t *testing.T) {
 	if got := used(t, a); got != old {
 		t.Fatalf("the locked image is not used: %s", got)
 	}
-	fresh := bake(t, a, now.Digest(), "made by this ironrail")
+	fresh := bake(t, a, now.Digest(), "made by this version")
 	if got := used(t, a); got != old {
 		t.Errorf("a newer build of the same block is used: %s", got)
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // FindController is the controller that ironrail runs on: the one that is no standby of
-// a subnet manager. One owner of a state is all that this ironrail can have, so that
+// a subnet manager. One owner of a state is all that this version can have, so that
 // of several nothing is guessed.
 func FindController(inv *inventory.Inventory) (*inventory.Controller, error) {
 	able := listCandidates(inv)

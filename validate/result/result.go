@@ -22,7 +22,7 @@ const (
 	NotJudged Verdict = "not-judged" // there was nothing to judge by, or no measurement
 )
 
-// Measures that this ironrail can take, by the names of their limits.
+// Measures that this version can take, by the names of their limits.
 const (
 	WriteBandwidth     = "rdma.write_bw"    // bytes per second, one way, of each pair and rail
 	AllReduceBandwidth = "all_reduce.busbw" // bytes per second at the largest size

@@ -28,7 +28,7 @@ func (p *Problems) Add(sev hcl.DiagnosticSeverity, at hcl.Range, summary, format
 	p.Diags = append(p.Diags, &hcl.Diagnostic{Severity: sev, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
 }
 
-// NotYet adds what is right, and what this ironrail cannot test.
+// NotYet adds what is right, and what this version cannot test.
 func (p *Problems) NotYet(at hcl.Range, summary, format string, args ...any) {
 	p.Add(hcl.DiagError, at, summary, format, args...)
 	p.Diags[len(p.Diags)-1].Extra = stage.NotImplemented{}

@@ -186,13 +186,13 @@ func (l *loader) checkCables() {
 			l.diags.Add("port.duplicate", c.Place(&c.To), "Cable from a port to itself", fmt.Sprintf("Its ends, %q and %q, are one port.", c.From.Text, c.To.Text)).In(c.Decl)
 			continue
 		}
-		var said *Cable // whose twin this cable is
+		var twin *Cable // whose twin this cable is
 		for _, end := range []*CableEnd{&c.From, &c.To} {
 			other, first := used.taken(end)
-			if other != nil && other == said {
+			if other != nil && other == twin {
 				continue
 			}
-			said = other
+			twin = other
 			if other == nil {
 				used.take(c, end)
 				continue

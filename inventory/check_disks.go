@@ -53,7 +53,7 @@ func (l *loader) checkInstallDisks() {
 		h *Hardware
 		d *DiskLayout
 	}
-	told := map[pair]bool{}
+	reported := map[pair]bool{}
 	for _, n := range l.inv.Nodes {
 		if n.InstallDisk != "" {
 			if first := named[strings.ToLower(n.InstallDisk)]; first != nil {
@@ -68,8 +68,8 @@ func (l *loader) checkInstallDisks() {
 			continue
 		}
 		users[n.Hardware] = append(users[n.Hardware], n)
-		if p := (pair{n.Hardware, n.Disks}); n.Disks != nil && n.InstallDisk == "" && !told[p] {
-			told[p] = true
+		if p := (pair{n.Hardware, n.Disks}); n.Disks != nil && n.InstallDisk == "" && !reported[p] {
+			reported[p] = true
 			l.checkAmbiguous(n)
 		}
 	}

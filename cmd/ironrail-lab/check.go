@@ -128,13 +128,13 @@ func (c *cli) install(ctx context.Context, line []string) error {
 // waits by itself for the locks of dpkg alone (DPkg::Lock::Timeout), not for those of
 // its lists and of its archives (apt 2.6).
 func (c *cli) aptGet(ctx context.Context, args []string) error {
-	for told := false; ; {
+	for reported := false; ; {
 		var errs bytes.Buffer
 		cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-o", fmt.Sprintf("DPkg::Lock::Timeout=%d", int(installTimeout.Seconds()))}, args...)...)
 		cmd.WaitDelay = 5 * time.Second
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
 		cmd.Stdout, cmd.Stderr = c.stderr, io.MultiWriter(&errs, c.stderr)
-		if told {
+		if reported {
 			cmd.Stderr = &errs // it would say the same each time
 		}
 		err := cmd.Run()
@@ -145,14 +145,14 @@ func (c *cli) aptGet(ctx context.Context, args []string) error {
 			return errkind.New(errkind.Timeout, "%w; it said: %s", context.Cause(ctx), strings.TrimSpace(errs.String())).
 				Do("wait until the other package manager has ended, then try again")
 		case !strings.Contains(errs.String(), "Could not get lock"):
-			if told {
+			if reported {
 				_, _ = c.stderr.Write(errs.Bytes())
 			}
 			return err
 		}
-		if !told {
+		if !reported {
 			fmt.Fprintln(c.stderr, "another package manager holds this lock; waiting for it")
-			told = true
+			reported = true
 		}
 		select {
 		case <-ctx.Done():

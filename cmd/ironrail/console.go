@@ -78,11 +78,11 @@ type spoken struct {
 
 // consoleLine prints one line of a console, and what it means.
 func (a *app) consoleLine(node, text string) {
-	said, known := why.ExplainConsoleLine(text)
+	message, known := why.ExplainConsoleLine(text)
 	if a.json {
 		x := spoken{Node: node, Time: time.Now().UTC(), Text: text}
 		if known {
-			x.Cause = &said
+			x.Cause = &message
 		}
 		a.printLine(x)
 		return
@@ -91,6 +91,6 @@ func (a *app) consoleLine(node, text string) {
 	p.linef("%s", text)
 	p.to(a.out)
 	if known {
-		a.sayf("%s: %s. %s", node, said.Cause, said.Action)
+		a.sayf("%s: %s. %s", node, message.Cause, message.Action)
 	}
 }

@@ -157,12 +157,12 @@ func describeLogin(d virtual.Endpoint) string {
 
 // toolCommands are commands that look at the first door of each protocol.
 func toolCommands(doors []virtual.Endpoint) (lines []string) {
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, d := range doors {
-		if told[d.Protocol] || !d.Real.IsValid() {
+		if reported[d.Protocol] || !d.Real.IsValid() {
 			continue
 		}
-		told[d.Protocol] = true
+		reported[d.Protocol] = true
 		switch d.Protocol {
 		case "redfish":
 			lines = append(lines, fmt.Sprintf("curl -k -u %s:%s https://%s/redfish/v1/Systems", d.User, d.Password, d.Real))

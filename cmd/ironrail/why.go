@@ -73,7 +73,7 @@ func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
 		return err
 	}
 	if len(words) == 1 {
-		if told, err := a.whySwitch(ctx, inv, words[0], f); told || err != nil {
+		if reported, err := a.whySwitch(ctx, inv, words[0], f); reported || err != nil {
 			return err
 		}
 	}

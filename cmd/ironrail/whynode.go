@@ -32,7 +32,7 @@ func (a *app) whyNode(ctx context.Context, inv *inventory.Inventory, node string
 		}
 	}
 	if f.ask && !owned || owned && !f.offline && s.Answer.ShouldAskBMC() {
-		told := s.Answer
+		shown := s.Answer
 		err := a.interruptible(ctx, func(ctx context.Context) (err error) {
 			s, err = a.whyLive(ctx, inv, s, owned)
 			return err
@@ -41,7 +41,7 @@ func (a *app) whyNode(ctx context.Context, inv *inventory.Inventory, node string
 			return err
 		}
 		if !a.json {
-			_, err = io.WriteString(a.out, s.LiveText(told, a.now()))
+			_, err = io.WriteString(a.out, s.LiveText(shown, a.now()))
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func (e *Executor) Release(node, by string) error {
 // resumeReleased resumes the steps of released nodes on which nothing runs any more. It
 // returns what to say about it. Called with e.mu held, while no
 // skip waits to be recorded.
-func (e *Executor) resumeReleased() (said []event.Event) {
+func (e *Executor) resumeReleased() (notes []event.Event) {
 	waiting := e.released[:0]
 	for _, node := range e.released {
 		m := e.ledger.condition(node)
@@ -50,12 +50,12 @@ func (e *Executor) resumeReleased() (said []event.Event) {
 			waiting = append(waiting, node)
 		default:
 			if text := e.reviveNode(node); text != "" {
-				said = append(said, event.Event{Type: event.Note, Node: node, Text: text})
+				notes = append(notes, event.Event{Type: event.Note, Node: node, Text: text})
 			}
 		}
 	}
 	e.released = waiting
-	return said
+	return notes
 }
 
 // isWorkingOn reports whether a step of the node runs.

@@ -63,17 +63,17 @@ func (g *graph) anyMayLeaveStragglers() bool {
 
 // leaveStragglers lets tests go on without stragglers, and returns what to say about it.
 // Called with e.mu held, by the loop alone.
-func (e *Executor) leaveStragglers() (said []event.Event) {
+func (e *Executor) leaveStragglers() (notes []event.Event) {
 	seen := map[*task]bool{}
 	for _, t := range e.graph.tasks {
 		if e.stopping || seen[t] || !t.mayLeaveStragglers() || t.state.settled() {
 			continue
 		}
 		if f := e.collectFamily(t, seen); f.isStraggling(e.clock.Now()) {
-			said = append(said, e.goOnWithout(f)...)
+			notes = append(notes, e.goOnWithout(f)...)
 		}
 	}
-	return said
+	return notes
 }
 
 // testFamily is the tests that wait for one another, such as the comparison of a role, the
@@ -176,7 +176,7 @@ func (f *testFamily) isStraggling(now time.Time) bool {
 
 // goOnWithout lets the tests of a family go on without its stragglers when each of them
 // has a quorum of the others; else all of them wait.
-func (e *Executor) goOnWithout(f *testFamily) (said []event.Event) {
+func (e *Executor) goOnWithout(f *testFamily) (notes []event.Event) {
 	now := e.clock.Now()
 	before := make([]map[subject.ID]string, len(f.tests))
 	enough := true
@@ -191,18 +191,18 @@ func (e *Executor) goOnWithout(f *testFamily) (said []event.Event) {
 		}
 		return nil
 	}
-	told := map[subject.ID]bool{}
+	reported := map[subject.ID]bool{}
 	for i, t := range f.tests {
 		absent := t.stragglers
 		t.stragglers = before[i]
 		for _, m := range e.leaveBehind(t, absent) {
-			if !told[m] {
-				told[m] = true
-				said = append(said, event.Event{Type: event.Note, Step: string(t.step.ID), Stage: t.step.Stage, Node: m.Name, Text: absent[m]})
+			if !reported[m] {
+				reported[m] = true
+				notes = append(notes, event.Event{Type: event.Note, Step: string(t.step.ID), Stage: t.step.Stage, Node: m.Name, Text: absent[m]})
 			}
 		}
 	}
-	return said
+	return notes
 }
 
 // stragglersOf returns the members that have not come to one test, and why it goes on

@@ -99,9 +99,9 @@ func (s question) suspect(a *Answer, x apply.StepStatus) {
 		a.Action = "Correct what the refusal names in the site's files, then `ironrail apply`."
 		return
 	}
-	if said, line, ok := s.consoleSays(string(x.ID)); ok && (late || said.ends) {
+	if message, line, ok := s.consoleSays(string(x.ID)); ok && (late || message.ends) {
 		a.Evidence = append(a.Evidence, "its console: "+line)
-		a.Cause, a.Action = said.Cause+": "+line, endSentence(said.Action)+s.untilThen(x)
+		a.Cause, a.Action = message.Cause+": "+line, endSentence(message.Action)+s.untilThen(x)
 		return
 	}
 	if s.looked(a, x) {

@@ -61,9 +61,9 @@ func answerQuarantined(s question) (Answer, bool) {
 	if s.Look != nil {
 		a.Evidence = append([]string{lookText(*s.Look)}, a.Evidence...)
 	}
-	if said, line, ok := s.consoleSays(q.Finding.Step); ok {
+	if message, line, ok := s.consoleSays(q.Finding.Step); ok {
 		a.Evidence = append([]string{"its console: " + line, a.Cause}, a.Evidence...)
-		a.Cause, a.Action = said.Cause+": "+line, addNextStep(said.Action, s.running)
+		a.Cause, a.Action = message.Cause+": "+line, addNextStep(message.Action, s.running)
 	}
 	a.Action = s.shownBelow(a.Action, q.Finding.Step)
 	return a, true

@@ -12,7 +12,7 @@ import (
 // LiveText is the last part of a story's text: what the node's BMC and its PDUs said when
 // they were asked, and what follows from it. told is the answer that was shown before
 // they were asked: only what differs from it is said. Empty without a Look.
-func (s Explanation) LiveText(told Answer, now time.Time) string {
+func (s Explanation) LiveText(shown Answer, now time.Time) string {
 	l := s.Look
 	if l == nil {
 		return ""
@@ -40,7 +40,7 @@ func (s Explanation) LiveText(told Answer, now time.Time) string {
 	for _, e := range rest {
 		p.linef("  not read: %s", e)
 	}
-	p.since(s, told, now)
+	p.since(s, shown, now)
 	return p.String()
 }
 
@@ -53,17 +53,17 @@ func liveText(l control.Look) string {
 }
 
 // since says how the answer differs from the one that was told before.
-func (p *page) since(s Explanation, told Answer, now time.Time) {
+func (p *page) since(s Explanation, shown Answer, now time.Time) {
 	a := s.Answer
-	moved := !a.Since.Equal(told.Since) || a.Status != told.Status && a.Status != Late
+	moved := !a.Since.Equal(shown.Since) || a.Status != shown.Status && a.Status != Late
 	if moved {
 		p.linef("Meanwhile: %s", endSentence(strings.Join(nonEmpty(a.State, formatSpan(a, now)), ", ")))
 	}
-	if a.Cause != "" && a.Cause != told.Cause {
+	if a.Cause != "" && a.Cause != shown.Cause {
 		p.linef("Most likely cause now: %s", endSentence(a.Cause))
 	}
 	switch {
-	case a.Action != "" && a.Action != told.Action && (moved || a.Cause != told.Cause):
+	case a.Action != "" && a.Action != shown.Action && (moved || a.Cause != shown.Cause):
 		p.linef("Next: %s", endSentence(a.Action))
 	case s.Look.Power == "" && s.Look.Do != "":
 		p.linef("For the BMC: %s", endSentence(s.Look.Do))

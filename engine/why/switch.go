@@ -243,10 +243,10 @@ func (s SwitchExplanation) text(now time.Time, most int) string {
 
 // rest are the findings that the answer is not about, each cause once.
 func (p *page) rest(s SwitchExplanation) {
-	told := map[string]bool{s.Answer.Cause: true}
+	reported := map[string]bool{s.Answer.Cause: true}
 	for _, f := range append(append([]stage.Finding(nil), s.Suspect...), s.Near...) {
-		if !told[f.Cause] {
-			told[f.Cause] = true
+		if !reported[f.Cause] {
+			reported[f.Cause] = true
 			p.linef("Found as well: %s (by step %s). %s", strings.TrimRight(f.Cause, "."), f.Step, endSentence(f.Action))
 		}
 	}

@@ -11,14 +11,14 @@ import (
 )
 
 // consoleSays is the last line of the console of a step that names a cause.
-func (s question) consoleSays(step string) (said ConsoleMessage, line string, ok bool) {
+func (s question) consoleSays(step string) (message ConsoleMessage, line string, ok bool) {
 	c := s.Explanation.Console
 	if c == nil || step == "" || c.Step.Base() != plan.StepID(step).Base() {
 		return ConsoleMessage{}, "", false
 	}
 	for i := len(c.Lines) - 1; i >= 0; i-- {
-		if said, ok := ExplainConsoleLine(c.Lines[i]); ok {
-			return said, strings.TrimSpace(c.Lines[i]), true
+		if text, ok := ExplainConsoleLine(c.Lines[i]); ok {
+			return text, strings.TrimSpace(c.Lines[i]), true
 		}
 	}
 	return ConsoleMessage{}, "", false

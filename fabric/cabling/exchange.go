@@ -148,17 +148,17 @@ func findMisnamed(results []Result) (findings []stage.Finding, rest []Result) {
 			wrong[r.Cable.Switch.Name]++
 		}
 	}
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, r := range results {
 		name := r.Cable.Switch.Name
 		if wrong[name] < whole || wrong[name] < heard[name] {
 			rest = append(rest, r)
 			continue
 		}
-		if r.State != Wrong || said[name] {
+		if r.State != Wrong || reported[name] {
 			continue
 		}
-		said[name] = true
+		reported[name] = true
 		findings = append(findings, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Switch, Name: name}}},
 			Cause:    fmt.Sprintf("none of the %d cables of switch %s that were heard is where the site says", wrong[name], name),

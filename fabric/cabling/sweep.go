@@ -34,13 +34,13 @@ func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t 
 	cables := IntendedOf(inv, f)
 	s := newSite(inv, f, known, t, cables)
 	r := Swept{Switches: s.switches, Ports: s.plugs, Strange: s.strange(t)}
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	for _, p := range known {
-		said[Cable{Node: p.Node, NIC: p.NIC, Port: p.Port}.Name()] = true
+		reported[Cable{Node: p.Node, NIC: p.NIC, Port: p.Port}.Name()] = true
 	}
 	lower := s.lower()
 	for _, c := range cables {
-		r.Results = append(r.Results, s.compareCable(c, lower, said))
+		r.Results = append(r.Results, s.compareCable(c, lower, reported))
 	}
 	misplaced, rest := findMisnamed(r.Results)
 	r.Findings = slices.Concat(misplaced, findExchanged(rest), s.missing(rest), s.extra(cables), s.slow(cables, lower))
@@ -76,7 +76,7 @@ func tierHeight(s *inventory.Switch) int {
 }
 
 // compareCable compares one cable.
-func (s *site) compareCable(c Cable, lower map[string]spot, said map[string]bool) Result {
+func (s *site) compareCable(c Cable, lower map[string]spot, reported map[string]bool) Result {
 	r := Result{Cable: c, State: Unknown, swept: true}
 	from, seen := lower[c.Name()]
 	f, linked := s.far[from]
@@ -84,7 +84,7 @@ func (s *site) compareCable(c Cable, lower map[string]spot, said map[string]bool
 	case !seen || !linked:
 		upper, used := s.upper(c)
 		switch {
-		case c.Node != nil && !said[c.Name()]:
+		case c.Node != nil && !reported[c.Name()]:
 			r.Why = "its node has not said its GUID, and the sweep does not find it"
 		case used:
 			r.Why = "the sweep finds no link, and its place is taken"
@@ -241,7 +241,7 @@ func (s *site) label(e End) string {
 }
 
 // places says where the parts of a finding stand.
-func (s *site) places(f stage.Finding, cables []Cable) (said []string) {
+func (s *site) places(f stage.Finding, cables []Cable) (reported []string) {
 	names := map[string]bool{}
 	for _, x := range f.Suspects {
 		names[x.Subject.Name] = true
@@ -261,11 +261,11 @@ func (s *site) places(f stage.Finding, cables []Cable) (said []string) {
 		}
 	}
 	for _, text := range list {
-		if !slices.Contains(said, text) {
-			said = append(said, text)
+		if !slices.Contains(reported, text) {
+			reported = append(reported, text)
 		}
 	}
-	return said
+	return reported
 }
 
 // strange lists the HCAs and switches that nobody of the site is.

@@ -51,11 +51,11 @@ func runDiagnostic(ctx context.Context, h Host, argv ...string) ([]byte, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", argv[0], err)
 	}
-	said := firstComplaint(out)
-	if out.Exit == 0 && said == "" {
+	text := firstComplaint(out)
+	if out.Exit == 0 && text == "" {
 		return out.Stdout, nil
 	}
-	return out.Stdout, errkind.New(errkind.Unreachable, "%s ended with status %d: %s", strings.Join(argv, " "), out.Exit, said).
+	return out.Stdout, errkind.New(errkind.Unreachable, "%s ended with status %d: %s", strings.Join(argv, " "), out.Exit, text).
 		Do("See whether the controller's own HCA has a link (`ibstat`), and whether opensm runs.")
 }
 

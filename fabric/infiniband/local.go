@@ -55,10 +55,10 @@ func (l Local) Run(ctx context.Context, argv ...string) (onnode.Output, error) {
 	}
 	cmd := exec.CommandContext(ctx, program, argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = append([]string{"PATH=" + localPath, "LC_ALL=C"}, l.Environ...), cmp.Or(l.Folder, "/"), localEnd
-	out, said := &limited{}, &limited{}
-	cmd.Stdout, cmd.Stderr = out, said
+	out, errs := &limited{}, &limited{}
+	cmd.Stdout, cmd.Stderr = out, errs
 	err := cmd.Run()
-	result := onnode.Output{Stdout: out.Bytes(), Stderr: said.Bytes()}
+	result := onnode.Output{Stdout: out.Bytes(), Stderr: errs.Bytes()}
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		result.Exit = ended.ExitCode()
 		err = nil

@@ -272,9 +272,9 @@ func (b *InfiniBand) subnet(run stage.Run, f *inventory.Fabric) (*Subnet, []Memb
 
 // Members joins what a node said of its ports with the site's words. Ports that
 // its hardware does not have any more are left out.
-func Members(f *inventory.Fabric, n *inventory.Node, said []Identity) (list []Member) {
+func Members(f *inventory.Fabric, n *inventory.Node, ids []Identity) (list []Member) {
 	for _, m := range portsOf(f, n) {
-		for _, id := range said {
+		for _, id := range ids {
 			if id.NIC == m.NIC.Name && id.Port == m.Port {
 				m.Device, m.GUID, m.HCA = id.Device, id.GUID, id.HCA
 				list = append(list, m)

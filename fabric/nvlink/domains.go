@@ -143,13 +143,13 @@ func (k *NVLink) unready(ctx context.Context, run stage.Run, f *inventory.Fabric
 		if err != nil {
 			return nil, err
 		}
-		status, said, err := parseIMEX(out)
+		status, states, err := parseIMEX(out)
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", nodes[0].Name, err)
 		}
 		var stragglers []*inventory.Node
 		for _, n := range nodes {
-			if said[n.Address.String()].Status != "READY" {
+			if states[n.Address.String()].Status != "READY" {
 				stragglers = append(stragglers, n)
 			}
 		}
@@ -164,7 +164,7 @@ func (k *NVLink) unready(ctx context.Context, run stage.Run, f *inventory.Fabric
 		}
 		var found []stage.Finding
 		for _, n := range stragglers {
-			state := said[n.Address.String()].Status
+			state := states[n.Address.String()].Status
 			if state == "" {
 				state = "not listed"
 			}

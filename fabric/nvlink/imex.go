@@ -177,16 +177,16 @@ type imexNode struct {
 // parseIMEX reads nvidia-imex-ctl -N -j: the status of the domain (UP, DEGRADED and
 // others), and of each node by its number.
 func parseIMEX(out []byte) (status string, nodes map[string]imexNode, err error) {
-	var said struct {
+	var answer struct {
 		Status string              `json:"status"`
 		Nodes  map[string]imexNode `json:"nodes"`
 	}
-	if err := json.Unmarshal(out, &said); err != nil || said.Status == "" {
+	if err := json.Unmarshal(out, &answer); err != nil || answer.Status == "" {
 		return "", nil, errkind.New(errkind.Invalid, "nvidia-imex-ctl -N -j does not report the state of the domain: %v", err)
 	}
 	nodes = map[string]imexNode{}
-	for _, n := range said.Nodes {
+	for _, n := range answer.Nodes {
 		nodes[n.Host] = n
 	}
-	return said.Status, nodes, nil
+	return answer.Status, nodes, nil
 }

@@ -32,13 +32,13 @@ func lastObserved(run stage.Run, s *inventory.Switch) (ObservedState, bool, erro
 
 // ends implements roce.Ends: each rail against the switch port that its cable is
 // meant for. Where that switch could not be read nothing is said about the rail.
-func (k *Kind) ends(run stage.Run, f *inventory.Fabric, n *inventory.Node, said []wire.RoCEPortState) (list []stage.Finding, err error) {
+func (k *Kind) ends(run stage.Run, f *inventory.Fabric, n *inventory.Node, states []wire.RoCEPortState) (list []stage.Finding, err error) {
 	for _, s := range k.managed(f) {
 		var now ObservedState
 		asked, known := false, false
 		for i := range s.Ports {
 			p := &s.Ports[i]
-			state, rail, ok := stateOf(p, n, said)
+			state, rail, ok := stateOf(p, n, states)
 			if !ok {
 				continue
 			}
@@ -61,16 +61,16 @@ func (k *Kind) ends(run stage.Run, f *inventory.Fabric, n *inventory.Node, said 
 }
 
 // stateOf is what the node said of the port at the far end of a switch port.
-func stateOf(p *sonic.Port, n *inventory.Node, said []wire.RoCEPortState) (wire.RoCEPortState, int, bool) {
+func stateOf(p *sonic.Port, n *inventory.Node, states []wire.RoCEPortState) (wire.RoCEPortState, int, bool) {
 	if p.Far.Node != n || p.Far.NIC == nil || p.Far.Port >= len(p.Far.NIC.Ports) {
 		return wire.RoCEPortState{}, 0, false
 	}
 	rail := p.Far.NIC.Ports[p.Far.Port].Rail
-	i := slices.IndexFunc(said, func(s wire.RoCEPortState) bool { return s.Rail == rail })
-	if i < 0 || said[i].Sorting == nil {
+	i := slices.IndexFunc(states, func(s wire.RoCEPortState) bool { return s.Rail == rail })
+	if i < 0 || states[i].Sorting == nil {
 		return wire.RoCEPortState{}, rail, false
 	}
-	return said[i], rail, true
+	return states[i], rail, true
 }
 
 // end compares one rail; nil: both ends fit.

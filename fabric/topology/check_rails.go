@@ -22,7 +22,7 @@ func (k *checker) railLeaf() {
 		return
 	}
 	var faults []fault
-	said := map[*inventory.Node]bool{}
+	reported := map[*inventory.Node]bool{}
 	for _, h := range k.nodes {
 		for r, e := range h.edges {
 			if e == nil {
@@ -36,10 +36,10 @@ func (k *checker) railLeaf() {
 			default:
 				continue
 			}
-			said[h.node] = true
+			reported[h.node] = true
 		}
 	}
-	faults = append(faults, k.odd(said)...)
+	faults = append(faults, k.odd(reported)...)
 	k.report("fabric.rail-leaf", "Rail not on its leaf", "Rail r of all nodes of a unit belongs on one leaf: plug the cable there, or correct its block.", faults)
 }
 
@@ -56,7 +56,7 @@ type pattern struct {
 }
 
 // odd finds the nodes whose leaves are nearly those of others.
-func (k *checker) odd(said map[*inventory.Node]bool) (faults []fault) {
+func (k *checker) odd(reported map[*inventory.Node]bool) (faults []fault) {
 	of := k.patterns()
 	rules := map[int32][]*pattern{} // those that make a rule, by leaf
 	for i := range k.nodes {
@@ -67,7 +67,7 @@ func (k *checker) odd(said map[*inventory.Node]bool) (faults []fault) {
 		}
 	}
 	for i, h := range k.nodes {
-		if of[i].count >= alike || said[h.node] {
+		if of[i].count >= alike || reported[h.node] {
 			continue
 		}
 		rule := nearestPattern(of[i], rules)

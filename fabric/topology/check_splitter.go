@@ -32,7 +32,7 @@ func (k *checker) splitters() {
 		}
 	}
 	var faults []fault
-	said := map[root]bool{}
+	reported := map[root]bool{}
 	for i := range k.cables {
 		e := &k.cables[i]
 		if half := e.cable.Splitter; half != nil {
@@ -45,11 +45,11 @@ func (k *checker) splitters() {
 		}
 		for _, end := range [2]*inventory.CableEnd{&e.cable.From, &e.cable.To} {
 			r := rootOf(end)
-			if end.Lane < 2 || said[r] {
+			if end.Lane < 2 || reported[r] {
 				continue
 			}
 			if text := describeHalves(first[r], e, *end); text != "" {
-				said[r] = true
+				reported[r] = true
 				faults = append(faults, fault{text, e.cable.Place(end), edgeNames(e)})
 			}
 		}

@@ -159,15 +159,15 @@ func Agent(ctx context.Context, nodes Nodes, node string, in, out any, args ...s
 	}
 	stdout, err := Feed(ctx, nodes, node, stdin, append([]string{AgentPath}, args...)...)
 	if err != nil {
-		var said struct {
+		var answer struct {
 			Error *wire.TaskError `json:"error"`
 		}
-		if json.Unmarshal(stdout, &said) != nil || said.Error == nil {
+		if json.Unmarshal(stdout, &answer) != nil || answer.Error == nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		var kind errkind.Kind
-		_ = kind.UnmarshalText([]byte(said.Error.Kind)) // an unknown kind is internal
-		return errkind.New(kind, "node %s: %s: %s", node, what, said.Error.Text).Do(said.Error.Action)
+		_ = kind.UnmarshalText([]byte(answer.Error.Kind)) // an unknown kind is internal
+		return errkind.New(kind, "node %s: %s: %s", node, what, answer.Error.Text).Do(answer.Error.Action)
 	}
 	if err := json.Unmarshal(stdout, out); err != nil {
 		return errkind.New(errkind.Internal, "node %s: %s: answer is not the JSON expected: %w", node, what, err)

@@ -65,7 +65,7 @@ func (r *reporter) close() {
 func (r *reporter) loop(ctx context.Context) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
-	said := time.Now()
+	last := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -75,8 +75,8 @@ func (r *reporter) loop(ctx context.Context) {
 			return
 		case <-tick.C:
 			p := r.send(ctx)
-			if p.Total > 0 && time.Since(said) >= consoleEvery {
-				said = time.Now()
+			if p.Total > 0 && time.Since(last) >= consoleEvery {
+				last = time.Now()
 				r.log.Info("progress", "phase", p.Phase, "percent", p.Done*100/p.Total)
 			}
 		}

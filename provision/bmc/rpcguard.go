@@ -62,17 +62,17 @@ func (g rpcGuard) RoundTrip(req *http.Request) (*http.Response, error) {
 // is of kind Timeout, like an answer that got lost: what became of the request must
 // be read back.
 func judgeRPC(status int, body []byte) error {
-	var said rpc.ResponsePayload
-	malformed := json.Unmarshal(body, &said) != nil
+	var answer rpc.ResponsePayload
+	malformed := json.Unmarshal(body, &answer) != nil
 	switch {
 	case len(body) > rpcAnswerMost:
 		return errkind.New(errkind.Timeout, "the answer is longer than %d KiB", rpcAnswerMost>>10)
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return errkind.New(errkind.Auth, "%w: the service does not take the signature (%d)", errCredential, status).Do(actionRPC)
 	case status >= http.StatusInternalServerError:
-		return errkind.New(errkind.Timeout, "the service answers with status %d%s", status, words(said.Error)).Do("Read the log of the service at endpoint of the bmc block.")
-	case said.Error != nil && said.Error.Code != 0:
-		return errkind.New(errkind.Refused, "the service refuses%s", words(said.Error)).
+		return errkind.New(errkind.Timeout, "the service answers with status %d%s", status, words(answer.Error)).Do("Read the log of the service at endpoint of the bmc block.")
+	case answer.Error != nil && answer.Error.Code != 0:
+		return errkind.New(errkind.Refused, "the service refuses%s", words(answer.Error)).
 			Do("Read the log of the service at endpoint of the bmc block.")
 	case status != http.StatusOK:
 		return errkind.New(errkind.Refused, "the service answers with status %d", status).

@@ -98,10 +98,10 @@ func (c *comparison) plugged(items []wire.Item, others map[key]string, tell func
 			looked[k.name] = true
 		}
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, i := range items {
-		if i.Kind == wire.ItemHardware && i.Part != "" && !told[i.Part] && (looked[i.Name] || c.only(i.Name)) && !c.partIn(others, i.Part) && c.bothKnow(i.Kind) {
-			told[i.Part] = true
+		if i.Kind == wire.ItemHardware && i.Part != "" && !reported[i.Part] && (looked[i.Name] || c.only(i.Name)) && !c.partIn(others, i.Part) && c.bothKnow(i.Kind) {
+			reported[i.Part] = true
 			tell(i.Part)
 		}
 	}

@@ -114,11 +114,11 @@ func (r Review) readMembers(ctx context.Context, st state.Reader, f *inventory.F
 		if !ok || n.Hardware == nil {
 			continue
 		}
-		said, err := infiniband.Identities(f.Name).Get(known)
+		identities, err := infiniband.Identities(f.Name).Get(known)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, infiniband.Members(f, n, said)...)
+		list = append(list, infiniband.Members(f, n, identities)...)
 	}
 	return list, nil
 }

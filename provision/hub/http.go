@@ -180,9 +180,9 @@ func (h *Hub) progress(w http.ResponseWriter, r *http.Request, g Grant) {
 	h.mu.Lock()
 	a := h.of(g)
 	a.seen = time.Now()
-	told := a.listeners(p.Key)
+	listening := a.listeners(p.Key)
 	h.mu.Unlock()
-	for _, tell := range told {
+	for _, tell := range listening {
 		tell(p)
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -190,7 +190,7 @@ func (h *Hub) progress(w http.ResponseWriter, r *http.Request, g Grant) {
 
 // listeners are who is told the progress of a task: who asked for it, or, of one that
 // an earlier process asked for, all whose tasks wait behind it. Callers hold mu.
-func (a *peer) listeners(key string) (told []func(wire.Progress)) {
+func (a *peer) listeners(key string) (listening []func(wire.Progress)) {
 	var waiting []func(wire.Progress)
 	for _, t := range a.tasks {
 		switch {

@@ -37,7 +37,7 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 	if s.w.BootNetwork == nil {
 		return nil
 	}
-	told := ""
+	shown := ""
 	for {
 		b, now := s.w.BootNetwork(), run.Clock().Now()
 		wait, text := alonePause, "waits until "+b.OtherServer+" is gone from the boot network"
@@ -50,13 +50,13 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 			return &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s was not switched on: %s answers on the boot network beside this controller", n.Name, b.OtherServer).
 				Do("Stop that DHCP server or take it off this network, then run `ironrail apply` again.")}
 		}
-		if text != told {
+		if text != shown {
 			until := b.SearchUntil
 			if b.OtherServer != "" {
 				until = b.Since.Add(OtherServerTimeout)
 			}
 			run.Emit(event.Event{Type: event.StepProgress, Text: text, Until: until})
-			told = text
+			shown = text
 		}
 		if err := run.Clock().Sleep(ctx, wait); err != nil {
 			return err

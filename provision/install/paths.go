@@ -34,20 +34,20 @@ func onePath(list []wire.Disk) bool {
 // none are.
 func describePaths(list []wire.Disk) string {
 	var words []string
-	told := map[string]bool{} // by path
+	reported := map[string]bool{} // by path
 	for i, d := range list {
 		group := []wire.Disk{d}
 		for _, x := range list[i+1:] {
-			if !told[x.Path] && x.Path != d.Path && sameDisk(d, x) {
+			if !reported[x.Path] && x.Path != d.Path && sameDisk(d, x) {
 				group = append(group, x)
 			}
 		}
-		if told[d.Path] || len(group) < 2 {
+		if reported[d.Path] || len(group) < 2 {
 			continue
 		}
 		var names, by []string
 		for _, x := range group {
-			names, told[x.Path] = append(names, x.Name), true
+			names, reported[x.Path] = append(names, x.Name), true
 		}
 		if s := strings.TrimSpace(d.Serial); s != "" {
 			by = append(by, "one serial number "+s)

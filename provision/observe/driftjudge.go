@@ -80,14 +80,14 @@ func settings(x nodeObservation, since time.Time) (all []drift.Change) {
 // unknown lists what could not be seen and was asked for. A node that does not
 // answer is one line.
 func (l *driftLook) unknown(x nodeObservation) (all []drift.Unknown) {
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	dead := slices.ContainsFunc(x.Gaps, func(g wire.Gap) bool { return g.Kind == wire.ItemHardware })
 	for _, g := range x.Gaps {
 		if dead && g.Kind == drift.Cables {
 			continue // it cannot listen either
 		}
-		if l.wants(g.Kind) && !said[g.Why] && !optional(g) {
-			said[g.Why] = true
+		if l.wants(g.Kind) && !reported[g.Why] && !optional(g) {
+			reported[g.Why] = true
 			all = append(all, drift.Unknown{Node: x.Node, Kind: g.Kind, Why: g.Why})
 		}
 	}

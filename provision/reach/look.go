@@ -89,11 +89,11 @@ func readLog(ctx context.Context, e bmc.EventLog, l *control.Look) error {
 // not answered after mainsAfter: a BMC without mains never does. It returns when both
 // have answered.
 func askBeside(isOn func() bool, pdus func()) {
-	said := make(chan bool, 1)
+	answer := make(chan bool, 1)
 	var wg sync.WaitGroup
-	wg.Go(func() { said <- isOn() })
+	wg.Go(func() { answer <- isOn() })
 	select {
-	case on := <-said:
+	case on := <-answer:
 		if !on {
 			pdus()
 		}

@@ -114,8 +114,8 @@ func LocalPrograms(environ func(string) (string, bool)) func(context.Context, ..
 				cmd.Env = append(cmd.Env, "SLURM_CONF="+conf)
 			}
 		}
-		var out, said capped
-		cmd.Stdout, cmd.Stderr = &out, &said
+		var out, errs capped
+		cmd.Stdout, cmd.Stderr = &out, &errs
 		err := cmd.Run()
 		switch {
 		case err == nil && out.full:
@@ -129,7 +129,7 @@ func LocalPrograms(environ func(string) (string, bool)) func(context.Context, ..
 		if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 			kind = errkind.Internal
 		}
-		return out.Bytes(), errkind.New(kind, "%s: %w: %s", argv[0], err, strings.TrimSpace(said.String()))
+		return out.Bytes(), errkind.New(kind, "%s: %w: %s", argv[0], err, strings.TrimSpace(errs.String()))
 	}
 }
 

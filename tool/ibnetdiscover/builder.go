@@ -147,10 +147,10 @@ func (b *builder) confirm(i int, l Link, from, to key, peerGUID addr.GUID) {
 }
 
 // checkPeerPort compares a port's GUID with the one that its peer gives it.
-func (b *builder) checkPeerPort(said addr.GUID, k key, line int) {
+func (b *builder) checkPeerPort(peer addr.GUID, k key, line int) {
 	p := b.port(k)
-	if said != 0 && p != nil && p.GUID != 0 && p.GUID != said {
-		b.few.Add(&b.problems, "ports with two GUIDs", tool.Inconsistent, line, "Port %d of %s has GUID %s, and its peer names it %s.", k.port, k.id, p.GUID, said)
+	if peer != 0 && p != nil && p.GUID != 0 && p.GUID != peer {
+		b.few.Add(&b.problems, "ports with two GUIDs", tool.Inconsistent, line, "Port %d of %s has GUID %s, and its peer names it %s.", k.port, k.id, p.GUID, peer)
 	}
 }
 
@@ -216,9 +216,9 @@ func (b *builder) finishLink(i int, absent map[string]bool) {
 	}
 }
 
-func (b *builder) checkLID(said, is int, l *Link) {
-	if said >= 0 && said != is {
-		b.few.Add(&b.problems, "nodes with two LIDs", tool.Inconsistent, l.Line, "Node %s has LID %d, and its peer %s says %d: the subnet manager changed it in between, or two nodes have one GUID.", l.To.ID, is, l.From.ID, said)
+func (b *builder) checkLID(peer, is int, l *Link) {
+	if peer >= 0 && peer != is {
+		b.few.Add(&b.problems, "nodes with two LIDs", tool.Inconsistent, l.Line, "Node %s has LID %d, and its peer %s says %d: the subnet manager changed it in between, or two nodes have one GUID.", l.To.ID, is, l.From.ID, peer)
 	}
 }
 

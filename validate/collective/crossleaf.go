@@ -126,11 +126,11 @@ func (s *crossSearch) reportLeaves(ctx context.Context, bad []*island) bool {
 			partner = i
 		}
 	}
-	rails, said := s.rails(ctx, bad[0], partner)
+	rails, text := s.rails(ctx, bad[0], partner)
 	leaves := leavesOf(bad, rails)
 	rest := s.rest(ctx, bad, rails)
 	f := stage.Finding{Cause: fmt.Sprintf("what crosses leaf %s is slow: %s", strings.Join(leaves, " or "), s.worst(bad)), Action: rail.DoUplinks(leaves),
-		Evidence: []string{s.figures(bad), "over one rail at a time, beyond the leaves: " + said, rest.Outcome(), s.b.Reference(s.c.Rec), s.badOf(bad[0].nodes[0].Name).Reference(s.c.Rec)}}
+		Evidence: []string{s.figures(bad), "over one rail at a time, beyond the leaves: " + text, rest.Outcome(), s.b.Reference(s.c.Rec), s.badOf(bad[0].nodes[0].Name).Reference(s.c.Rec)}}
 	if len(leaves) > 1 {
 		f.Cause += "; the measurements cannot tell which of them it is"
 	}
@@ -170,7 +170,7 @@ func (i *island) has(nodes []*inventory.Node) bool {
 
 // rails are those over which two islands are slow, when the others are not; none
 // where no rail stands out, or all end on one leaf. What each carries is said.
-func (s *crossSearch) rails(ctx context.Context, a, b *island) (slow []int, said string) {
+func (s *crossSearch) rails(ctx context.Context, a, b *island) (slow []int, text string) {
 	var words []string
 	medians := map[int]float64{}
 	for _, r := range a.rails {

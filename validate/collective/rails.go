@@ -27,7 +27,7 @@ func (c *collective) suspectRails(ctx context.Context, b *grouprun.Run, node str
 		c.suspect(b, node, how)
 		return
 	}
-	speeds, said := c.railByRail(ctx, c.list[i], healthy[j])
+	speeds, text := c.railByRail(ctx, c.list[i], healthy[j])
 	if len(speeds) < 2 {
 		c.suspect(b, node, how)
 		return
@@ -44,7 +44,7 @@ func (c *collective) suspectRails(ctx context.Context, b *grouprun.Run, node str
 	if 2*len(parts) >= len(speeds) { // what is slow is no single rail
 		parts = nil
 	}
-	c.suspectParts(b, node, parts, how, "one rail at a time with "+healthy[j].Name+": "+said)
+	c.suspectParts(b, node, parts, how, "one rail at a time with "+healthy[j].Name+": "+text)
 }
 
 // railSpeed is the bus bandwidth over one rail; 0 when the run failed.
@@ -56,7 +56,7 @@ type railSpeed struct {
 // railByRail runs a pair over each of its rails by itself, and says what each gave.
 func (c *collective) railByRail(ctx context.Context, n, partner *inventory.Node) ([]railSpeed, string) {
 	var speeds []railSpeed
-	var said []string
+	var notes []string
 	for _, p := range c.Ports(n) {
 		if ctx.Err() != nil {
 			return nil, ""
@@ -68,7 +68,7 @@ func (c *collective) railByRail(ctx context.Context, n, partner *inventory.Node)
 		if b.Err != nil {
 			s.busbw, text = 0, fmt.Sprintf("rail %d fails", p.Rail)
 		}
-		speeds, said = append(speeds, s), append(said, text)
+		speeds, notes = append(speeds, s), append(notes, text)
 	}
-	return speeds, strings.Join(said, ", ")
+	return speeds, strings.Join(notes, ", ")
 }

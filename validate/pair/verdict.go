@@ -260,18 +260,18 @@ func (v verdict) evidence(parts []isolate.Part) []string {
 		}
 		out = append(out, fmt.Sprintf("%s: %s (%s)", t.Name(), result.FormatRate(t.Bw), state))
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, part := range parts {
 		for _, e := range v.endsOf(part) {
 			key := e.Key()
 			if g := rail.GrownCounters(v.before[key], v.after[key]); len(g) > 0 {
 				out = append(out, fmt.Sprintf("%s %s counted %s during the test", e.Node.Name, e.Port.Netdev, strings.Join(g, ", ")))
 			}
-			told[e.Key()] = true
+			reported[e.Key()] = true
 		}
 	}
 	for _, p := range v.degradedPorts() { // other rails of a node, or all nodes of a rail
-		if isAmong(p, parts) && !told[p.Key()] {
+		if isAmong(p, parts) && !reported[p.Key()] {
 			out = append(out, p.Describe())
 		}
 	}

@@ -115,13 +115,13 @@ func (Command) DrainLimit(h *inventory.Handover) time.Duration { return timeoutO
 
 // dueVerb says which verb a member needs now; "" for none.
 func dueVerb(run stage.Run, t handover.Target, m handover.Member) verb {
-	told, known := serviceOf(run, t, m)
+	service, known := serviceOf(run, t, m)
 	switch {
 	case m.InService && !known:
 		return join
-	case m.InService && (!told.In || !told.Life.Equal(m.AcceptedAt)):
+	case m.InService && (!service.In || !service.Life.Equal(m.AcceptedAt)):
 		return resume
-	case !m.InService && known && told.In:
+	case !m.InService && known && service.In:
 		return drain
 	}
 	return ""
@@ -180,7 +180,7 @@ func (c Command) Drain(ctx context.Context, run stage.Run, t handover.Target, no
 	if i < 0 {
 		return errkind.New(errkind.NotFound, "node %s does not belong to handover %s", node, t.Name)
 	}
-	if told, known := serviceOf(run, t, t.Members[i]); known && !told.In {
+	if service, known := serviceOf(run, t, t.Members[i]); known && !service.In {
 		return nil
 	}
 	return c.runVerb(ctx, run, t, t.Members[i], drain)
@@ -201,9 +201,9 @@ func (c Command) runVerb(ctx context.Context, run stage.Run, t handover.Target, 
 	if v == drain {
 		n.Reason = m.Reason
 	}
-	told, _ := serviceOf(run, t, m)
+	service, _ := serviceOf(run, t, m)
 	err := run.Effect(ctx, stage.Effect{
-		Key:  fmt.Sprintf("%s/handover.%s/%d-%s", n.Name, t.Name, told.Notices+1, v),
+		Key:  fmt.Sprintf("%s/handover.%s/%d-%s", n.Name, t.Name, service.Notices+1, v),
 		Kind: plan.Config, Repeatable: true,
 		Does: fmt.Sprintf("%s %s with %s", v, n.Name, args[0]),
 		Do:   func(ctx context.Context) error { return runProgram(ctx, run, timeoutOf(t.Handover), args, n) },
@@ -211,7 +211,7 @@ func (c Command) runVerb(ctx context.Context, run stage.Run, t handover.Target, 
 	if err != nil {
 		return err
 	}
-	f, err := InService(t.Name).New(subject.OfNode(n.Name), Service{In: v != drain, Life: m.AcceptedAt, Notices: told.Notices + 1}, "")
+	f, err := InService(t.Name).New(subject.OfNode(n.Name), Service{In: v != drain, Life: m.AcceptedAt, Notices: service.Notices + 1}, "")
 	if err != nil {
 		return err
 	}

@@ -225,11 +225,11 @@ func (j *joiner) ready(ctx context.Context, name string) error {
 		n, err := j.client.Node(ctx, name)
 		switch {
 		case err == nil:
-			is, said := n.Ready()
+			is, reason := n.Ready()
 			if is {
 				return nil
 			}
-			why = said
+			why = reason
 		case !api.NotFound(err):
 			return fmt.Errorf("node %s: %w", name, err)
 		}

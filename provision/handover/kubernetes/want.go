@@ -98,10 +98,10 @@ func parseTaint(text string) api.Taint {
 func reconcileNode(n *api.Node, w want) (changes []string, patch map[string]any) {
 	annotations, spec := map[string]any{}, map[string]any{}
 	labels, changes := mergeLabels(n, w)
-	taints, said := mergeTaints(n, w)
-	if len(said) > 0 {
+	taints, changed := mergeTaints(n, w)
+	if len(changed) > 0 {
 		spec["taints"] = taints
-		changes = append(changes, said...)
+		changes = append(changes, changed...)
 	}
 	_, mine := n.Annotations[cordoned]
 	switch {
@@ -127,25 +127,25 @@ func reconcileNode(n *api.Node, w want) (changes []string, patch map[string]any)
 
 // mergeLabels sets what differs, removes what ironrail has set and the site does not
 // want any more, and says what changes.
-func mergeLabels(n *api.Node, w want) (patch map[string]any, said []string) {
+func mergeLabels(n *api.Node, w want) (patch map[string]any, changed []string) {
 	patch = map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(w.labels)) {
 		if have, ok := n.Labels[key]; !ok || have != w.labels[key] {
 			patch[key] = w.labels[key]
-			said = append(said, fmt.Sprintf("label %s=%s", key, w.labels[key]))
+			changed = append(changed, fmt.Sprintf("label %s=%s", key, w.labels[key]))
 		}
 	}
 	for _, key := range splitCommas(n.Annotations[ownLabels]) {
 		if _, wanted := w.labels[key]; !wanted && n.Labels[key] != "" {
 			patch[key] = nil
-			said = append(said, "no label "+key)
+			changed = append(changed, "no label "+key)
 		}
 	}
-	return patch, said
+	return patch, changed
 }
 
 // mergeTaints keeps the taints of others, and says what changes.
-func mergeTaints(n *api.Node, w want) (all []api.Taint, said []string) {
+func mergeTaints(n *api.Node, w want) (all []api.Taint, changed []string) {
 	mine := splitCommas(n.Annotations[ownTaints])
 	all = []api.Taint{}
 	for _, have := range n.Spec.Taints {
@@ -155,7 +155,7 @@ func mergeTaints(n *api.Node, w want) (all []api.Taint, said []string) {
 			all = append(all, have)
 		case i >= 0: // set anew below
 		case have.Key == unaccepted, slices.Contains(mine, have.Key+":"+have.Effect):
-			said = append(said, "no taint "+have.Key)
+			changed = append(changed, "no taint "+have.Key)
 		default:
 			all = append(all, have)
 		}
@@ -163,10 +163,10 @@ func mergeTaints(n *api.Node, w want) (all []api.Taint, said []string) {
 	for _, t := range w.taints {
 		if !slices.Contains(all, t) {
 			all = append(all, t)
-			said = append(said, "taint "+t.Key+":"+t.Effect)
+			changed = append(changed, "taint "+t.Key+":"+t.Effect)
 		}
 	}
-	return all, said
+	return all, changed
 }
 
 func splitCommas(text string) []string {

@@ -87,10 +87,10 @@ func (c *blockCheck) checkDefault(inv *inventory.Inventory) {
 	if len(others) == 0 || slices.ContainsFunc(others, func(o *inventory.Handover) bool { return o.Name > h.Name }) {
 		return
 	}
-	var said, chosen []*inventory.Handover
+	var named, chosen []*inventory.Handover
 	for _, o := range append(others, h) {
 		if saysDefault(o) {
-			said = append(said, o)
+			named = append(named, o)
 		}
 		if o.True("default") {
 			chosen = append(chosen, o)
@@ -101,7 +101,7 @@ func (c *blockCheck) checkDefault(inv *inventory.Inventory) {
 		first, last := chosen[0], chosen[len(chosen)-1]
 		c.found.Add("slurm.default", last.Place("default"), "Two default partitions", fmt.Sprintf("Handovers %q and %q both give the controller %s its default partition, and slurmctld takes the one that it reads last. Remove default = true from one of them.", first.Name, last.Name, c.settings.controller)).
 			In(last.Decl).Also("given first here", first.Place("default"))
-	case len(said) == 0:
+	case len(named) == 0:
 		c.add("slurm.default", "", "No default partition", "%d handovers give the controller %s a partition, and none of these is its default: slurmctld refuses a job that names no partition. Write default = true in one of them, or default = false where slurm.conf has another one.", len(others)+1, c.settings.controller).Warn()
 	}
 }

@@ -48,8 +48,8 @@ func Start(t testing.TB, topology string) *Subnet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &console{ready: make(chan struct{})}
-	sim.Stdout, sim.Stderr = said, said
+	output := &console{ready: make(chan struct{})}
+	sim.Stdout, sim.Stderr = output, output
 	if err := sim.Start(); err != nil {
 		cancel()
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func Start(t testing.TB, topology string) *Subnet {
 	ended := make(chan struct{})
 	go func() { _ = sim.Wait(); close(ended) }()
 	t.Cleanup(func() { cancel(); <-ended; _ = in.Close() })
-	s.wait(said, ended)
+	s.wait(output, ended)
 	return s
 }
 
@@ -90,10 +90,10 @@ func (c *console) String() string {
 // wait waits for the simulator's prompt and asks until it answers, for as long as it
 // runs: on a loaded machine each takes as long as it takes. A client that comes too
 // early waits forever, so that each is given twice the time of the one before.
-func (s *Subnet) wait(said *console, ended <-chan struct{}) {
+func (s *Subnet) wait(output *console, ended <-chan struct{}) {
 	s.t.Helper()
 	select {
-	case <-said.ready:
+	case <-output.ready:
 	case <-ended:
 	case <-time.After(hangs):
 	}
@@ -104,11 +104,11 @@ func (s *Subnet) wait(said *console, ended <-chan struct{}) {
 		}
 		select {
 		case <-ended:
-			s.t.Fatalf("ibsim has ended: %s", said)
+			s.t.Fatalf("ibsim has ended: %s", output)
 		default:
 		}
 		if limit > hangs {
-			s.t.Fatalf("ibsim does not answer: %v: %s\nibsim: %s", err, out, said)
+			s.t.Fatalf("ibsim does not answer: %v: %s\nibsim: %s", err, out, output)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

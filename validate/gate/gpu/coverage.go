@@ -18,19 +18,19 @@ func NVIDIA(j *judge.Node, what string) judge.Coverage {
 
 // DriverCoverage is which programs answered.
 func DriverCoverage(j *judge.Node) judge.Coverage {
-	var said []string
+	var notes []string
 	for _, p := range []struct {
 		name     string
 		answered bool
 	}{{"nvidia-smi", j.Seen.NVIDIA != nil}, {"amd-smi", j.Seen.AMD != nil}, {"the kernel log", j.Seen.Kernel != nil}} {
 		if p.answered {
-			said = append(said, p.name)
+			notes = append(notes, p.name)
 		}
 	}
-	if len(said) == 0 {
+	if len(notes) == 0 {
 		return judge.Coverage{Missing: "no program of the driver reported anything"}
 	}
-	return judge.Covered("answers of %s", strings.Join(said, ", "))
+	return judge.Covered("answers of %s", strings.Join(notes, ", "))
 }
 
 // CountCoverage is how many GPUs there were to count.

@@ -71,13 +71,13 @@ func judgeChassis(h *inventory.Hardware, c Chassis) *judge.Node {
 
 // checkSupplies holds power supplies against being there, well and fed.
 func checkSupplies(j *judge.Node, c Chassis) {
-	present, told := 0, 0
+	present, reported := 0, 0
 	var empty []string
 	for _, p := range c.Parts {
 		if p.Kind != chassis.Supply {
 			continue
 		}
-		told++
+		reported++
 		if p.Absent {
 			empty = append(empty, p.Name)
 			continue
@@ -95,7 +95,7 @@ func checkSupplies(j *judge.Node, c Chassis) {
 	}
 	want := j.Hardware.Power.Supplies
 	switch {
-	case told == 0 || want == 0 || present >= want:
+	case reported == 0 || want == 0 || present >= want:
 	case len(empty) > 0:
 		j.Fail("power supplies", doSupply, "BMC: empty: "+strings.Join(empty, ", "), "%d of %d are there", present, want)
 	default:

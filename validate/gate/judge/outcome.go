@@ -50,11 +50,11 @@ func (j *Node) Outcome(what Coverage, failed, let []string) Outcome {
 }
 
 // OfVendor is what was seen of a vendor's GPUs, where the node has some.
-func (j *Node) OfVendor(vendor, program string, told bool, f func() Coverage) Coverage {
+func (j *Node) OfVendor(vendor, program string, reported bool, f func() Coverage) Coverage {
 	if n, _ := j.Declared(vendor); n == 0 {
 		return Coverage{}
 	}
-	if !told {
+	if !reported {
 		return Coverage{Missing: program + " did not report"}
 	}
 	return f()

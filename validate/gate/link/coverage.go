@@ -54,14 +54,14 @@ func railsRead(j *judge.Node) []rail {
 // PortsCoverage is how many rails told their ports.
 func PortsCoverage(j *judge.Node) judge.Coverage {
 	all := railsRead(j)
-	told := slices.DeleteFunc(slices.Clone(all), func(r rail) bool { p := rdmaPort(j, r); return p == nil || p.State == "" })
+	reported := slices.DeleteFunc(slices.Clone(all), func(r rail) bool { p := rdmaPort(j, r); return p == nil || p.State == "" })
 	switch {
 	case len(listRails(j)) == 0:
 		return judge.Coverage{}
-	case len(told) == 0:
+	case len(reported) == 0:
 		return judge.Coverage{Missing: "no rail is up, or the kernel does not report of its port"}
 	}
-	return judge.Covered("link layer, state and rate of %d of %d rails", len(told), len(listRails(j)))
+	return judge.Covered("link layer, state and rate of %d of %d rails", len(reported), len(listRails(j)))
 }
 
 // FlapsCoverage is how many rails told how often they went down.

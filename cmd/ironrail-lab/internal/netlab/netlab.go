@@ -143,8 +143,8 @@ func runIP(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		said := strings.Join(strings.Fields(errs.String()), " ")
-		return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, said)
+		text := strings.Join(strings.Fields(errs.String()), " ")
+		return "", fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, text)
 	}
 	return out.String(), nil
 }

@@ -128,9 +128,9 @@ func (l *Lab) Refused(node string, serials ...string) {
 	}
 	f := q.Finding
 	l.t.Logf("%s: cause: %s\n  evidence: %q\n  action: %s", node, f.Cause, f.Evidence, f.Action)
-	said := f.Cause + "\n" + strings.Join(f.Evidence, "\n")
+	text := f.Cause + "\n" + strings.Join(f.Evidence, "\n")
 	for _, serial := range serials {
-		if !strings.Contains(said, serial) {
+		if !strings.Contains(text, serial) {
 			l.t.Errorf("%s: the refusal does not name disk %s", node, serial)
 		}
 	}

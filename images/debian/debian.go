@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package debian builds whole-disk images of Debian: mmdebstrap makes the root
-// file system, and what boots it on BIOS and UEFI is put around it without a loop
-// device. It runs as root on a Debian controller and takes one to two minutes.
-//
-// The disk:
-//
-//	       0  MBR: GRUB's boot.img, and the protective partition
-//	   512 B  GPT
-//	1020 KiB  4 KiB of zeroes, for ironrail's install marker
-//	   1 MiB  p1, BIOS boot partition: GRUB's core.img
-//	   2 MiB  p2, EFI system partition, FAT32: EFI/BOOT/BOOTX64.EFI
-//	  66 MiB  p3, root, ext4, label ironrail-root; grown on the node
+// file system, and package bootdisk the disk around it. It runs as root on a Debian
+// controller and takes one to two minutes.
 package debian
 
 import (
@@ -20,14 +11,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
@@ -69,15 +58,9 @@ func (Kind) Recipe(i *inventory.Image) images.Recipe {
 	return r
 }
 
-// Label is the label of the root file system; GRUB and the kernel find it by this.
-const Label = "ironrail-root"
-
 // Version changes whenever the same recipe would give another disk. It is part of
 // the recipe's digest.
 const Version = 1
-
-// epoch is the SOURCE_DATE_EPOCH of all images: 2025-01-01 00:00:00 UTC.
-const epoch = "1735689600"
 
 // Recipe says what an image is made of.
 type Recipe struct {
@@ -154,7 +137,7 @@ func (r Recipe) Digest() string {
 		Builder, Ramdisk            int
 		Files                       map[string]string
 		Modules                     string
-	}{distribution.Debian, r.Block, r.Release, epoch, r.include(), r.Mirrors, Version, ramdisk.Version, settings, ramdisk.Selection()})
+	}{distribution.Debian, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, settings, ramdisk.Selection()})
 	if err != nil {
 		panic(err) // strings and numbers always marshal
 	}
@@ -179,16 +162,11 @@ func (r Recipe) Inputs() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// id derives an identifier of the disk from the recipe, so that two builds have
-// the same.
-func (r Recipe) id(what string) uuid.UUID {
-	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(r.Digest()+"/"+what))
-}
-
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
 // in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
-	b := builder{recipe: r, dir: dir, root: filepath.Join(dir, "root"), say: say}
+	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say}
+	b := builder{recipe: r, disk: disk}
 	steps := []struct {
 		what string
 		do   func(context.Context) error
@@ -196,9 +174,9 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		{"checking tools", b.checkTools},
 		{"installing packages", b.bootstrap},
 		{"settling the root file system", b.settle},
-		{"packing the install ramdisk", b.ramdisk},
-		{"making the boot loaders", b.loaders},
-		{"making the disk", b.disk},
+		{"packing the install ramdisk", disk.PackRamdisk},
+		{"making the boot loaders", disk.MakeLoaders},
+		{"making the disk", disk.MakeDisk},
 	}
 	for _, s := range steps {
 		say(s.what)
@@ -207,10 +185,10 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		}
 	}
 	return store.Source{
-		Name: r.Name(), Recipe: r.Digest(), Disk: b.path("disk"),
+		Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile),
 		Files: map[string]string{
-			images.KernelFile: b.path(images.KernelFile), images.InitrdFile: b.path(images.InitrdFile), images.StatusFile: b.path(images.StatusFile),
-			images.SourcesFile: b.path(images.SourcesFile), images.KeyringFile: b.path(images.KeyringFile),
+			images.KernelFile: disk.Path(images.KernelFile), images.InitrdFile: disk.Path(images.InitrdFile), images.StatusFile: disk.Path(images.StatusFile),
+			images.SourcesFile: disk.Path(images.SourcesFile), images.KeyringFile: disk.Path(images.KeyringFile),
 		},
 	}, nil
 }
@@ -218,39 +196,10 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 // builder is one build in progress.
 type builder struct {
 	recipe Recipe
-	dir    string // everything that the build makes
-	root   string // the root file system
-	say    func(string)
+	disk   bootdisk.Maker
 }
 
-func (b *builder) path(name string) string { return filepath.Join(b.dir, name) }
-
-// ramdisk packs kernel and modules for the install from the root file system.
-func (b *builder) ramdisk(ctx context.Context) error {
-	root, err := os.OpenRoot(b.root)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	release, err := newestKernel(root.FS())
-	if err != nil {
-		return err
-	}
-	if err := copyOut(root, "boot/vmlinuz-"+release, b.path(images.KernelFile)); err != nil {
-		return err
-	}
-	out, err := os.Create(b.path(images.InitrdFile))
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	size, err := ramdisk.PackModules(ctx, out, root.FS(), release)
-	if err != nil {
-		return err
-	}
-	b.say(fmt.Sprintf("install ramdisk of %s: %d modules, %.1f MiB", release, size.Modules, float64(size.Packed)/(1<<20)))
-	if len(size.Absent) > 0 {
-		b.say("this kernel lacks for the install: " + strings.Join(size.Absent, ", "))
-	}
-	return out.Close()
+// checkTools reports everything that is missing at once.
+func (b *builder) checkTools(context.Context) error {
+	return bootdisk.CheckTools(append([]bootdisk.Tool{{Name: "mmdebstrap", Package: "mmdebstrap"}}, bootdisk.Tools()...))
 }

@@ -3,15 +3,14 @@
 package debian
 
 import (
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -91,70 +90,12 @@ func TestIncludeHasOneTimeDaemon(t *testing.T) {
 	}
 }
 
-func TestNewestKernel(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		kernels []string
-		want    string
-	}{
-		{[]string{"6.1.0-9-amd64", "6.1.0-10-amd64"}, "6.1.0-10-amd64"},
-		{[]string{"6.12.3-amd64", "6.1.99-amd64"}, "6.12.3-amd64"},
-		{[]string{"6.1.0-9-amd64", "6.1.0-9-amd64-extra"}, "6.1.0-9-amd64-extra"},
-		{[]string{"6.1.0-1-cloud-amd64"}, "6.1.0-1-cloud-amd64"},
-	} {
-		root := fstest.MapFS{"boot/config-7.0": {}}
-		for _, k := range c.kernels {
-			root["boot/vmlinuz-"+k] = &fstest.MapFile{}
-		}
-		if got, err := newestKernel(root); got != c.want || err != nil {
-			t.Errorf("%v: %q, %v, want %q", c.kernels, got, err, c.want)
-		}
-	}
-	if _, err := newestKernel(fstest.MapFS{}); errkind.Of(err) != errkind.NotFound {
-		t.Errorf("no kernel: %v", err)
-	}
-}
-
-func TestEmbed(t *testing.T) {
-	t.Parallel()
-	boot := make([]byte, 512)
-	copy(boot, "\xeb\x63")
-	boot[driveCheck], boot[driveCheck+1], boot[445] = 0xeb, 5, 9
-	core := make([]byte, 3*512+7)
-	binary.LittleEndian.PutUint16(core[blockListTarget:], coreTarget)
-	mbr, rest, err := embedCore(boot, core, 2048, 1<<20)
-	must(t, err)
-	if len(mbr) != 440 || binary.LittleEndian.Uint64(mbr[0x5c:]) != 2048 || mbr[0x66] != 0x90 || mbr[0x67] != 0x90 {
-		t.Errorf("boot sector % x", mbr[0x58:0x68])
-	}
-	if binary.LittleEndian.Uint64(rest[500:]) != 2049 || binary.LittleEndian.Uint16(rest[508:]) != 3 {
-		t.Errorf("block list % x", rest[500:512])
-	}
-	if boot[driveCheck] != 0xeb || core[500] != 0 {
-		t.Error("the arguments were changed")
-	}
-	for name, c := range map[string]struct {
-		boot, core []byte
-		room       int
-	}{
-		"short boot.img":  {boot[:511], core, 1 << 20},
-		"other boot.img":  {make([]byte, 512), core, 1 << 20},
-		"no block list":   {boot, make([]byte, 2048), 1 << 20},
-		"core too large":  {boot, core, 1024},
-		"core too little": {boot, core[:512], 1 << 20},
-	} {
-		if _, _, err := embedCore(c.boot, c.core, 2048, c.room); errkind.Of(err) != errkind.Invalid {
-			t.Errorf("%s: got %v, want invalid", name, err)
-		}
-	}
-}
-
 // Settle must not follow links that lead out of the root, and must take away
 // what identifies the controller or would be the same on all nodes.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := &builder{dir: dir, root: filepath.Join(dir, "root"), say: func(string) {}}
+	b := &builder{disk: bootdisk.Maker{Dir: dir, Root: filepath.Join(dir, "root"), Say: func(string) {}}}
 	outside := filepath.Join(dir, "outside")
 	must(t, os.WriteFile(outside, []byte("untouched"), 0o644))
 	for name, text := range map[string]string{
@@ -162,47 +103,33 @@ func TestSettle(t *testing.T) {
 		"var/log/dpkg.log": "x", "var/log/apt/history.log": "x", "var/lib/dpkg/status": "Package: a\n", "etc/apt/sources.list": "deb x\n",
 		"usr/share/keyrings/debian-archive-keyring.gpg": "k", "var/lib/apt/lists/deb.example_x": "x",
 	} {
-		path := filepath.Join(b.root, name)
+		path := filepath.Join(b.disk.Root, name)
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	must(t, os.Symlink(outside, filepath.Join(b.root, "etc/resolv.conf")))
+	must(t, os.Symlink(outside, filepath.Join(b.disk.Root, "etc/resolv.conf")))
 	must(t, b.settle(t.Context()))
 	for _, name := range []string{"etc/ssh/ssh_host_ed25519_key", "var/log/dpkg.log", "var/log/apt/history.log", "var/lib/apt/lists/deb.example_x"} {
-		if _, err := os.Lstat(filepath.Join(b.root, name)); err == nil {
+		if _, err := os.Lstat(filepath.Join(b.disk.Root, name)); err == nil {
 			t.Errorf("%s is still there", name)
 		}
 	}
 	for name, want := range map[string]string{
-		"etc/hostname": "localhost\n", "etc/machine-id": "", "etc/resolv.conf": "", "etc/ssh/sshd_config": "x", "boot/grub/grub.cfg": grubCfg,
+		"etc/hostname": "localhost\n", "etc/machine-id": "", "etc/resolv.conf": "", "etc/ssh/sshd_config": "x", "boot/grub/grub.cfg": bootdisk.GrubConfig,
 	} {
-		if got, err := os.ReadFile(filepath.Join(b.root, name)); err != nil || string(got) != want {
+		if got, err := os.ReadFile(filepath.Join(b.disk.Root, name)); err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v, want %q", name, got, err, want)
 		}
 	}
 	if got, err := os.ReadFile(outside); err != nil || string(got) != "untouched" {
 		t.Errorf("the file behind the link is %q, %v", got, err)
 	}
-	if to, err := os.Readlink(filepath.Join(b.root, "etc/systemd/system/apt-daily.timer")); err != nil || to != "/dev/null" {
+	if to, err := os.Readlink(filepath.Join(b.disk.Root, "etc/systemd/system/apt-daily.timer")); err != nil || to != "/dev/null" {
 		t.Errorf("apt-daily.timer: %q, %v", to, err)
 	}
 	for _, name := range []string{images.StatusFile, images.SourcesFile, images.KeyringFile} {
-		if _, err := os.Stat(b.path(name)); err != nil {
+		if _, err := os.Stat(b.disk.Path(name)); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestTreeSizeCountsLinksOnce(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "a"), make([]byte, 5000), 0o644))
-	one, err := treeSize(dir)
-	must(t, err)
-	must(t, os.Link(filepath.Join(dir, "a"), filepath.Join(dir, "b")))
-	two, err := treeSize(dir)
-	must(t, err)
-	if one != two || one < 8192 {
-		t.Errorf("%d bytes with one name, %d with two", one, two)
 	}
 }

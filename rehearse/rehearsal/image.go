@@ -14,7 +14,7 @@ import (
 	"github.com/diskfs/go-diskfs/partition/gpt"
 
 	"github.com/ironrail/ironrail/images"
-	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -146,6 +146,6 @@ func superblock() []byte {
 	b[0x38], b[0x39] = 0x53, 0xEF
 	b[0x5C] = 0x04 // has_journal
 	b[0x60] = 0x40 // extents
-	copy(b[0x78:], debian.Label)
+	copy(b[0x78:], bootdisk.Label)
 	return b
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package debian
+package bootdisk
 
 import (
 	"bytes"
@@ -25,18 +25,18 @@ func small(t *testing.T, nodeConfig string) string {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: files of an image belong to many users")
 	}
-	for _, x := range tools {
-		peertest.Need(t, x.name)
+	for _, x := range Tools() {
+		peertest.Need(t, x.Name)
 	}
-	b := &builder{recipe: Recipe{Block: "os", Release: "bookworm"}, dir: t.TempDir(), say: func(string) {}}
-	b.root = b.path("root")
-	grub := filepath.Join(b.root, "boot/grub")
+	m := &Maker{Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
+	m.Root = m.Path("root")
+	grub := filepath.Join(m.Root, "boot/grub")
 	must(t, os.MkdirAll(grub, 0o755))
-	must(t, os.WriteFile(filepath.Join(grub, "grub.cfg"), []byte(grubCfg), 0o644))
+	must(t, os.WriteFile(filepath.Join(grub, "grub.cfg"), []byte(GrubConfig), 0o644))
 	must(t, os.WriteFile(filepath.Join(grub, "ironrail.cfg"), []byte(nodeConfig), 0o644))
-	must(t, b.loaders(t.Context()))
-	must(t, b.disk(t.Context()))
-	return b.path("disk")
+	must(t, m.MakeLoaders(t.Context()))
+	must(t, m.MakeDisk(t.Context()))
+	return m.Path(DiskFile)
 }
 
 func TestPeerDiskIsWellFormed(t *testing.T) {

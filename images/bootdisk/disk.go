@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package debian
+package bootdisk
 
 import (
 	"context"
@@ -49,16 +49,16 @@ const mke2fsText = `[defaults]
 	}
 `
 
-// disk puts everything together.
-func (b *builder) disk(ctx context.Context) error {
-	content, err := treeSize(b.root)
+// MakeDisk puts everything together in DiskFile.
+func (m *Maker) MakeDisk(ctx context.Context) error {
+	content, err := treeSize(m.Root)
 	if err != nil {
 		return err
 	}
 	// Extent trees and folders' indexes: 2 %. Then a whole number of MiB.
 	rootSize := (content + content/50 + journal + rootSpare + mib - 1) / mib * mib
 	total := rootStart + rootSize + gptEnd
-	f, err := os.Create(b.path("disk"))
+	f, err := os.Create(m.Path(DiskFile))
 	if err != nil {
 		return err
 	}
@@ -66,38 +66,38 @@ func (b *builder) disk(ctx context.Context) error {
 	if err := f.Truncate(total); err != nil {
 		return err
 	}
-	if err := b.rootFS(ctx, rootSize); err != nil {
+	if err := m.rootFS(ctx, rootSize); err != nil {
 		return err
 	}
-	if err := b.esp(ctx, f); err != nil {
+	if err := m.esp(ctx, f); err != nil {
 		return err
 	}
-	if err := b.partitions(f, rootSize, total); err != nil {
+	if err := m.partitions(f, rootSize, total); err != nil {
 		return err
 	}
-	if err := b.bios(f); err != nil {
+	if err := m.bios(f); err != nil {
 		return err
 	}
-	b.say(fmt.Sprintf("disk: %d MiB, root %d MiB with %d MiB in it", total/mib, rootSize/mib, content/mib))
+	m.Say(fmt.Sprintf("disk: %d MiB, root %d MiB with %d MiB in it", total/mib, rootSize/mib, content/mib))
 	return errors.Join(f.Sync(), f.Close())
 }
 
 // rootFS makes the root file system in its place on the disk.
-func (b *builder) rootFS(ctx context.Context, size int64) error {
-	if err := os.WriteFile(b.path(mke2fsConf), []byte(mke2fsText), 0o644); err != nil {
+func (m *Maker) rootFS(ctx context.Context, size int64) error {
+	if err := os.WriteFile(m.Path(mke2fsConf), []byte(mke2fsText), 0o644); err != nil {
 		return err
 	}
 	extended := []string{
-		"offset=" + strconv.Itoa(rootStart), "hash_seed=" + b.recipe.id("hash seed").String(),
+		"offset=" + strconv.Itoa(rootStart), "hash_seed=" + m.id("hash seed").String(),
 		"resize=" + strconv.Itoa(growBytes/4096), "lazy_itable_init=0", "lazy_journal_init=0", "nodiscard",
 	}
-	return b.run(ctx, nil, "mke2fs", "-q", "-F", "-t", "ext4", "-L", Label, "-U", b.recipe.id("root").String(), "-J", "size="+strconv.Itoa(journal/mib),
-		"-E", strings.Join(extended, ","), "-d", b.root, b.path("disk"), strconv.FormatInt(size/1024, 10)+"k")
+	return m.Run(ctx, nil, "mke2fs", "-q", "-F", "-t", "ext4", "-L", Label, "-U", m.id("root").String(), "-J", "size="+strconv.Itoa(journal/mib),
+		"-E", strings.Join(extended, ","), "-d", m.Root, m.Path(DiskFile), strconv.FormatInt(size/1024, 10)+"k")
 }
 
 // esp makes the EFI system partition and copies it to its place.
-func (b *builder) esp(ctx context.Context, disk *os.File) error {
-	img := b.path("esp.img")
+func (m *Maker) esp(ctx context.Context, disk *os.File) error {
+	img := m.Path("esp.img")
 	f, err := os.Create(img)
 	if err != nil {
 		return err
@@ -106,11 +106,11 @@ func (b *builder) esp(ctx context.Context, disk *os.File) error {
 	if err := f.Truncate(espSize); err != nil {
 		return err
 	}
-	id := b.recipe.id("esp")
-	if err := b.run(ctx, nil, "mkfs.vfat", "--invariant", "-F", "32", "-s", "1", "-n", "IRONRAIL", "-i", fmt.Sprintf("%x", id[:4]), img); err != nil {
+	id := m.id("esp")
+	if err := m.Run(ctx, nil, "mkfs.vfat", "--invariant", "-F", "32", "-s", "1", "-n", "IRONRAIL", "-i", fmt.Sprintf("%x", id[:4]), img); err != nil {
 		return err
 	}
-	if err := b.run(ctx, nil, "mcopy", "-s", "-i", img, "EFI", "::/"); err != nil {
+	if err := m.Run(ctx, nil, "mcopy", "-s", "-i", img, "EFI", "::/"); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.NewOffsetWriter(disk, espStart), f)
@@ -118,15 +118,15 @@ func (b *builder) esp(ctx context.Context, disk *os.File) error {
 }
 
 // partitions writes the GPT with its backup, and the protective MBR.
-func (b *builder) partitions(disk *os.File, rootSize, total int64) error {
+func (m *Maker) partitions(disk *os.File, rootSize, total int64) error {
 	part := func(n int, start, size int64, kind gpt.Type, name string) *gpt.Partition {
 		return &gpt.Partition{
 			Index: n, Start: uint64(start / sector), End: uint64((start+size)/sector) - 1, Size: uint64(size),
-			Type: kind, Name: name, GUID: strings.ToUpper(b.recipe.id("partition " + name).String()),
+			Type: kind, Name: name, GUID: strings.ToUpper(m.id("partition " + name).String()),
 		}
 	}
 	table := &gpt.Table{
-		LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: strings.ToUpper(b.recipe.id("disk").String()),
+		LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: strings.ToUpper(m.id("disk").String()),
 		Partitions: []*gpt.Partition{
 			part(1, biosStart, biosSize, gpt.BIOSBoot, "bios"),
 			part(2, espStart, espSize, gpt.EFISystemPartition, "esp"),

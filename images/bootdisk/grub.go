@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package debian
+package bootdisk
 
 import (
 	"context"
@@ -29,11 +29,11 @@ set prefix=($root)/boot/grub
 // grubPrefix has no drive: GRUB fills in the one that it was loaded from.
 const grubPrefix = "(,gpt3)/boot/grub"
 
-// grubCfg is /boot/grub/grub.cfg. The agent writes ironrail.cfg beside it, which
+// GrubConfig is /boot/grub/grub.cfg. The agent writes ironrail.cfg beside it, which
 // sets ironrail_args. /vmlinuz is the newest kernel: the kernel packages keep it so.
 // UEFI's own console reaches the serial port where the node has one; GRUB writing
 // there as well would say everything twice.
-const grubCfg = `# Written by ironrail; kernel arguments of this node are in ironrail.cfg.
+const GrubConfig = `# Written by ironrail; kernel arguments of this node are in ironrail.cfg.
 if [ "$grub_platform" = "pc" ]; then
   if serial --unit=0 --speed=115200; then
     terminal_input console serial
@@ -58,13 +58,13 @@ var grubModules = []string{
 	"serial", "terminal", "ls", "cat", "gzio",
 }
 
-// loaders builds GRUB for BIOS and UEFI.
-func (b *builder) loaders(ctx context.Context) error {
-	early := b.path("early.cfg")
+// MakeLoaders builds GRUB for BIOS and UEFI.
+func (m *Maker) MakeLoaders(ctx context.Context) error {
+	early := m.Path("early.cfg")
 	if err := os.WriteFile(early, []byte(grubEarly), 0o644); err != nil {
 		return err
 	}
-	efi := filepath.Join(b.dir, "EFI", "BOOT")
+	efi := filepath.Join(m.Dir, "EFI", "BOOT")
 	if err := os.MkdirAll(efi, 0o755); err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func (b *builder) loaders(ctx context.Context) error {
 		format, dir, out string
 		modules          []string
 	}{
-		{"i386-pc", grubBIOS, b.path("core.img"), []string{"biosdisk", "vga_text"}},
+		{"i386-pc", grubBIOS, m.Path("core.img"), []string{"biosdisk", "vga_text"}},
 		{"x86_64-efi", grubEFI, filepath.Join(efi, "BOOTX64.EFI"), []string{"fat", "all_video", "efi_gop"}},
 	} {
 		argv := []string{"grub-mkimage", "-O", l.format, "-d", l.dir, "-p", grubPrefix, "-c", early, "-o", l.out}
-		if err := b.run(ctx, nil, append(append(argv, grubModules...), l.modules...)...); err != nil {
+		if err := m.Run(ctx, nil, append(append(argv, grubModules...), l.modules...)...); err != nil {
 			return err
 		}
 	}
@@ -85,12 +85,12 @@ func (b *builder) loaders(ctx context.Context) error {
 
 // bios puts GRUB for BIOS on the disk, as grub-bios-setup would, which wants a
 // block device.
-func (b *builder) bios(disk *os.File) error {
+func (m *Maker) bios(disk *os.File) error {
 	boot, err := os.ReadFile(filepath.Join(grubBIOS, "boot.img"))
 	if err != nil {
 		return err
 	}
-	core, err := os.ReadFile(b.path("core.img"))
+	core, err := os.ReadFile(m.Path("core.img"))
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@
 //	       0  MBR: GRUB's boot.img, and the protective partition
 //	   512 B  GPT
 //	1020 KiB  4 KiB of zeroes, for ironrail's install marker
-//	   1 MiB  p1, BIOS boot partition: GRUB's core.img
-//	   2 MiB  p2, EFI system partition, FAT32: EFI/BOOT/BOOTX64.EFI
+//	   1 MiB  p1, BIOS boot partition: GRUB's core.img; x86-64 only
+//	   2 MiB  p2, EFI system partition, FAT32: EFI/BOOT/BOOTX64.EFI or BOOTAA64.EFI
 //	  66 MiB  p3, root, ext4, label ironrail-root; grown on the node
 package bootdisk
 
@@ -24,8 +24,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // Label is the label of the root file system; GRUB and the kernel find it by this.
@@ -43,6 +45,9 @@ type Maker struct {
 	Dir  string // everything that is made lies in it
 	Seed string // what identifiers of the disk are derived from: the digest of the recipe
 	Say  func(string)
+
+	Family distribution.Family // whose system the root is
+	Arch   inventory.Arch      // of its programs; "": x86-64
 }
 
 // Path is a file in the maker's folder.
@@ -74,7 +79,7 @@ func (m *Maker) PackRamdisk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := CopyOut(root, "boot/vmlinuz-"+release, m.Path(images.KernelFile)); err != nil {
+	if err := CopyOut(root, m.Family.Boot.KernelFile(release), m.Path(images.KernelFile)); err != nil {
 		return err
 	}
 	out, err := os.Create(m.Path(images.InitrdFile))

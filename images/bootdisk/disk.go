@@ -125,13 +125,14 @@ func (m *Maker) partitions(disk *os.File, rootSize, total int64) error {
 			Type: kind, Name: name, GUID: strings.ToUpper(m.id("partition " + name).String()),
 		}
 	}
+	p := platformOf(m.Arch)
+	parts := []*gpt.Partition{part(2, espStart, espSize, gpt.EFISystemPartition, "esp"), part(3, rootStart, rootSize, p.root, "root")}
+	if p.hasBIOS() {
+		parts = append([]*gpt.Partition{part(1, biosStart, biosSize, gpt.BIOSBoot, "bios")}, parts...)
+	}
 	table := &gpt.Table{
 		LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: strings.ToUpper(m.id("disk").String()),
-		Partitions: []*gpt.Partition{
-			part(1, biosStart, biosSize, gpt.BIOSBoot, "bios"),
-			part(2, espStart, espSize, gpt.EFISystemPartition, "esp"),
-			part(3, rootStart, rootSize, gpt.LinuxRootX86_64, "root"),
-		},
+		Partitions: parts,
 	}
 	if err := table.Write(disk, total); err != nil {
 		return fmt.Errorf("partition table: %w", err)

@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // small makes a disk whose root holds nothing but a GRUB configuration.
@@ -25,14 +27,15 @@ func small(t *testing.T, nodeConfig string) string {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: files of an image belong to many users")
 	}
-	for _, x := range Tools() {
+	for _, x := range Tools(inventory.AMD64) {
 		peertest.Need(t, x.Name)
 	}
-	m := &Maker{Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
+	family, _ := distribution.Find(distribution.Debian)
+	m := &Maker{Family: family, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
 	m.Root = m.Path("root")
 	grub := filepath.Join(m.Root, "boot/grub")
 	must(t, os.MkdirAll(grub, 0o755))
-	must(t, os.WriteFile(filepath.Join(grub, "grub.cfg"), []byte(GrubConfig), 0o644))
+	must(t, os.WriteFile(filepath.Join(grub, "grub.cfg"), []byte(grubConfig(m.Family, m.Arch)), 0o644))
 	must(t, os.WriteFile(filepath.Join(grub, "ironrail.cfg"), []byte(nodeConfig), 0o644))
 	must(t, m.MakeLoaders(t.Context()))
 	must(t, m.MakeDisk(t.Context()))

@@ -8,14 +8,59 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/diskfs/go-diskfs/partition/gpt"
+
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
 )
 
-// Where Debian keeps GRUB's parts.
+// platform is what the disk of an architecture differs in.
+type platform struct {
+	root    gpt.Type // of the partition of the root file system
+	console string   // the serial console, where the site names none
+	loaders []loader
+}
+
+// loader is GRUB for one kind of firmware. Part is a file of it, as Debian's package
+// has it, beside its modules.
+type loader struct {
+	format, pkg, part string
+	file              string // below the maker's folder
+	modules           []string
+}
+
+var efiModules = []string{"fat", "all_video", "efi_gop"}
+
+var platforms = map[inventory.Arch]platform{
+	inventory.AMD64: {gpt.LinuxRootX86_64, "ttyS0,115200", []loader{
+		{"i386-pc", "grub-pc-bin", grubBIOS + "/boot.img", coreFile, []string{"biosdisk", "vga_text"}},
+		{"x86_64-efi", "grub-efi-amd64-bin", "/usr/lib/grub/x86_64-efi/kernel.img", "EFI/BOOT/BOOTX64.EFI", efiModules},
+	}},
+	inventory.ARM64: {gpt.LinuxRootArm64, "ttyAMA0,115200", []loader{
+		{"arm64-efi", "grub-efi-arm64-bin", "/usr/lib/grub/arm64-efi/kernel.img", "EFI/BOOT/BOOTAA64.EFI", []string{"fat"}},
+	}},
+}
+
+// hasBIOS reports whether machines of the platform may have a BIOS.
+func (p platform) hasBIOS() bool {
+	return slices.ContainsFunc(p.loaders, func(l loader) bool { return l.file == coreFile })
+}
+
+// platformOf is the platform of an architecture; x86-64 where none is named.
+func platformOf(arch inventory.Arch) platform {
+	if p, ok := platforms[arch]; ok {
+		return p
+	}
+	return platforms[inventory.AMD64]
+}
+
+// grubBIOS is where Debian keeps GRUB for BIOS, and coreFile its image as it is made.
 const (
 	grubBIOS = "/usr/lib/grub/i386-pc"
-	grubEFI  = "/usr/lib/grub/x86_64-efi"
+	coreFile = "core.img"
 )
 
 // grubEarly is built into GRUB. It runs in GRUB's rescue parser, which knows
@@ -29,11 +74,12 @@ set prefix=($root)/boot/grub
 // grubPrefix has no drive: GRUB fills in the one that it was loaded from.
 const grubPrefix = "(,gpt3)/boot/grub"
 
-// GrubConfig is /boot/grub/grub.cfg. The agent writes ironrail.cfg beside it, which
-// sets ironrail_args. /vmlinuz is the newest kernel: the kernel packages keep it so.
+// grubConfig is /boot/grub/grub.cfg. The agent writes ironrail.cfg beside it, which
+// sets ironrail_args. The links lead to the newest kernel: its packages keep them so.
 // UEFI's own console reaches the serial port where the node has one; GRUB writing
 // there as well would say everything twice.
-const GrubConfig = `# Written by ironrail; kernel arguments of this node are in ironrail.cfg.
+func grubConfig(f distribution.Family, arch inventory.Arch) string {
+	return `# Written by ironrail; kernel arguments of this node are in ironrail.cfg.
 if [ "$grub_platform" = "pc" ]; then
   if serial --unit=0 --speed=115200; then
     terminal_input console serial
@@ -42,15 +88,16 @@ if [ "$grub_platform" = "pc" ]; then
 fi
 set timeout=0
 set default=0
-set ironrail_args="console=tty0 console=ttyS0,115200"
+set ironrail_args="console=tty0 console=` + platformOf(arch).console + `"
 if [ -f /boot/grub/ironrail.cfg ]; then
   source /boot/grub/ironrail.cfg
 fi
-menuentry "Debian" {
-  linux /vmlinuz root=LABEL=` + Label + ` ro $ironrail_args
-  initrd /initrd.img
+menuentry "` + f.Title + `" {
+  linux ` + f.Boot.KernelLink + ` root=LABEL=` + Label + ` ro $ironrail_args
+  initrd ` + f.Boot.InitrdLink + `
 }
 `
+}
 
 // grubModules are built in, since the root holds no GRUB modules to load.
 var grubModules = []string{
@@ -58,24 +105,17 @@ var grubModules = []string{
 	"serial", "terminal", "ls", "cat", "gzio",
 }
 
-// MakeLoaders builds GRUB for BIOS and UEFI.
+// MakeLoaders builds GRUB for the firmware of the architecture.
 func (m *Maker) MakeLoaders(ctx context.Context) error {
 	early := m.Path("early.cfg")
 	if err := os.WriteFile(early, []byte(grubEarly), 0o644); err != nil {
 		return err
 	}
-	efi := filepath.Join(m.Dir, "EFI", "BOOT")
-	if err := os.MkdirAll(efi, 0o755); err != nil {
+	if err := os.MkdirAll(m.Path("EFI/BOOT"), 0o755); err != nil {
 		return err
 	}
-	for _, l := range []struct {
-		format, dir, out string
-		modules          []string
-	}{
-		{"i386-pc", grubBIOS, m.Path("core.img"), []string{"biosdisk", "vga_text"}},
-		{"x86_64-efi", grubEFI, filepath.Join(efi, "BOOTX64.EFI"), []string{"fat", "all_video", "efi_gop"}},
-	} {
-		argv := []string{"grub-mkimage", "-O", l.format, "-d", l.dir, "-p", grubPrefix, "-c", early, "-o", l.out}
+	for _, l := range platformOf(m.Arch).loaders {
+		argv := []string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", grubPrefix, "-c", early, "-o", m.Path(l.file)}
 		if err := m.Run(ctx, nil, append(append(argv, grubModules...), l.modules...)...); err != nil {
 			return err
 		}
@@ -86,11 +126,14 @@ func (m *Maker) MakeLoaders(ctx context.Context) error {
 // bios puts GRUB for BIOS on the disk, as grub-bios-setup would, which wants a
 // block device.
 func (m *Maker) bios(disk *os.File) error {
+	if !platformOf(m.Arch).hasBIOS() {
+		return nil
+	}
 	boot, err := os.ReadFile(filepath.Join(grubBIOS, "boot.img"))
 	if err != nil {
 		return err
 	}
-	core, err := os.ReadFile(m.Path("core.img"))
+	core, err := os.ReadFile(m.Path(coreFile))
 	if err != nil {
 		return err
 	}

@@ -8,22 +8,25 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // Tool is a program that a build runs, or a file that it reads, with the package that
 // has it.
 type Tool struct{ Name, Package string }
 
-// Tools are those of a maker.
-func Tools() []Tool {
-	return []Tool{
+// Tools are those of a maker of disks for an architecture.
+func Tools(arch inventory.Arch) []Tool {
+	tools := []Tool{
 		{"mke2fs", "e2fsprogs"},
 		{"mkfs.vfat", "dosfstools"},
 		{"mcopy", "mtools"},
 		{"grub-mkimage", "grub-common"},
-		{grubBIOS + "/boot.img", "grub-pc-bin"},
-		{grubEFI + "/kernel.img", "grub-efi-amd64-bin"},
 	}
+	for _, l := range platformOf(arch).loaders {
+		tools = append(tools, Tool{l.part, l.pkg})
+	}
+	return tools
 }
 
 // CheckTools reports everything that is missing on this controller at once.

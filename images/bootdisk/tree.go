@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,10 +16,50 @@ import (
 
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
 )
 
-// CleanTree takes away keys, identities, logs and caches.
-func CleanTree(root *os.Root) error {
+// Settings are the files of every image, besides what packages bring, as they are below
+// the root. What is different from node to node is written by the agent.
+func Settings(f distribution.Family, arch inventory.Arch) map[string]string {
+	all := map[string]string{
+		"etc/fstab":          "LABEL=" + Label + " / ext4 defaults,errors=remount-ro 0 1\n",
+		"etc/hostname":       "localhost\n", // what makes roots copies the builder's
+		"etc/hosts":          "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
+		"etc/resolv.conf":    "", // the same
+		"etc/machine-id":     "", // made anew at first boot
+		"etc/default/locale": "LANG=C.UTF-8\n",
+		"etc/adjtime":        "0.0 0 0.0\n0\nUTC\n",
+		"boot/grub/grub.cfg": grubConfig(f, arch),
+		// A rail without a cable must not hold up the boot: one interface is enough.
+		"etc/systemd/system/systemd-networkd-wait-online.service.d/ironrail.conf": "[Service]\nExecStart=\nExecStart=/lib/systemd/systemd-networkd-wait-online --any --timeout=30\n",
+	}
+	maps.Copy(all, f.Boot.Settings)
+	return all
+}
+
+// Settle writes the settings, and takes away what must not be the same on two nodes.
+func (m *Maker) Settle(root *os.Root) error {
+	if err := cleanTree(root); err != nil {
+		return err
+	}
+	settings := Settings(m.Family, m.Arch)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if err := writeFile(root, name, settings[name]); err != nil {
+			return err
+		}
+	}
+	for _, unit := range m.Family.Boot.Timers {
+		name := "etc/systemd/system/" + unit
+		if err := errors.Join(ignoreAbsent(root.Remove(name)), root.Symlink("/dev/null", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleanTree takes away keys, identities, logs and caches.
+func cleanTree(root *os.Root) error {
 	var all error
 	for _, pattern := range []string{
 		"etc/ssh/ssh_host_*", "etc/machine-id", "etc/resolv.conf", "etc/hostname", "var/lib/dbus/machine-id", "var/log/*.log", "var/log/apt/*",
@@ -33,21 +74,21 @@ func CleanTree(root *os.Root) error {
 	return all
 }
 
-// IgnoreAbsent is nil for the error of a file that is not there.
-func IgnoreAbsent(err error) error {
+// ignoreAbsent is nil for the error of a file that is not there.
+func ignoreAbsent(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// WriteFile writes a file of the root file system; a link that stands there is
+// writeFile writes a file of the root file system; a link that stands there is
 // replaced, not followed.
-func WriteFile(root *os.Root, name, text string) error {
+func writeFile(root *os.Root, name, text string) error {
 	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if err := IgnoreAbsent(root.Remove(name)); err != nil {
+	if err := ignoreAbsent(root.Remove(name)); err != nil {
 		return err
 	}
 	return root.WriteFile(name, []byte(text), 0o644)

@@ -165,7 +165,7 @@ func (r Recipe) Inputs() string {
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
 // in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
-	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say}
+	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: family, Arch: inventory.AMD64}
 	b := builder{recipe: r, disk: disk}
 	steps := []struct {
 		what string
@@ -201,5 +201,5 @@ type builder struct {
 
 // checkTools reports everything that is missing at once.
 func (b *builder) checkTools(context.Context) error {
-	return bootdisk.CheckTools(append([]bootdisk.Tool{{Name: "mmdebstrap", Package: "mmdebstrap"}}, bootdisk.Tools()...))
+	return bootdisk.CheckTools(append([]bootdisk.Tool{{Name: "mmdebstrap", Package: "mmdebstrap"}}, bootdisk.Tools(inventory.AMD64)...))
 }

@@ -95,7 +95,7 @@ func TestIncludeHasOneTimeDaemon(t *testing.T) {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := &builder{disk: bootdisk.Maker{Dir: dir, Root: filepath.Join(dir, "root"), Say: func(string) {}}}
+	b := &builder{disk: bootdisk.Maker{Family: family, Dir: dir, Root: filepath.Join(dir, "root"), Say: func(string) {}}}
 	outside := filepath.Join(dir, "outside")
 	must(t, os.WriteFile(outside, []byte("untouched"), 0o644))
 	for name, text := range map[string]string{
@@ -115,7 +115,7 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"etc/hostname": "localhost\n", "etc/machine-id": "", "etc/resolv.conf": "", "etc/ssh/sshd_config": "x", "boot/grub/grub.cfg": bootdisk.GrubConfig,
+		"etc/hostname": "localhost\n", "etc/machine-id": "", "etc/resolv.conf": "", "etc/ssh/sshd_config": "x", "boot/grub/grub.cfg": settings["boot/grub/grub.cfg"],
 	} {
 		if got, err := os.ReadFile(filepath.Join(b.disk.Root, name)); err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v, want %q", name, got, err, want)

@@ -5,14 +5,14 @@ package debian
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
+	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // dpkgOptions keep documentation and translations out, now and in later upgrades.
@@ -23,27 +23,14 @@ var dpkgOptions = []string{
 	"path-exclude=/usr/share/lintian/*",
 }
 
-// settings are the files of every image, besides what packages bring. What is
-// different from node to node is written by the agent.
-var settings = map[string]string{
-	"etc/fstab":           "LABEL=" + bootdisk.Label + " / ext4 defaults,errors=remount-ro 0 1\n",
-	"etc/hostname":        "localhost\n", // mmdebstrap copies the controller's
-	"etc/hosts":           "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
-	"etc/resolv.conf":     "", // the same
-	"etc/machine-id":      "", // made anew at first boot
-	"etc/default/locale":  "LANG=C.UTF-8\n",
-	"etc/adjtime":         "0.0 0 0.0\n0\nUTC\n",
-	"boot/grub/grub.cfg":  bootdisk.GrubConfig,
-	"etc/kernel-img.conf": "do_symlinks = yes\nlink_in_boot = no\n", // GRUB boots /vmlinuz, the newest
-	// A rail without a cable must not hold up the boot: one interface is enough.
-	"etc/systemd/system/systemd-networkd-wait-online.service.d/ironrail.conf": "[Service]\nExecStart=\nExecStart=/lib/systemd/systemd-networkd-wait-online --any --timeout=30\n",
-}
+// family describes Debian.
+var family, _ = distribution.Find(distribution.Debian)
+
+// settings are the files of every image, besides what packages bring.
+var settings = bootdisk.Settings(family, inventory.AMD64)
 
 // early are the settings that packages read while they are installed.
 var early = []string{"etc/fstab", "etc/kernel-img.conf"}
-
-// masked are the timers that would take locks and processor time on their own.
-var masked = []string{"apt-daily.timer", "apt-daily-upgrade.timer"}
 
 // customize runs in mmdebstrap's shell with the root as $1. It is the same for
 // every recipe.
@@ -76,29 +63,14 @@ func (b *builder) progress(line string) {
 	}
 }
 
-// settle writes the settings, takes away what must not be the same on two nodes,
-// and copies out what later builds need.
+// settle makes the root that of any node, and copies out what later builds need.
 func (b *builder) settle(context.Context) error {
 	root, err := os.OpenRoot(b.disk.Root)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := bootdisk.CleanTree(root); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		if err := bootdisk.WriteFile(root, name, settings[name]); err != nil {
-			return err
-		}
-	}
-	for _, unit := range masked {
-		name := "etc/systemd/system/" + unit
-		if err := errors.Join(bootdisk.IgnoreAbsent(root.Remove(name)), root.Symlink("/dev/null", name)); err != nil {
-			return err
-		}
-	}
-	return b.keep(root)
+	return errors.Join(b.disk.Settle(root), b.keep(root))
 }
 
 // keep copies out what a package repository for this image is resolved against.

@@ -14,7 +14,7 @@ VERSION := $(shell git describe --tags --match 'v[0-9]*' --abbrev=12 2>/dev/null
 LDFLAGS := -s -w $(VERSION:%=-X main.release=%)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full drivers-lab clean
+.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-write fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full drivers-lab clean
 
 build:
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -102,6 +102,10 @@ bench: build
 PLAN_NODES ?= 12500
 bench-plan: build
 	@sh bench/opentofu.sh $(BIN)/ironrail $(PLAN_NODES)
+
+# Processor time of writing an image and reading it back, beside that of version one.
+bench-write:
+	@sh bench/write.sh
 
 # A rehearsal of 16 nodes with faults, stopped at every record of its journal, and
 # 30 times by SIGKILL: about half an hour.

@@ -26,7 +26,7 @@ const packers = 2
 type piece struct {
 	plain  []byte
 	packed []byte        // empty for a chunk of zeroes
-	sum    string        // hex SHA-256 of plain; empty for a chunk of zeroes
+	sum    string        // of plain, as manifest.Sum; empty for a chunk of zeroes
 	ready  chan struct{} // closed when packed and sum are set
 }
 
@@ -95,8 +95,7 @@ func compressPieces(jobs <-chan *piece) error {
 	defer enc.Close()
 	for p := range jobs {
 		if !isZero(p.plain) {
-			sum := sha256.Sum256(p.plain)
-			p.sum = hex.EncodeToString(sum[:])
+			p.sum = manifest.Sum(p.plain)
 			p.packed = enc.EncodeAll(p.plain, make([]byte, 0, len(p.plain)/2))
 		}
 		close(p.ready)
@@ -113,7 +112,7 @@ func assembleBlob(ctx context.Context, m *manifest.Manifest, out io.Writer, orde
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		c := manifest.Chunk{Length: int64(len(p.packed)), Plain: int64(len(p.plain)), SHA256: p.sum}
+		c := manifest.Chunk{Length: int64(len(p.packed)), Plain: int64(len(p.plain)), BLAKE3: p.sum}
 		if !c.Zero() {
 			c.Offset = m.Blob
 			if _, err := out.Write(p.packed); err != nil {

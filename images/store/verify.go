@@ -100,8 +100,7 @@ func (v *chunkReader) check(f io.ReaderAt, c manifest.Chunk) error {
 	if v.plain, err = v.dec.DecodeAll(v.packed, v.plain[:0]); err != nil {
 		return fmt.Errorf("%w: %w", errDiffers, err)
 	}
-	sum := sha256.Sum256(v.plain)
-	if int64(len(v.plain)) != c.Plain || hex.EncodeToString(sum[:]) != c.SHA256 {
+	if !c.Is(v.plain) {
 		return errDiffers
 	}
 	v.whole.Write(v.plain)

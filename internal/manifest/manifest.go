@@ -13,10 +13,17 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"hash"
+
+	"github.com/zeebo/blake3"
 )
 
-// Format is the version of the manifest format.
-const Format = 1
+// Format is the version of the manifest format that is written. Format 1 is read as
+// well: its chunks have SHA-256 in place of BLAKE3.
+const (
+	Format       = 2
+	formatSHA256 = 1
+)
 
 // ChunkSize is the plain size of every chunk but the last, in bytes.
 const ChunkSize = 4 << 20
@@ -27,11 +34,53 @@ type Chunk struct {
 	Offset int64  `json:"offset"`           // in the blob
 	Length int64  `json:"length"`           // compressed bytes in the blob; 0 for a chunk of zeroes
 	Plain  int64  `json:"plain"`            // bytes on the disk
-	SHA256 string `json:"sha256,omitempty"` // hex, of the plain bytes; empty for a chunk of zeroes
+	BLAKE3 string `json:"blake3,omitempty"` // hex, 256 bits, of the plain bytes; empty for a chunk of zeroes
+	SHA256 string `json:"sha256,omitempty"` // in its place, of format 1
 }
 
 // Zero reports whether the chunk is nothing but zeroes.
 func (c Chunk) Zero() bool { return c.Length == 0 }
+
+// Sum returns the digest of a chunk's plain bytes, hex, as BLAKE3 of Chunk has it.
+func Sum(plain []byte) string {
+	sum := blake3.Sum256(plain)
+	return hex.EncodeToString(sum[:])
+}
+
+// Hash returns what the plain bytes of a chunk are hashed by.
+func (c Chunk) Hash() hash.Hash {
+	if c.SHA256 != "" {
+		return sha256.New()
+	}
+	return blake3.New()
+}
+
+// Digest returns the hex digest that Hash must come to, with the name of its function
+// for people; empty for a chunk of zeroes.
+func (c Chunk) Digest() (digest, function string) {
+	if c.SHA256 != "" {
+		return c.SHA256, "SHA-256"
+	}
+	return c.BLAKE3, "BLAKE3"
+}
+
+// Is reports whether plain bytes are those of a chunk that is not all zeroes.
+func (c Chunk) Is(plain []byte) bool {
+	if int64(len(plain)) != c.Plain {
+		return false
+	}
+	want, _ := c.Digest()
+	return want != "" && c.SumOf(plain) == want
+}
+
+// SumOf returns the hex digest of bytes by the function of the chunk.
+func (c Chunk) SumOf(plain []byte) string {
+	if c.SHA256 == "" {
+		return Sum(plain)
+	}
+	sum := sha256.Sum256(plain)
+	return hex.EncodeToString(sum[:])
+}
 
 // File is a further file that belongs to the image, such as the kernel of its
 // install ramdisk. The image's digest and signature cover it.
@@ -72,8 +121,8 @@ func (m *Manifest) Sign(key ed25519.PrivateKey) error {
 
 // Verify checks the signature and that the chunks add up to the image.
 func (m Manifest) Verify(key ed25519.PublicKey) error {
-	if m.Format != Format {
-		return fmt.Errorf("image manifest has format %d; this version of ironrail supports format %d", m.Format, Format)
+	if m.Format != Format && m.Format != formatSHA256 {
+		return fmt.Errorf("image manifest has format %d; this version of ironrail supports formats %d and %d", m.Format, formatSHA256, Format)
 	}
 	sig, err := base64.StdEncoding.DecodeString(m.Signature)
 	if err != nil {
@@ -95,6 +144,9 @@ func (m Manifest) check() error {
 	for i, c := range m.Chunks {
 		if c.Length < 0 || c.Plain <= 0 || c.Plain > ChunkSize || (c.Plain != ChunkSize && i != len(m.Chunks)-1) {
 			return fmt.Errorf("image manifest of %s: chunk %d has an impossible size", m.Name, i)
+		}
+		if !c.Zero() && (m.Format == formatSHA256) != (c.SHA256 != "") || c.SHA256 != "" && c.BLAKE3 != "" {
+			return fmt.Errorf("image manifest of %s: the digest of chunk %d is not of format %d", m.Name, i, m.Format)
 		}
 		if c.Length > 0 && c.Offset != blob {
 			return fmt.Errorf("image manifest of %s: chunk %d does not follow chunk %d", m.Name, i, i-1)

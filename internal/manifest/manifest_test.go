@@ -4,7 +4,9 @@ package manifest
 
 import (
 	"crypto/ed25519"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,8 +21,8 @@ func valid(t testing.TB) Manifest {
 	m := Manifest{
 		Format: Format, Name: "image.os", Recipe: Digest(nil), Size: 3*ChunkSize + 10, SHA256: "00", Blob: 35,
 		Chunks: []Chunk{
-			{Offset: 0, Length: 10, Plain: ChunkSize, SHA256: "01"}, {Plain: ChunkSize},
-			{Offset: 10, Length: 20, Plain: ChunkSize, SHA256: "02"}, {Offset: 30, Length: 5, Plain: 10, SHA256: "03"},
+			{Offset: 0, Length: 10, Plain: ChunkSize, BLAKE3: "01"}, {Plain: ChunkSize},
+			{Offset: 10, Length: 20, Plain: ChunkSize, BLAKE3: "02"}, {Offset: 30, Length: 5, Plain: 10, BLAKE3: "03"},
 		},
 		Files: []File{{Name: "kernel", Size: 3, SHA256: "04"}},
 	}
@@ -39,7 +41,7 @@ func TestVerify(t *testing.T) {
 	}{
 		{"as signed", func(*Manifest) {}, ""},
 		{"another format", func(m *Manifest) { m.Format++ }, "format"},
-		{"a changed chunk", func(m *Manifest) { m.Chunks[0].SHA256 = "ff" }, "not signed"},
+		{"a changed chunk", func(m *Manifest) { m.Chunks[0].BLAKE3 = "ff" }, "not signed"},
 		{"a changed file", func(m *Manifest) { m.Files[0].SHA256 = "ff" }, "not signed"},
 		{"a file less", func(m *Manifest) { m.Files = nil }, "not signed"},
 		{"no signature", func(m *Manifest) { m.Signature = "" }, "not signed"},
@@ -50,6 +52,10 @@ func TestVerify(t *testing.T) {
 		{"a short chunk in the middle", signed(func(m *Manifest) { m.Chunks[1].Plain-- }), "impossible"},
 		{"a negative length", signed(func(m *Manifest) { m.Chunks[0].Length = -1 }), "impossible"},
 		{"an empty chunk", signed(func(m *Manifest) { m.Chunks[3].Plain = 0 }), "impossible"},
+		{"format 1", signed(asFormat1), ""},
+		{"format 1 with digests of format 2", signed(func(m *Manifest) { m.Format = 1 }), "not of format 1"},
+		{"format 2 with digests of format 1", signed(func(m *Manifest) { asFormat1(m); m.Format = 2 }), "not of format 2"},
+		{"both digests", signed(func(m *Manifest) { asFormat1(m); m.Chunks[0].BLAKE3 = "01" }), "not of format 1"},
 		{"another size", signed(func(m *Manifest) { m.Size++ }), "chunks hold"},
 		{"another blob", signed(func(m *Manifest) { m.Blob++ }), "chunks hold"},
 	} {
@@ -62,6 +68,31 @@ func TestVerify(t *testing.T) {
 	}
 	if err := valid(t).Verify(nil); err == nil {
 		t.Error("no key: no error")
+	}
+}
+
+// asFormat1 gives the chunks the digests that format 1 has.
+func asFormat1(m *Manifest) {
+	m.Format = formatSHA256
+	m.Chunks = slices.Clone(m.Chunks)
+	for i := range m.Chunks {
+		m.Chunks[i].SHA256, m.Chunks[i].BLAKE3 = m.Chunks[i].BLAKE3, ""
+	}
+}
+
+// TestDigestOfChunk: the published digest of nothing (the BLAKE3 paper's test vectors;
+// FIPS 180-4's of SHA-256), and what Is takes.
+func TestDigestOfChunk(t *testing.T) {
+	t.Parallel()
+	const blake, sha = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+	for _, c := range []Chunk{{BLAKE3: blake}, {SHA256: sha}} {
+		want, _ := c.Digest()
+		if got := hex.EncodeToString(c.Hash().Sum(nil)); got != want || c.SumOf(nil) != want || !c.Is(nil) || c.Is([]byte{0}) {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	if (Chunk{}).Is(nil) {
+		t.Error("a chunk without a digest is taken")
 	}
 }
 

@@ -50,9 +50,10 @@ type Opener func(path string, use Use) (Device, error)
 
 // node is a device node: a block device, or an ordinary file that stands for one in tests.
 type node struct {
-	f     *os.File
-	block bool
-	size  int64
+	f      *os.File
+	direct *directIO // nil: everything goes through the page cache
+	block  bool
+	size   int64
 }
 
 // Use says what a disk is opened for.
@@ -95,7 +96,11 @@ func Open(path string, use Use) (Device, error) {
 		f.Close()
 		return nil, fmt.Errorf("disk %s: size: %w", path, err)
 	}
-	return &node{f: f, block: block, size: size}, nil
+	d := &node{f: f, block: block, size: size}
+	if use == Exclusive {
+		d.direct = openDirect(path)
+	}
+	return d, nil
 }
 
 // Size returns the bytes of the disk.
@@ -104,19 +109,29 @@ func (d *node) Size() int64 { return d.size }
 // Name returns the path that the disk was opened by.
 func (d *node) Name() string { return d.f.Name() }
 
-// ReadAt is io.ReaderAt.
-func (d *node) ReadAt(p []byte, off int64) (int, error) { return d.f.ReadAt(p, off) }
+// ReadAt is io.ReaderAt. On a disk that is opened for exclusive use it does not go
+// through the page cache where the range and the buffer are aligned; see Aligned.
+func (d *node) ReadAt(p []byte, off int64) (int, error) {
+	if n, done, err := d.direct.readAt(p, off); done {
+		return n, err
+	}
+	return d.f.ReadAt(p, off)
+}
 
-// WriteAt is io.WriterAt; it does not write past the end of an ordinary file either.
+// WriteAt is io.WriterAt; it does not write past the end of an ordinary file either. For
+// the page cache see ReadAt.
 func (d *node) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off+int64(len(p)) > d.size {
 		return 0, fmt.Errorf("write of %d bytes at %d: disk has %d", len(p), off, d.size)
+	}
+	if n, done, err := d.direct.writeAt(p, off); done {
+		return n, err
 	}
 	return d.f.WriteAt(p, off)
 }
 
 // Close closes the disk.
-func (d *node) Close() error { return d.f.Close() }
+func (d *node) Close() error { return errors.Join(d.direct.close(), d.f.Close()) }
 
 // Sync waits until everything written is on the disk.
 func (d *node) Sync() error {

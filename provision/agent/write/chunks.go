@@ -180,6 +180,7 @@ func (j *job) unpacked(ctx context.Context, p piece, do func(plain []byte) error
 // the manifest is fetched again, alone, before anything of it is written.
 func (j *job) unpack(ctx context.Context, decoder *zstd.Decoder, p piece, buffer []byte) ([]byte, error) {
 	c := j.image.Chunks[p.index]
+	_, function := c.Digest()
 	came := map[string]bool{} // digests of the packed bytes, one for each way of being damaged
 	for try := 0; ; try++ {
 		plain, err := decoder.DecodeAll(p.packed, buffer[:0])
@@ -187,10 +188,10 @@ func (j *job) unpack(ctx context.Context, decoder *zstd.Decoder, p piece, buffer
 		switch {
 		case err != nil:
 			got = fmt.Sprintf("%d packed bytes that do not unpack (%v)", len(p.packed), err)
-		case int64(len(plain)) == c.Plain && sum(plain) == c.SHA256:
+		case c.Is(plain):
 			return plain, nil
 		default:
-			got = fmt.Sprintf("%d bytes of SHA-256 %s", len(plain), sum(plain))
+			got = fmt.Sprintf("%d bytes of %s %s", len(plain), function, c.SumOf(plain))
 		}
 		came[sum(p.packed)] = true
 		if try == 0 {
@@ -211,13 +212,14 @@ func (j *job) unpack(ctx context.Context, decoder *zstd.Decoder, p piece, buffer
 // by something that rewrites the stream; damage that varies is done on the way.
 func (j *job) corrupt(index int, got string, ways int) error {
 	c := j.image.Chunks[index]
+	want, function := c.Digest()
 	alike := "the same wrong bytes every time"
 	if ways > 1 {
 		alike = fmt.Sprintf("wrong in %d different ways", ways)
 	}
 	return &wire.PartError{Part: wire.PartChunk, Err: errkind.New(errkind.Corrupt,
-		"chunk %d of %d of the image came corrupt %d times (fetched again %d times, %s): expected %d bytes of SHA-256 %s, got %s",
-		index, len(j.image.Chunks), refetches+1, refetches, alike, c.Plain, c.SHA256, got).
+		"chunk %d of %d of the image came corrupt %d times (fetched again %d times, %s): expected %d bytes of %s %s, got %s",
+		index, len(j.image.Chunks), refetches+1, refetches, alike, c.Plain, function, want, got).
 		Do("Run `ironrail image verify`; if the image is good, look at the cabling and the memory between the controller and the node.")}
 }
 

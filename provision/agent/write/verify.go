@@ -5,7 +5,6 @@ package write
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -56,7 +55,7 @@ func (j *job) check(ctx context.Context, patch func([]byte)) error {
 	})
 	for range j.workers() {
 		group.Go(func() error {
-			buffer := make([]byte, compareSize)
+			buffer := disk.Aligned(compareSize)
 			for i := range indexes {
 				if err := j.compare(i, buffer, patch); err != nil {
 					return err
@@ -70,7 +69,7 @@ func (j *job) check(ctx context.Context, patch func([]byte)) error {
 }
 
 // same reports whether a chunk stands on the disk as in the image.
-func (j *job) same(index int) error { return j.compare(index, make([]byte, compareSize), nil) }
+func (j *job) same(index int) error { return j.compare(index, disk.Aligned(compareSize), nil) }
 
 // compareSize is how much is read back at a time. The install marker lies in the
 // first such piece of a disk, at its end.
@@ -81,7 +80,7 @@ const compareSize = disk.MarkerOffset + disk.MarkerSize
 // in the first piece before that. buffer has compareSize bytes.
 func (j *job) compare(index int, buffer []byte, patch func([]byte)) error {
 	c := j.image.Chunks[index]
-	hash, zero := sha256.New(), true
+	hash, zero := c.Hash(), true
 	for off := int64(0); off < c.Plain; off += compareSize {
 		b := buffer[:min(c.Plain-off, compareSize)]
 		if _, err := j.dev.ReadAt(b, int64(index)*manifest.ChunkSize+off); err != nil {
@@ -101,7 +100,7 @@ func (j *job) compare(index int, buffer []byte, patch func([]byte)) error {
 		}
 		hash.Write(b)
 	}
-	if c.Zero() && zero || !c.Zero() && hex.EncodeToString(hash.Sum(nil)) == c.SHA256 {
+	if want, _ := c.Digest(); c.Zero() && zero || !c.Zero() && hex.EncodeToString(hash.Sum(nil)) == want {
 		return nil
 	}
 	return fmt.Errorf("chunk %d, at byte %d: %w", index, int64(index)*manifest.ChunkSize, errDiffers)

@@ -99,9 +99,8 @@ func (im *image) cut() error {
 		b := im.plain[off:min(off+manifest.ChunkSize, imageSize)]
 		c := manifest.Chunk{Offset: int64(len(im.blob)), Plain: int64(len(b))}
 		if !disk.AllZero(b) {
-			sum := sha256.Sum256(b)
 			packed := encoder.EncodeAll(b, nil)
-			c.Length, c.SHA256 = int64(len(packed)), hex.EncodeToString(sum[:])
+			c.Length, c.BLAKE3 = int64(len(packed)), manifest.Sum(b)
 			im.blob = append(im.blob, packed...)
 		}
 		im.manifest.Chunks = append(im.manifest.Chunks, c)
@@ -308,7 +307,7 @@ func TestPeerRefused(t *testing.T) {
 		{"not blank", func(f *fixture) { put(f.path, 5000, "data") }, errkind.Refused, "not blank: unknown data"},
 		{"disk too small", func(f *fixture) { os.Truncate(f.path, imageSize) }, errkind.Mismatch, "the image needs"},
 		{"no room for root", func(f *fixture) { f.params.RootSize = diskSize }, errkind.Mismatch, "has room for"},
-		{"always corrupt", func(f *fixture) { f.bad[1000] = 100 }, errkind.Corrupt, "chunk 0 of 9 of the image came corrupt 6 times (fetched again 5 times, the same wrong bytes every time): expected 4194304 bytes of SHA-256 "},
+		{"always corrupt", func(f *fixture) { f.bad[1000] = 100 }, errkind.Corrupt, "chunk 0 of 9 of the image came corrupt 6 times (fetched again 5 times, the same wrong bytes every time): expected 4194304 bytes of BLAKE3 "},
 		{"image absent", func(f *fixture) { f.params.BlobURL += "x" }, errkind.Refused, "404"},
 		{"controller gone", func(f *fixture) { f.down.Store(math.MaxInt64) }, errkind.Unreachable, "503"},
 		{"no marker", func(f *fixture) { f.params.Marker = "" }, errkind.Internal, "marker is missing"},

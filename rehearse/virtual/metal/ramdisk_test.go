@@ -130,9 +130,8 @@ func (c *controller) pack(image []byte) {
 		b := image[off:min(off+manifest.ChunkSize, len(image))]
 		chunk := manifest.Chunk{Offset: int64(len(c.blob)), Plain: int64(len(b))}
 		if !disk.AllZero(b) {
-			sum := sha256.Sum256(b)
 			packed := encoder.EncodeAll(b, nil)
-			chunk.Length, chunk.SHA256 = int64(len(packed)), hex.EncodeToString(sum[:])
+			chunk.Length, chunk.BLAKE3 = int64(len(packed)), manifest.Sum(b)
 			c.blob = append(c.blob, packed...)
 		}
 		m.Chunks = append(m.Chunks, chunk)

@@ -12,12 +12,15 @@ BIN     := bin
 # commit gives the same bytes.
 VERSION := $(shell git describe --tags --match 'v[0-9]*' --abbrev=12 2>/dev/null)
 LDFLAGS := -s -w $(VERSION:%=-X main.release=%)
+# Nodes may have other processors than the controller: their agent is ironrail-agent-ARCH.
+OTHER   := $(filter-out $(shell $(GO) env GOARCH),amd64 arm64)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 .PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-write fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full drivers-lab clean
 
 build:
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
+	GOARCH=$(OTHER) $(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ironrail-agent-$(OTHER) ./cmd/ironrail-agent
 
 # A scalable unit of 32 DGX H100 that does not exist, from power-off to its
 # scheduler, with four faults.

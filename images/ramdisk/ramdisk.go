@@ -13,7 +13,10 @@ package ramdisk
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -28,6 +31,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // Version changes whenever the same kernel package would give another segment; it
@@ -65,10 +69,11 @@ func PackModules(ctx context.Context, w io.Writer, root fs.FS, release string) (
 	return size, nil
 }
 
-// Agent returns the segment with the agent as /init. The program is static.
-func Agent(program []byte) ([]byte, error) {
-	if !bytes.HasPrefix(program, []byte("\x7fELF")) {
-		return nil, errkind.New(errkind.Invalid, "install ramdisk: the agent is no ELF program")
+// Agent returns the segment with the agent as /init. The program is static, and made
+// for processors of the architecture.
+func Agent(program []byte, arch inventory.Arch) ([]byte, error) {
+	if got := archOf(program); got != arch {
+		return nil, errkind.New(errkind.Invalid, "install ramdisk: the agent is no ELF program for %s: it is %s", arch, cmp.Or(string(got), "for nothing that is known"))
 	}
 	var b bytes.Buffer
 	_, err := packRecords(&b, []cpio.Record{
@@ -80,6 +85,20 @@ func Agent(program []byte) ([]byte, error) {
 		return nil, fmt.Errorf("install ramdisk: agent: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// archOf reads for which processors a 64-bit ELF program is made; "" for anything else.
+func archOf(program []byte) inventory.Arch {
+	if len(program) < 20 || !bytes.HasPrefix(program, []byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB)}) {
+		return ""
+	}
+	switch elf.Machine(binary.LittleEndian.Uint16(program[18:])) { // e_machine
+	case elf.EM_X86_64:
+		return inventory.AMD64
+	case elf.EM_AARCH64:
+		return inventory.ARM64
+	}
+	return ""
 }
 
 // NodeSegment returns the segment of one boot attempt, with boot as JSON at

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 const release = "6.1.0-test"
@@ -222,8 +223,8 @@ func TestNodeSegment(t *testing.T) {
 
 func TestAgent(t *testing.T) {
 	t.Parallel()
-	program := append([]byte("\x7fELF"), bytes.Repeat([]byte("x"), 1001)...)
-	b, err := Agent(program)
+	program := append(elfHeader(0xb7), bytes.Repeat([]byte("x"), 1001)...)
+	b, err := Agent(program, inventory.ARM64)
 	must(t, err)
 	all := contents(t, b)
 	if r := all["init"]; r.Mode != cpio.S_IFREG|0o755 || text(t, r) != string(program) {
@@ -232,9 +233,24 @@ func TestAgent(t *testing.T) {
 	if r := all["dev/console"]; r.Mode&cpio.S_IFMT != cpio.S_IFCHR || r.Rmajor != 5 || r.Rminor != 1 {
 		t.Errorf("console %v", r)
 	}
-	if _, err := Agent([]byte("#!/bin/sh")); errkind.Of(err) != errkind.Invalid {
-		t.Errorf("a script: got %v", err)
+	for name, c := range map[string]struct {
+		program []byte
+		want    string
+	}{
+		"a script":           {[]byte("#!/bin/sh"), "no ELF program for amd64: it is for nothing that is known"},
+		"cut off":            {elfHeader(0x3e)[:19], "nothing that is known"},
+		"another processor":  {elfHeader(0xb7), "no ELF program for amd64: it is arm64"},
+		"an unknown machine": {elfHeader(0xf3), "nothing that is known"},
+	} {
+		if _, err := Agent(c.program, inventory.AMD64); errkind.Of(err) != errkind.Invalid || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
 	}
+}
+
+// elfHeader begins a 64-bit program for a machine (e_machine of elf(5)).
+func elfHeader(machine byte) []byte {
+	return append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00"), machine, 0)
 }
 
 // TestPeerCpioReadsIt asks the program that the format comes from.

@@ -4,8 +4,11 @@ package artifacts
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/ironrail/ironrail/images"
@@ -19,19 +22,53 @@ import (
 // Ramdisk is the install ramdisk of each image, from the store, with this program's
 // agent. It implements install.Ramdisk.
 type Ramdisk struct {
-	of    Artifacts
-	agent []byte // the agent's segment
+	of     Artifacts
+	agents map[inventory.Arch][]byte // the agent's segment
 }
 
-// Ramdisk packs the agent, the program at that path; the rest is in the store.
+// Ramdisk packs the agent for each architecture that the site has nodes of; the rest is
+// in the store. agent is the path of the program; beside it, with the architecture behind
+// its name, may lie one for another: ironrail-agent-arm64.
 func (a Artifacts) Ramdisk(agent string) (Ramdisk, error) {
-	program, err := os.ReadFile(agent)
-	if err != nil {
-		return Ramdisk{}, errkind.New(errkind.NotFound, "the agent for the install ramdisk: %w", err).
-			Do("Put the static ironrail-agent of the same build beside ironrail: `make build`.")
+	b := Ramdisk{a, map[inventory.Arch][]byte{}}
+	for _, n := range a.inv.Nodes {
+		arch := archOf(n)
+		if b.agents[arch] != nil {
+			continue
+		}
+		segment, err := packAgent(agent, arch)
+		if err != nil {
+			return b, err
+		}
+		b.agents[arch] = segment
 	}
-	segment, err := ramdisk.Agent(program)
-	return Ramdisk{a, segment}, err
+	return b, nil
+}
+
+// archOf is the architecture of a node's processors.
+func archOf(n *inventory.Node) inventory.Arch {
+	if n.Hardware == nil {
+		return inventory.AMD64 // as without a word
+	}
+	return cmp.Or(n.Hardware.Arch, inventory.AMD64)
+}
+
+// packAgent packs the agent for an architecture: the program with its name, else the one
+// without.
+func packAgent(agent string, arch inventory.Arch) ([]byte, error) {
+	program, err := os.ReadFile(agent + "-" + string(arch))
+	if errors.Is(err, fs.ErrNotExist) {
+		program, err = os.ReadFile(agent)
+	}
+	const action = "Put the static ironrail-agent of the same build beside ironrail, for %s: `make build`."
+	if err != nil {
+		return nil, errkind.New(errkind.NotFound, "the agent for the install ramdisk of %s: %w", arch, err).Do(fmt.Sprintf(action, arch))
+	}
+	segment, err := ramdisk.Agent(program, arch)
+	if err != nil {
+		return nil, errkind.New(errkind.NotFound, "%s: %w", agent, err).Do(fmt.Sprintf(action, arch))
+	}
+	return segment, nil
 }
 
 // Open implements install.Ramdisk.
@@ -60,7 +97,7 @@ func (b Ramdisk) Open(node string) (kernel install.Segment, initrd []install.Seg
 		done()
 		return nil, nil, nil, fmt.Errorf("install ramdisk of image %s cannot be read", digest)
 	}
-	return ks, []install.Segment{ms, bytes.NewReader(b.agent)}, done, nil
+	return ks, []install.Segment{ms, bytes.NewReader(b.agents[archOf(n)])}, done, nil
 }
 
 // ramdiskOf is the digest of the image whose ramdisk a node boots: its own, or, for
@@ -71,11 +108,14 @@ func (a Artifacts) ramdiskOf(n *inventory.Node) (string, error) {
 	}
 	if n.Retired && a.Images != nil {
 		for _, i := range a.inv.Images {
+			if i.Arch != archOf(n) {
+				continue
+			}
 			if digest, err := a.Digest(i); err == nil && digest != "" && a.Images.Has(digest) {
 				return digest, nil
 			}
 		}
-		return "", errkind.New(errkind.NotFound, "no image is built whose ramdisk %s could be wiped from", n.Name).Do("`ironrail image build` builds one.")
+		return "", errkind.New(errkind.NotFound, "no image of %s is built whose ramdisk %s could be wiped from", archOf(n), n.Name).Do("`ironrail image build` builds one.")
 	}
 	return "", errkind.New(errkind.NotFound, "%s has no image", n.Name)
 }

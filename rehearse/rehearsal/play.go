@@ -115,8 +115,10 @@ func (t *Rehearsal) open() (*provision.Site, error) {
 	if err := os.MkdirAll(loaders, 0o755); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"loaders/snponly.efi", "loaders/undionly.kpxe", "agent"} {
-		if err := os.WriteFile(t.file(name), []byte("\x7fELF stand-in of "+name+"\n"), 0o644); err != nil {
+	// Of an agent the first bytes say for which processors it is (elf(5)).
+	const program = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00"
+	for name, begin := range map[string]string{"loaders/snponly.efi": "MZ", "loaders/undionly.kpxe": "", "agent-amd64": program + "\x3e\x00", "agent-arm64": program + "\xb7\x00"} {
+		if err := os.WriteFile(t.file(name), []byte(begin+" stand-in of "+name+"\n"), 0o644); err != nil {
 			return nil, err
 		}
 	}

@@ -173,25 +173,6 @@ func (l *loader) checkLayouts() {
 	}
 }
 
-func (l *loader) checkLayout(h *Hardware, d *DiskLayout) {
-	disk, ok := h.Disk(d.On)
-	if !ok {
-		var known []string
-		for _, x := range h.Disks {
-			known = append(known, x.Name)
-		}
-		l.diags.Add("reference.unknown", l.place(d, "on"), "Unknown disk", fmt.Sprintf("Hardware %q has no disk block %q.%s", h.Name, d.On, diag.DidYouMean(d.On, known))).Also("the hardware", h.Decl).In(d.Decl)
-		return
-	}
-	need := map[int]int{0: 2, 1: 2, 4: 3, 5: 3, 6: 4, 10: 4}
-	switch least, known := need[d.RAID]; {
-	case d.RAID >= 0 && !known:
-		l.diags.Add("disk.raid", l.place(d, "raid"), "Unknown RAID level", fmt.Sprintf("There is no RAID level %d; 0, 1, 4, 5, 6 and 10 can be built.", d.RAID)).In(d.Decl)
-	case disk.Count < least:
-		l.diags.Add("disk.raid", l.place(d, "raid"), "Too few disks for the RAID", fmt.Sprintf("RAID %d needs %d disks; %q of hardware %q has %d.", d.RAID, least, d.On, h.Name, disk.Count)).Also("the disks", disk.Decl).In(d.Decl)
-	}
-}
-
 func (l *loader) checkBonds(h *Hardware, s *HostSettings) {
 	for _, b := range l.bodies[s].Blocks("bond") {
 		for i, m := range language.GetList[string](b, "members") {

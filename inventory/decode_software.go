@@ -116,13 +116,14 @@ func (l *loader) diskLayout(b *language.Body) *DiskLayout {
 		if f.Right("mount") {
 			l.mountPath(f, language.Get[string](f, "mount"), f.Range("mount"), "mount")
 		}
-		d.Data = append(d.Data, FileSystem{Name: f.Name, Size: language.Get[unit.Bytes](f, "size"), Filesystem: language.Get[string](f, "filesystem"), Mount: language.Get[string](f, "mount"), Decl: f.Decl})
+		d.Data = append(d.Data, FileSystem{Name: f.Name, Size: language.Get[unit.Bytes](f, "size"), Filesystem: language.Get[string](f, "filesystem"), Mount: language.Get[string](f, "mount"), On: language.Get[string](f, "on"), Decl: f.Decl})
 	}
 	for i, p := range d.Preserve {
 		if rest, ok := strings.CutPrefix(p, "label:"); !ok || rest == "" {
 			l.diags.Add("language.value", b.ElementRange("preserve", i), "Wrong value of preserve", fmt.Sprintf(`%q does not say what to keep; write "label:NAME" with the label of a file system.`, p)).In(b.Decl)
 		}
 	}
+	l.checkVolumes(d, b)
 	return d
 }
 

@@ -4,6 +4,7 @@ package inventory
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -36,12 +37,23 @@ type DiskLayout struct {
 	Decl     hcl.Range
 }
 
+// Preserves reports whether a reinstall keeps the file system with a label.
+func (d *DiskLayout) Preserves(label string) bool { return slices.Contains(d.Preserve, "label:"+label) }
+
+// Whole reports whether the layout is that of an image's own disk, which is then
+// written as it is: one ext4 root on one disk. Every other layout is made on the node,
+// and takes the files of the image.
+func (d *DiskLayout) Whole() bool {
+	return d.RAID < 0 && len(d.Data) == 0 && len(d.Preserve) == 0 && d.Swap == 0 && (d.Root.Filesystem == "" || d.Root.Filesystem == "ext4")
+}
+
 // FileSystem is one partition of a disk layout.
 type FileSystem struct {
 	Name       string     // label of the block; "root" for root
 	Size       unit.Bytes // 0: the rest of the disk
 	Filesystem string     // "ext4" or "xfs"
 	Mount      string
+	On         string // of data: name of another disk block that it is on; "": the layout's own disks
 	Decl       hcl.Range
 }
 

@@ -87,7 +87,7 @@ func diskLayoutSpec() language.BlockSpec {
 		numberAttr("raid", 0, 10),
 		optionalAttr("swap", typeBytes),
 		optionalAttr("preserve", language.Strings),
-	}, root, namedBlock("data", append(fs, requiredAttr("mount", language.String))...))
+	}, root, namedBlock("data", append(fs, requiredAttr("mount", language.String), optionalAttr("on", language.String))...))
 }
 
 func hostSpec() language.BlockSpec {

@@ -84,6 +84,7 @@ var packages = map[string]string{
 	"scontrol":           "slurm-client",
 	"sfdisk":             "fdisk",
 	"sgdisk":             "gdisk",
+	"tar":                "tar",
 	"slurmctld":          "slurmctld",
 	"slurmd":             "slurmd",
 	"smpquery":           "infiniband-diags",

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inventory
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/inventory/language"
+)
+
+// checkLayout compares a disk layout with a hardware block whose nodes have it.
+func (l *loader) checkLayout(h *Hardware, d *DiskLayout) {
+	disk, ok := h.Disk(d.On)
+	if !ok {
+		l.unknownDisk(h, d, d.On, l.place(d, "on"))
+		return
+	}
+	need := map[int]int{0: 2, 1: 2, 4: 3, 5: 3, 6: 4, 10: 4}
+	switch least, known := need[d.RAID]; {
+	case d.RAID >= 0 && !known:
+		l.diags.Add("disk.raid", l.place(d, "raid"), "Unknown RAID level", fmt.Sprintf("There is no RAID level %d; 0, 1, 4, 5, 6 and 10 can be built.", d.RAID)).In(d.Decl)
+	case disk.Count < least:
+		l.diags.Add("disk.raid", l.place(d, "raid"), "Too few disks for the RAID", fmt.Sprintf("RAID %d needs %d disks; %q of hardware %q has %d.", d.RAID, least, d.On, h.Name, disk.Count)).Also("the disks", disk.Decl).In(d.Decl)
+	}
+	for _, b := range l.bodies[d].Blocks("data") {
+		if !b.Given("on") {
+			continue
+		}
+		at, on := b.Range("on"), language.Get[string](b, "on")
+		switch other, ok := h.Disk(on); {
+		case !ok:
+			l.unknownDisk(h, d, on, at)
+		case on != d.On && other.Count != 1:
+			l.diags.Add("disk.layout", at, "Data on one of several disks", fmt.Sprintf("data %q is on disk %q, of which hardware %q has %d, and nothing says on which. Write a disk block with count = 1 for it, which says where it is (pci, bay or by_path).", b.Name, on, h.Name, other.Count)).Also("the disks", other.Decl).In(d.Decl)
+		}
+	}
+}
+
+func (l *loader) unknownDisk(h *Hardware, d *DiskLayout, name string, at hcl.Range) {
+	var known []string
+	for _, x := range h.Disks {
+		known = append(known, x.Name)
+	}
+	l.diags.Add("reference.unknown", at, "Unknown disk", fmt.Sprintf("Hardware %q has no disk block %q.%s", h.Name, name, diag.DidYouMean(name, known))).Also("the hardware", h.Decl).In(d.Decl)
+}
+
+// The longest labels of file systems, in bytes: mkfs.xfs(8), mke2fs(8).
+const (
+	longestXFS  = 12
+	longestExt4 = 16
+)
+
+// checkVolumes looks at what the file systems of a layout are given: a label that fits,
+// a place in the tree for each, and on each disk one at most that takes the rest, the
+// last.
+func (l *loader) checkVolumes(d *DiskLayout, body *language.Body) {
+	mounts := map[string]hcl.Range{"/": d.Root.Decl}
+	rest := map[string]FileSystem{}
+	if d.Root.Size == 0 {
+		rest[""] = d.Root
+	}
+	for i, b := range body.Blocks("data") {
+		f := d.Data[i]
+		longest := longestExt4
+		if f.Filesystem == "xfs" {
+			longest = longestXFS
+		}
+		if len(f.Name) > longest {
+			l.diags.Add("disk.layout", b.Named, "Label that is too long", fmt.Sprintf("The name of a data block is the label of its file system; that of %s has %d characters at most, and %q has %d.", f.Filesystem, longest, f.Name, len(f.Name))).In(d.Decl)
+		}
+		if first, taken := mounts[f.Mount]; taken && f.Mount != "" {
+			l.diags.Add("disk.layout", b.Range("mount"), "Two file systems in one place", fmt.Sprintf("data %q is mounted at %s, where another file system of the layout is.", f.Name, f.Mount)).Also("the other one", first).In(d.Decl)
+		}
+		mounts[f.Mount] = f.Decl
+		on := f.On
+		if on == d.On {
+			on = ""
+		}
+		if before, taken := rest[on]; taken {
+			l.diags.Add("disk.layout", f.Decl, "No room is left", fmt.Sprintf("data %q comes after %q, which has no size and takes the rest of the disk. Give %q a size.", f.Name, before.Name, before.Name)).Also("that one", before.Decl).In(d.Decl)
+		}
+		if f.Size == 0 {
+			rest[on] = f
+		}
+	}
+}

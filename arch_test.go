@@ -63,18 +63,19 @@ var rules = []rule{
 
 // owned modules are imported in one place.
 var owned = map[string][]string{
-	"github.com/pin/tftp":                  {"provision/netboot/"},
-	"github.com/bmc-toolbox/bmclib":        {"provision/bmc/"},
-	"github.com/stmcginnis/gofish":         {"provision/bmc/"},
-	"github.com/bougou/go-ipmi":            {"provision/bmc/", "rehearse/virtual/ipmi/"},
-	"github.com/insomniacslk/dhcp":         {"provision/netboot/", "rehearse/virtual/firmware/"},
-	"github.com/gosnmp/gosnmp":             {"provision/pdu/", "rehearse/virtual/power/"},
-	"github.com/Mellanox/rdmamap":          {"provision/agent/"},
-	"github.com/spf13/cobra":               {"cmd/"},
-	"go.etcd.io/bbolt":                     {"engine/state/"},
-	"github.com/hashicorp/hcl/v2/hclparse": {"inventory/"},
-	"testing/synctest":                     {"rehearse/virtual/bubble/"},
-	"mvdan.cc/sh/v3":                       {"rehearse/virtual/system/shell/"},
+	"github.com/google/go-containerregistry": {"images/oci/"},
+	"github.com/pin/tftp":                    {"provision/netboot/"},
+	"github.com/bmc-toolbox/bmclib":          {"provision/bmc/"},
+	"github.com/stmcginnis/gofish":           {"provision/bmc/"},
+	"github.com/bougou/go-ipmi":              {"provision/bmc/", "rehearse/virtual/ipmi/"},
+	"github.com/insomniacslk/dhcp":           {"provision/netboot/", "rehearse/virtual/firmware/"},
+	"github.com/gosnmp/gosnmp":               {"provision/pdu/", "rehearse/virtual/power/"},
+	"github.com/Mellanox/rdmamap":            {"provision/agent/"},
+	"github.com/spf13/cobra":                 {"cmd/"},
+	"go.etcd.io/bbolt":                       {"engine/state/"},
+	"github.com/hashicorp/hcl/v2/hclparse":   {"inventory/"},
+	"testing/synctest":                       {"rehearse/virtual/bubble/"},
+	"mvdan.cc/sh/v3":                         {"rehearse/virtual/system/shell/"},
 }
 
 // under reports whether a package path is p or lies below it.

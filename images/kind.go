@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -17,8 +18,9 @@ type Kind interface {
 	// Supports reports why no image can be made of a block, as Unsupported; nil: one
 	// can. It looks at what kind of thing is asked for, and does no I/O.
 	Supports(*inventory.Image) error
-	// Recipe is what a block that is supported is built from.
-	Recipe(*inventory.Image) Recipe
+	// Recipe is what a block that is supported is built from. site is the folder that
+	// paths of the block are relative to; it changes no digest.
+	Recipe(i *inventory.Image, site string) Recipe
 }
 
 // Recipe is what an image is made of. Its methods other than Build do no I/O.
@@ -39,6 +41,12 @@ type Recipe interface {
 	// Build makes the image in dir, which is empty. It says in short lines how far it
 	// is, and leaves nothing mounted below dir.
 	Build(ctx context.Context, dir string, say func(string)) (store.Source, error)
+}
+
+// SecretReader is a recipe whose build may read secrets of the site.
+type SecretReader interface {
+	// WithSecrets returns the recipe with what reads them.
+	WithSecrets(resolve func(secret.Ref) (secret.Value, error)) Recipe
 }
 
 // Archive is a package archive that an image is built from.

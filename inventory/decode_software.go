@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/language"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -32,7 +33,8 @@ func rangesOf(b *language.Body) map[string]hcl.Range {
 func (l *loader) image(b *language.Body) *Image {
 	return &Image{
 		Block: l.block(b), Arch: Arch(language.Get[string](b, "arch")), Release: language.Get[string](b, "release"), Kernel: language.Get[string](b, "kernel"), Packages: language.GetList[string](b, "packages"),
-		Source: language.Get[string](b, "source"), Digest: language.Get[string](b, "digest"),
+		Source: language.Get[string](b, "source"), Checksum: language.Get[string](b, "checksum"), OS: language.Get[string](b, "os"), Digest: language.Get[string](b, "digest"),
+		Registry: Registry{CA: language.Get[string](b, "ca"), PlainHTTP: language.Get[bool](b, "plain_http"), Username: language.Get[string](b, "username"), Password: language.Get[secret.Ref](b, "password")},
 	}
 }
 

@@ -44,12 +44,20 @@ func DefaultKinds() Kinds {
 func imageKinds() map[string]KindSpec {
 	release := KindSpec{Spec: language.Spec{Attrs: []language.Attr{requiredAttr("release", language.String)}}}
 	source := KindSpec{Spec: language.Spec{Attrs: []language.Attr{requiredAttr("source", language.String)}}}
+	oci := KindSpec{Spec: language.Spec{Attrs: []language.Attr{
+		requiredAttr("source", language.String),
+		optionalAttr("os", language.OneOf("debian", "ubuntu")),
+		optionalAttr("ca", language.Text), // of the registry
+		optionalAttr("plain_http", language.Bool),
+		optionalAttr("username", language.String),
+		optionalAttr("password", language.Secret),
+	}}}
 	mayHaveSource := KindSpec{Spec: language.Spec{Attrs: []language.Attr{optionalAttr("source", language.String)}}}
 	return map[string]KindSpec{
 		"debian":    release,
 		"ubuntu":    release,
 		"rhel":      release,
-		"oci":       source,
+		"oci":       oci,
 		"raw":       source,
 		"installer": source,
 		"diskless":  mayHaveSource,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
 
@@ -20,8 +21,19 @@ type Image struct {
 	Kernel    string // package name
 	Packages  []string
 	Source    string // URL, path or reference of raw, oci and installer images
+	Checksum  string // of the file that Source names, "sha256:" and 64 hex digits; of raw images
+	OS        string // the distribution that a raw image says to be: debian, ubuntu or rhel; empty: not given
 	Digest    string // pin, "sha256:" and 64 hex digits; empty: not pinned
+	Registry  Registry
 	StandsFor string // of a stand-in in a rehearsal: the kind that the files say; else empty
+}
+
+// Registry is how the registry that an image of kind oci comes from is reached.
+type Registry struct {
+	CA        string // PEM; empty: the authorities that the controller trusts
+	PlainHTTP bool
+	Username  string // empty: without a login
+	Password  secret.Ref
 }
 
 // DiskLayout is how the disks of a role are used.

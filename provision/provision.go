@@ -144,7 +144,7 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	if o.State != "" {
 		s.state, err = filepath.Abs(o.State)
 	}
-	s.Artifacts = artifacts.New(inv, s.state, o.Packages)
+	s.Artifacts = artifacts.New(inv, s.state, o.Packages).WithSecrets(s.secrets.Resolve)
 	return s, err
 }
 

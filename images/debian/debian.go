@@ -49,7 +49,7 @@ func (Kind) Supports(i *inventory.Image) error {
 }
 
 // Recipe implements images.Kind. The archive knows a release by its codename.
-func (Kind) Recipe(i *inventory.Image) images.Recipe {
+func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
 	r := Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages}
 	if release, ok := distribution.ParseRelease(distribution.Debian, i.Release); ok {
 		f, _ := distribution.Find(release.Family)

@@ -138,7 +138,10 @@ func OfImage(image *inventory.Image) (Release, bool) {
 func FamilyOf(image *inventory.Image) (Family, bool) { return Find(kindOf(image)) }
 
 func kindOf(image *inventory.Image) string {
-	if image.StandsFor != "" {
+	switch {
+	case image.OS != "":
+		return image.OS
+	case image.StandsFor != "":
 		return image.StandsFor
 	}
 	return image.Kind

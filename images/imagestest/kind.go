@@ -51,7 +51,7 @@ func Run(t *testing.T, c Case) {
 	}
 	for _, pair := range c.Same {
 		two := c.blocks(pair[:])
-		if a, b := c.Kind.Recipe(&two[0]), c.Kind.Recipe(&two[1]); a.Digest() != b.Digest() || a.Inputs() != b.Inputs() {
+		if a, b := c.Kind.Recipe(&two[0], t.TempDir()), c.Kind.Recipe(&two[1], t.TempDir()); a.Digest() != b.Digest() || a.Inputs() != b.Inputs() {
 			t.Errorf("%+v and %+v are one image, and have other digests", two[0], two[1])
 		}
 	}
@@ -75,7 +75,7 @@ func (c Case) tryWrong(t *testing.T, i inventory.Image, want string) {
 		t.Errorf("%s: the kind does not support it, so that Check is not asked: %v", want, err)
 		return
 	}
-	err := c.Kind.Recipe(&i).Check()
+	err := c.Kind.Recipe(&i, t.TempDir()).Check()
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), i.Name) {
 		t.Errorf("%+v: %v; want one that says %q and the image", i, err, want)
 	}
@@ -99,7 +99,7 @@ func tryBuilt(t *testing.T, k images.Kind, i *inventory.Image, seen map[string]s
 		return
 	}
 	before := *i
-	r := k.Recipe(i)
+	r := k.Recipe(i, t.TempDir())
 	if err := r.Check(); err != nil {
 		t.Errorf("%+v: %v", i, err)
 	}
@@ -115,7 +115,7 @@ func tryBuilt(t *testing.T, k images.Kind, i *inventory.Image, seen map[string]s
 		}
 		seen[what+got] = i.Name
 	}
-	again := k.Recipe(i)
+	again := k.Recipe(i, t.TempDir())
 	if again.Digest() != r.Digest() || again.Inputs() != r.Inputs() {
 		t.Errorf("%s: another digest each time", i.Name)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -18,6 +19,7 @@ import (
 func All() []images.Kind {
 	return []images.Kind{
 		debian.Kind{},
+		oci.Kind{},
 	}
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/imagestest"
+	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -54,7 +56,43 @@ var cases = []imagestest.Case{
 			{image("os", "trixie"), image("os", "trixie", kernel("linux-image-amd64"))},
 		},
 	},
+	{
+		Kind: oci.Kind{},
+		Built: []inventory.Image{
+			container("registry", "docker://registry.example/os/hpc:1"+one, login("reader", "env:X")), container("layout", "oci-layout:hpc:v1"+two),
+		},
+		Unsupported: map[string]inventory.Image{
+			"is of arm64": container("os", "oci-layout:hpc"+one, arm64), "names packages": container("os", "oci-layout:hpc"+one, packages("chrony")),
+		},
+		Wrong: map[string]inventory.Image{
+			"no digest": container("os", "docker://registry.example/os/hpc:1"), "no transport": container("os", "registry.example/os/hpc:1"+one),
+			"no repository": container("os", "docker://--x"+one), "needs a password": container("os", "docker://r.example/os"+one, login("reader", "")),
+			"are for a registry": container("os", "oci-layout:hpc"+one, plainHTTP), "in clear": container("os", "docker://r.example/os"+one, plainHTTP, login("a", "env:X")),
+		},
+		Same: [][2]inventory.Image{
+			{container("os", "docker://registry.example/os/hpc:1"+one), container("os", "oci-archive:/srv/hpc.tar"+one)},
+			{container("os", "docker://registry.example/hpc"+one), container("os", "docker://registry.example/hpc"+one, login("reader", "env:X"))},
+		},
+	},
 }
+
+// container is a block of kind oci.
+func container(name, source string, change ...func(*inventory.Image)) inventory.Image {
+	return image(name, "", append(change, func(i *inventory.Image) { i.Source = source })...)
+}
+
+// login is how a registry is logged in to.
+func login(username string, password secret.Ref) func(*inventory.Image) {
+	return func(i *inventory.Image) { i.Registry.Username, i.Registry.Password = username, password }
+}
+
+func plainHTTP(i *inventory.Image) { i.Registry.PlainHTTP = true }
+
+// one and two are digests in sources.
+const (
+	one = "@sha256:1111111111111111111111111111111111111111111111111111111111111111"
+	two = "@sha256:2222222222222222222222222222222222222222222222222222222222222222"
+)
 
 func TestKinds(t *testing.T) {
 	t.Parallel()

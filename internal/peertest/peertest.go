@@ -82,6 +82,7 @@ var packages = map[string]string{
 	"pvcreate":           "lvm2",
 	"qemu-system-x86_64": "qemu-system-x86",
 	"scontrol":           "slurm-client",
+	"setcap":             "libcap2-bin",
 	"sfdisk":             "fdisk",
 	"sgdisk":             "gdisk",
 	"tar":                "tar",
@@ -97,6 +98,7 @@ var packages = map[string]string{
 	"sshd":               "openssh-server",
 	"tc":                 "iproute2",
 	"tcpdump":            "tcpdump",
+	"umoci":              "umoci",
 	"unshare":            util,
 	"wipefs":             util,
 

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot"
 )
@@ -33,6 +34,7 @@ type Artifacts struct {
 	dir      string
 	packages Packages
 	probe    func(repo.Source, context.Context) error // asks a source for its index before a build
+	secrets  func(secret.Ref) (secret.Value, error)
 	whole    *wholeRepos
 	made     *selections
 }
@@ -47,6 +49,13 @@ func New(inv *inventory.Inventory, dir string, packages Packages) Artifacts {
 		packages = repo.Build
 	}
 	return Artifacts{inv: inv, dir: dir, packages: packages, probe: repo.Source.Probe, whole: &wholeRepos{}, made: &selections{}}
+}
+
+// WithSecrets is a with what reads the secrets of the site, such as the passwords of
+// registries.
+func (a Artifacts) WithSecrets(resolve func(secret.Ref) (secret.Value, error)) Artifacts {
+	a.secrets = resolve
+	return a
 }
 
 // Open is a with its image store, whose manifests are signed with key.

@@ -34,9 +34,12 @@ func (a Artifacts) Build(ctx context.Context, names []string, say func(string)) 
 		if len(names) > 0 && !slices.Contains(names, i.Name) {
 			continue
 		}
-		r, err := recipe(i)
+		r, err := a.recipe(i)
 		if err != nil {
 			return out, err
+		}
+		if reader, ok := r.(images.SecretReader); ok {
+			r = reader.WithSecrets(a.secrets)
 		}
 		digest, err := images.Ensure(ctx, r, a.Images, say)
 		if err != nil {

@@ -17,18 +17,20 @@ import (
 )
 
 // recipe is what an image block is built from.
-func recipe(i *inventory.Image) (images.Recipe, error) {
+func (a Artifacts) recipe(i *inventory.Image) (images.Recipe, error) { return recipe(i, a.inv.Dir) }
+
+func recipe(i *inventory.Image, site string) (images.Recipe, error) {
 	k, err := kinds.Of(i)
 	if err != nil {
 		return nil, err
 	}
-	return k.Recipe(i), nil
+	return k.Recipe(i, site), nil
 }
 
 // Recipe is the digest of what an image block is built from; "" for one that
 // this version does not build.
 func Recipe(i *inventory.Image) string {
-	r, err := recipe(i)
+	r, err := recipe(i, "")
 	if err != nil {
 		return ""
 	}
@@ -37,7 +39,7 @@ func Recipe(i *inventory.Image) string {
 
 // built finds the image that a block's recipe was built into; "" when there is none.
 func (a Artifacts) built(i *inventory.Image) (string, error) {
-	r, err := recipe(i)
+	r, err := a.recipe(i)
 	if err != nil || a.Images == nil {
 		return "", nil
 	}
@@ -68,7 +70,7 @@ func (a Artifacts) Digest(i *inventory.Image) (string, error) {
 // lockedImage is the digest that the lock file has for an image block as it
 // stands; "" when it has none.
 func (a Artifacts) lockedImage(i *inventory.Image) string {
-	r, err := recipe(i)
+	r, err := a.recipe(i)
 	if entry, ok := a.inv.Lock.Image(i.Name); ok && err == nil && entry.Inputs == r.Inputs() {
 		return entry.Digest
 	}

@@ -183,7 +183,7 @@ func (a Artifacts) relockImages(u *LockUpdate, o LockOptions) error {
 		if err != nil {
 			return err
 		}
-		r, err := recipe(i)
+		r, err := a.recipe(i)
 		if err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func bake(t *testing.T, a Artifacts, recipe, what string) (digest string) {
 
 func recipeOf(t *testing.T, i *inventory.Image) images.Recipe {
 	t.Helper()
-	r, err := recipe(i)
+	r, err := recipe(i, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 		}
 	}
 	for _, i := range a.inv.Images {
-		r, err := recipe(i)
+		r, err := a.recipe(i)
 		if err != nil || len(names) > 0 && !slices.Contains(names, i.Name) {
 			continue // what is not built is told elsewhere
 		}

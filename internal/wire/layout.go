@@ -53,6 +53,7 @@ type Volume struct {
 	UUID       string    `json:"uuid"`           // of the file system
 	Mount      string    `json:"mount"`          // absolute; "" for swap
 	Keep       bool      `json:"keep,omitempty"` // what has this label stays, where it is already
+	Kept       bool      `json:"kept,omitempty"` // it stayed: nothing was made
 }
 
 // Member is a partition of a volume.

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/gpt"
+	"github.com/ironrail/ironrail/internal/wire"
+)
+
+// kept is a partition whose file system has a label that is preserved.
+type kept struct {
+	disk   int
+	part   gpt.Partition
+	volume bool // it is a member of a volume of the layout
+	content
+}
+
+// content is what is known of a partition by its superblocks.
+type content struct {
+	label string
+	uuid  string // of the file system
+	array string // of the array that the partition is a member of; "": of none
+}
+
+// keep finds what is preserved, before anything is erased, and refuses a layout in which
+// it could not stay. What the layout has a volume for stays that volume; whatever else
+// has such a label stays a partition beside those of the layout.
+func (j *job) keep() error {
+	all := j.contents()
+	for _, label := range j.layout.Preserve {
+		found := labelled(all, label)
+		v := slices.IndexFunc(j.layout.Volumes, func(v wire.Volume) bool { return v.Keep && v.Label == label })
+		var err error
+		switch {
+		case len(found) == 0:
+			err = j.lost(label, v)
+		case v >= 0:
+			err = j.keepVolume(v, found)
+		default:
+			err = j.keepBeside(label, found)
+		}
+		if err != nil {
+			return err
+		}
+		j.kept = append(j.kept, found...)
+	}
+	return nil
+}
+
+// contents reads the superblocks of every partition of every disk.
+func (j *job) contents() (all []kept) {
+	for i, dev := range j.devs {
+		table, err := gpt.Read(dev, dev.Size())
+		if err != nil {
+			continue // no table, no partition
+		}
+		for _, p := range table.Partitions() {
+			all = append(all, kept{disk: i, part: p, content: contentOf(dev, p.Offset(), p.Size())})
+		}
+	}
+	return all
+}
+
+// labelled are the partitions of file systems with a label. Of a RAID 10 the label is on
+// the members with its first chunk; the others belong to the same array.
+func labelled(all []kept, label string) (found []kept) {
+	arrays := map[string]string{} // UUID of the file system by that of its array
+	for _, k := range all {
+		if k.label == label && k.array != "" {
+			arrays[k.array] = k.uuid
+		}
+	}
+	for _, k := range all {
+		if id, member := arrays[k.array]; member {
+			k.label, k.uuid = label, id
+		}
+		if k.label == label {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+// lost refuses to make a preserved file system anew where an earlier install has made it
+// and it cannot be read any more.
+func (j *job) lost(label string, v int) error {
+	if v < 0 {
+		return nil
+	}
+	for i, dev := range j.devs {
+		table, err := gpt.Read(dev, dev.Size())
+		if err != nil || j.old[i].Text == j.marker.Text {
+			continue // a run of this very write was cut off before it was made
+		}
+		for _, p := range table.Partitions() {
+			if p.Name == dataName(label) {
+				return errkind.New(errkind.Refused, "partition %d of disk %s was made for %q, which is to be preserved, and no file system with that label is on it", p.Number, j.layout.Disks[i].Disk.Path, label).
+					Do("Nothing was erased. Repair the file system; or take its label out of preserve in the disk layout, if it may be lost.")
+			}
+		}
+	}
+	return nil
+}
+
+// dataName is the name of the partitions of a data block.
+func dataName(label string) string { return "data-" + label }
+
+// refuse is the error of a file system that cannot stay where it is.
+func (j *job) refuse(label string, k kept, why string) error {
+	return errkind.New(errkind.Refused, "%q is to be preserved: it is on partition %d of disk %s (serial %s), at %d MiB with %d MiB, and %s", label, k.part.Number, j.layout.Disks[k.disk].Disk.Path,
+		j.layout.Disks[k.disk].Disk.Serial, k.part.Offset()>>20, k.part.Size()>>20, why).
+		Do("Nothing was erased. Give the disk layout the sizes that it had; or save the data and take the label out of preserve.")
+}
+
+// keepVolume enters a file system that stays into its volume: every member has to lie
+// where the layout puts it.
+func (j *job) keepVolume(v int, found []kept) error {
+	vol := &j.layout.Volumes[v]
+	for n := range found {
+		k := &found[n]
+		m := slices.IndexFunc(vol.Members, func(m wire.Member) bool { return m.Disk == k.disk })
+		if m < 0 {
+			return j.refuse(vol.Label, *k, "the layout puts it onto other disks")
+		}
+		for _, p := range j.layout.Disks[k.disk].Partitions {
+			if p.Number == vol.Members[m].Partition && (p.Start != k.part.Offset() || p.Size != k.part.Size()) {
+				return j.refuse(vol.Label, *k, fmt.Sprintf("the layout puts it at %d MiB with %d MiB", p.Start>>20, p.Size>>20))
+			}
+		}
+		switch {
+		case (k.array != "") != (vol.RAID >= 0):
+			return j.refuse(vol.Label, *k, "of another RAID than the layout's")
+		case k.array != found[0].array || k.uuid != found[0].uuid:
+			return j.refuse(vol.Label, *k, "another file system has the same label")
+		}
+		k.volume = true
+	}
+	if len(found) != len(vol.Members) {
+		return j.refuse(vol.Label, found[0], fmt.Sprintf("%d of the %d disks of the layout do not have it", len(vol.Members)-len(found), len(vol.Members)))
+	}
+	vol.Kept, vol.UUID = true, found[0].uuid
+	if vol.RAID >= 0 {
+		vol.Array = found[0].array
+	}
+	return nil
+}
+
+// keepBeside checks that a partition that the layout knows nothing of has its place to
+// itself.
+func (j *job) keepBeside(label string, found []kept) error {
+	for _, k := range found {
+		for _, p := range j.layout.Disks[k.disk].Partitions {
+			if p.Start < k.part.Offset()+k.part.Size() && k.part.Offset() < p.Start+p.Size {
+				return j.refuse(label, k, fmt.Sprintf("the layout needs that place for %s, at %d MiB with %d MiB", p.Name, p.Start>>20, p.Size>>20))
+			}
+		}
+		if k.part.Offset() < 1<<20 {
+			return j.refuse(label, k, "the install marker belongs there")
+		}
+	}
+	return nil
+}
+
+// adopt enters what was kept by a run that ended: its volumes have their identifiers on
+// the disks.
+func (j *job) adopt() {
+	for i := range j.layout.Volumes {
+		v := &j.layout.Volumes[i]
+		if !v.Keep {
+			continue
+		}
+		m := v.Members[0]
+		for _, p := range j.layout.Disks[m.Disk].Partitions {
+			if p.Number != m.Partition {
+				continue
+			}
+			if c := contentOf(j.devs[m.Disk], p.Start, p.Size); c.label == v.Label {
+				v.Kept = v.UUID != c.uuid
+				v.UUID = c.uuid
+				if v.RAID >= 0 {
+					v.Array = c.array
+				}
+			}
+		}
+	}
+}
+
+// Places in the superblock of md, version 1 (linux/raid/md_p.h).
+const (
+	mdMagic      = 0xa92b4efc
+	mdOffset     = 4096 // of version 1.2
+	mdArray      = 16
+	mdDataOffset = 128
+)
+
+// contentOf reads the label of a file system in a range, also behind the superblock of
+// md where the range is a member of an array whose data begin on it: of a RAID 1 on
+// every member, of a RAID 10 on those with the first chunk.
+func contentOf(r io.ReaderAt, start, size int64) content {
+	b := make([]byte, 256)
+	if _, err := r.ReadAt(b, start+mdOffset); err == nil && binary.LittleEndian.Uint32(b) == mdMagic && binary.LittleEndian.Uint32(b[4:]) == 1 {
+		off := binary.LittleEndian.Uint64(b[mdDataOffset:])
+		if off < 1<<40 && int64(off)*512 < size {
+			c := fileSystem(r, start+int64(off)*512)
+			c.array = formatUUID(b[mdArray:])
+			return c
+		}
+		return content{}
+	}
+	return fileSystem(r, start)
+}
+
+// fileSystem reads the superblock of ext2 to ext4, or of XFS.
+func fileSystem(r io.ReaderAt, start int64) content {
+	b := make([]byte, 2048)
+	if _, err := r.ReadAt(b, start); err != nil {
+		return content{}
+	}
+	text := func(b []byte) string {
+		b, _, _ = bytes.Cut(b, []byte{0})
+		return strings.TrimSpace(string(b))
+	}
+	switch {
+	case string(b[:4]) == "XFSB":
+		return content{label: text(b[108:120]), uuid: formatUUID(b[32:])}
+	case b[1024+56] == 0x53 && b[1024+57] == 0xef:
+		return content{label: text(b[1024+120 : 1024+136]), uuid: formatUUID(b[1024+104:])}
+	}
+	return content{}
+}
+
+func formatUUID(b []byte) string { return uuid.UUID(b[:16]).String() }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package volumes
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
+)
+
+func TestWithout(t *testing.T) {
+	t.Parallel()
+	spare := []span{{10, 20}, {30, 40}}
+	for _, c := range []struct {
+		in   span
+		want []span
+	}{
+		{span{0, 5}, []span{{0, 5}}}, {span{0, 50}, []span{{0, 10}, {20, 30}, {40, 50}}}, {span{12, 18}, nil}, {span{15, 35}, []span{{20, 30}}}, {span{20, 30}, []span{{20, 30}}}, {span{5, 5}, nil},
+	} {
+		if got := without(c.in, spare); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.in, got, c.want)
+		}
+	}
+}
+
+func TestLabelled(t *testing.T) {
+	t.Parallel()
+	all := []kept{
+		{disk: 0, content: content{label: "scratch", uuid: "u", array: "a"}}, {disk: 1, content: content{array: "a"}}, {disk: 2, content: content{label: "", array: "b"}},
+		{disk: 3, content: content{label: "other"}}, {disk: 4},
+	}
+	got := fmt.Sprint(labelled(all, "scratch"))
+	if want := fmt.Sprint([]kept{{disk: 0, content: content{label: "scratch", uuid: "u", array: "a"}}, {disk: 1, content: content{label: "scratch", uuid: "u", array: "a"}}}); got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestCheckLayoutRefuses(t *testing.T) {
+	t.Parallel()
+	good := func() wire.Layout {
+		return wire.Layout{
+			Disks:   []wire.LayoutDisk{{Disk: wire.Disk{Path: "/dev/vda"}, Partitions: []wire.LayoutPartition{{Number: 3}}}, {Disk: wire.Disk{Path: "/dev/vdb"}, Partitions: []wire.LayoutPartition{{Number: 3}}}},
+			Volumes: []wire.Volume{{Use: wire.VolumeRoot, Name: "root", Label: "ironrail-os", Filesystem: "xfs", Mount: "/", RAID: 1, UUID: guid(1, 1), Array: guid(1, 2), Members: []wire.Member{{Disk: 0, Partition: 3}, {Disk: 1, Partition: 3}}}},
+		}
+	}
+	if err := checkLayout(good()); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*wire.Layout){
+		"option as a label": func(l *wire.Layout) { l.Volumes[0].Label = "-f" },
+		"label with a path": func(l *wire.Layout) { l.Volumes[0].Label = "a/b" },
+		"identifier":        func(l *wire.Layout) { l.Volumes[0].UUID = "x" },
+		"no array":          func(l *wire.Layout) { l.Volumes[0].Array = "" },
+		"way out":           func(l *wire.Layout) { l.Volumes[0].Mount = "/../etc" },
+		"relative":          func(l *wire.Layout) { l.Volumes[0].Mount = "srv" },
+		"file system":       func(l *wire.Layout) { l.Volumes[0].Filesystem = "btrfs" },
+		"level":             func(l *wire.Layout) { l.Volumes[0].RAID = 0 },
+		"no member":         func(l *wire.Layout) { l.Volumes[0].Members = nil },
+		"foreign member":    func(l *wire.Layout) { l.Volumes[0].Members[1].Disk = 2 },
+		"no partition":      func(l *wire.Layout) { l.Volumes[0].Members[1].Partition = 4 },
+		"no root":           func(l *wire.Layout) { l.Volumes[0].Use = wire.VolumeData },
+		"one disk twice":    func(l *wire.Layout) { l.Disks[1].Disk.Path = "/dev/vda" },
+	} {
+		l := good()
+		change(&l)
+		if err := checkLayout(l); errkind.Of(err) != errkind.Internal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -63,8 +63,8 @@ Dir::Etc::preferencesparts "none.d";
 Dir::Etc::trustedparts "none.d";
 Dir::Etc::trusted "%[2]s";
 Dir::State::status "%[3]s";
-APT::Architecture "amd64";
-APT::Architectures { "amd64"; };
+APT::Architecture "%[4]s";
+APT::Architectures { "%[4]s"; };
 APT::Sandbox::User "root";
 APT::Install-Recommends "false";
 APT::Get::AllowUnauthenticated "false";
@@ -126,7 +126,7 @@ func aptFiles(o Options, dir string) error {
 	if strings.ContainsAny(dir+status, "\"\\\n;") {
 		return errkind.New(errkind.Unsupported, "the state folder's path %q has signs that apt.conf cannot hold", dir)
 	}
-	conf := fmt.Sprintf(aptConf, dir, keyring, status)
+	conf := fmt.Sprintf(aptConf, dir, keyring, status, o.Image.arch())
 	list := withComponents(withoutSignedBy(sources), o.Components)
 	for i, s := range o.Sources {
 		file := ""

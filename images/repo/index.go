@@ -88,7 +88,7 @@ func writeIndex(o Options, out string, stanzas map[string]stanza) (digest string
 	if err != nil {
 		return "", err
 	}
-	signed, err := o.Key.sign(writeRelease(o.Name, time.Now(), map[string][]byte{packages: index.Bytes(), packagesGz: packed}))
+	signed, err := o.Key.sign(writeRelease(o.Name, o.Image.arch(), time.Now(), map[string][]byte{packages: index.Bytes(), packagesGz: packed}))
 	if err != nil {
 		return "", err
 	}
@@ -104,9 +104,9 @@ func writeIndex(o Options, out string, stanzas map[string]stanza) (digest string
 
 // writeRelease returns the Release file of a flat repository. It has no Valid-Until: a
 // site may run for years without a new build.
-func writeRelease(name string, now time.Time, files map[string][]byte) []byte {
+func writeRelease(name, arch string, now time.Time, files map[string][]byte) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Origin: ironrail\nLabel: ironrail %s\nCodename: %s\nDate: %s\nArchitectures: amd64\n", name, name, now.UTC().Format("Mon, 02 Jan 2006 15:04:05 UTC"))
+	fmt.Fprintf(&b, "Origin: ironrail\nLabel: ironrail %s\nCodename: %s\nDate: %s\nArchitectures: %s\n", name, name, now.UTC().Format("Mon, 02 Jan 2006 15:04:05 UTC"), arch)
 	b.WriteString("SHA256:\n")
 	for _, file := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&b, " %x %d %s\n", sha256.Sum256(files[file]), len(files[file]), file)

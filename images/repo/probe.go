@@ -4,6 +4,7 @@ package repo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ const (
 // and the architecture that a build needs: what apt would refuse later. A source without
 // a key of its own is signed by one of the image's, which is not looked at. It downloads
 // no package, and takes half a minute at most.
-func (s Source) Probe(ctx context.Context) error {
+func (s Source) Probe(ctx context.Context, arch string) error {
 	if err := s.check(); err != nil {
 		return errkind.New(errkind.Refused, "%w", err).Do("Correct its url, suite and components.")
 	}
@@ -45,7 +46,7 @@ func (s Source) Probe(ctx context.Context) error {
 				Do("Give the key that signs this repository, as its vendor publishes it, in ASCII armor.")
 		}
 	}
-	return s.fits(string(release), time.Now())
+	return s.fits(string(release), arch, time.Now())
 }
 
 // base is the folder of the source's index.
@@ -101,10 +102,11 @@ func (s Source) release(ctx context.Context) (release []byte, signed func(armore
 }
 
 // fits compares an index with what is needed of it.
-func (s Source) fits(release string, now time.Time) error {
+func (s Source) fits(release, arch string, now time.Time) error {
+	arch = cmp.Or(arch, defaultArch)
 	field := func(name string) []string { return strings.Fields(stanza{text: release}.field(name)) }
-	if have := field("Architectures"); len(have) > 0 && !slices.Contains(have, "amd64") && !slices.Contains(have, "all") {
-		return errkind.New(errkind.NotFound, "it has packages for %s, and none for amd64", strings.Join(have, ", ")).Do("Name the repository for amd64.")
+	if have := field("Architectures"); len(have) > 0 && !slices.Contains(have, arch) && !slices.Contains(have, "all") {
+		return errkind.New(errkind.NotFound, "it has packages for %s, and none for %s", strings.Join(have, ", "), arch).Do(fmt.Sprintf("Name the repository for %s.", arch))
 	}
 	if have := field("Components"); len(have) > 0 {
 		for _, c := range s.Components {

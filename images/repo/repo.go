@@ -16,6 +16,7 @@
 package repo
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,7 +43,14 @@ type Image struct {
 	Status  string // dpkg's list of installed packages
 	Sources string // apt sources, one-line format
 	Keyring string // OpenPGP keys of those sources
+	Arch    string // of its packages, as dpkg has it; empty: amd64
 }
+
+// arch is the architecture of the image's packages.
+func (i Image) arch() string { return cmp.Or(i.Arch, defaultArch) }
+
+// defaultArch is the architecture where none is named.
+const defaultArch = "amd64"
 
 // Options say what a repository is.
 type Options struct {
@@ -112,6 +120,9 @@ func (o *Options) check() error {
 			return errkind.New(errkind.Refused, "repository %s: %w", o.Name, err)
 		}
 	}
+	if !isWord(o.Image.arch(), "") {
+		return errkind.New(errkind.Refused, "repository %s: %q is no architecture", o.Name, o.Image.Arch)
+	}
 	if o.Key == nil {
 		return errkind.New(errkind.Internal, "repository %s: no signing key", o.Name)
 	}
@@ -136,6 +147,9 @@ func (o *Options) inputs() string {
 	slices.Sort(wanted)
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n%s\n%s\n%s\n%s\n", version, o.Name, strings.Join(slices.Compact(wanted), " "), o.Image.Digest, o.Key.fingerprint())
+	if o.Image.arch() != defaultArch {
+		fmt.Fprintf(h, "%s\n", o.Image.Arch)
+	}
 	if len(o.Pins)+len(o.Sources)+len(o.Components) > 0 {
 		fmt.Fprintf(h, "%q\n%q\n%q\n", o.Pins, o.Sources, o.Components)
 	}

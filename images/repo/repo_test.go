@@ -21,15 +21,21 @@ import (
 // deb builds a package with one file and returns its path.
 func deb(t *testing.T, dir, name, version, depends string) string {
 	t.Helper()
+	return debFor(t, dir, name, version, depends, "amd64")
+}
+
+// debFor is deb for an architecture.
+func debFor(t *testing.T, dir, name, version, depends, arch string) string {
+	t.Helper()
 	root := filepath.Join(t.TempDir(), name)
-	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: nobody <nobody@example.org>\nDescription: for a test\n further text\n", name, version)
+	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: nobody <nobody@example.org>\nDescription: for a test\n further text\n", name, version, arch)
 	if depends != "" {
 		control += "Depends: " + depends + "\n"
 	}
 	must(t, os.MkdirAll(filepath.Join(root, "DEBIAN"), 0o755))
 	must(t, os.WriteFile(filepath.Join(root, "DEBIAN/control"), []byte(control), 0o644))
 	must(t, os.WriteFile(filepath.Join(root, name), []byte(name+version), 0o644))
-	path := filepath.Join(dir, name+"_"+strings.ReplaceAll(version, ":", "%3a")+"_amd64.deb")
+	path := filepath.Join(dir, name+"_"+strings.ReplaceAll(version, ":", "%3a")+"_"+arch+".deb")
 	if out, err := exec.Command("dpkg-deb", "--root-owner-group", "-b", root, path).CombinedOutput(); err != nil {
 		t.Fatalf("dpkg-deb: %v: %s", err, out)
 	}
@@ -126,6 +132,42 @@ func TestPeerBuildTakesTheClosureWithoutWhatTheImageHas(t *testing.T) {
 		t.Error(err)
 	}
 	must(t, r.Verify(t.Context(), d.options.Key))
+}
+
+// TestPeerBuildForARM64: on a controller of another architecture, packages of the image's
+// own are taken, and the index says so; apt itself reads it.
+func TestPeerBuildForARM64(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := newDistribution(t)
+	archive := newArchive(t, filepath.Join(dir, "both"), []string{
+		deb(t, d.debs, "stack", "2:1.5-1", "libstack"), deb(t, d.debs, "libstack", "1.0+b1", ""),
+		debFor(t, d.debs, "stack", "2:1.4-1", "libstack, libpresent", "arm64"), debFor(t, d.debs, "libstack", "0.9", "", "arm64"),
+	})
+	o := d.options
+	o.Image.Arch, o.Image.Sources = "arm64", filepath.Join(dir, "sources.list")
+	must(t, os.WriteFile(o.Image.Sources, []byte("deb [trusted=yes] file:"+archive.dir+" ./\n"), 0o644))
+	o.Image.Status = filepath.Join(dir, "status")
+	must(t, os.WriteFile(o.Image.Status, []byte("Package: libpresent\nStatus: install ok installed\nVersion: 3.0\nArchitecture: arm64\nMaintainer: x\nDescription: x\n"), 0o644))
+	amd64 := o
+	amd64.Image.Arch = ""
+	if o.inputs() == amd64.inputs() {
+		t.Error("the inputs are those of another architecture")
+	}
+	r, err := Build(t.Context(), o)
+	must(t, err)
+	if len(r.Packages) != 2 || r.Packages["stack"] != "2:1.4-1" || r.Packages["libstack"] != "0.9" {
+		t.Errorf("packages %v, want stack 2:1.4-1 and libstack 0.9", r.Packages)
+	}
+	if _, err := os.Stat(filepath.Join(r.Dir, "pool", "stack_1.4-1_arm64.deb")); err != nil {
+		t.Error(err)
+	}
+	release, err := os.ReadFile(filepath.Join(r.Dir, inRelease))
+	must(t, err)
+	if !strings.Contains(string(release), "\nArchitectures: arm64\n") {
+		t.Errorf("the index says:\n%s", release)
+	}
+	must(t, r.Verify(t.Context(), o.Key))
 }
 
 func TestPeerBuildIsSkippedUntilAnInputChanges(t *testing.T) {
@@ -230,7 +272,7 @@ func aptInstall(t *testing.T, url string, key []byte, status string) (string, er
 	must(t, os.WriteFile(asc, key, 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, "etc/apt/sources.list"), []byte("deb [signed-by="+asc+"] "+url+"/repo/rdma/ ./\n"), 0o644))
 	conf := filepath.Join(dir, "apt.conf")
-	must(t, os.WriteFile(conf, []byte(fmt.Sprintf(aptConf, dir, "/dev/null", status)), 0o644))
+	must(t, os.WriteFile(conf, []byte(fmt.Sprintf(aptConf, dir, "/dev/null", status, "amd64")), 0o644))
 	var all strings.Builder
 	for _, argv := range [][]string{{"update", "--error-on=any"}, {"install", "-y", "--download-only", "stack"}} {
 		cmd := exec.CommandContext(t.Context(), "apt-get", argv...)

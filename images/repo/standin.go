@@ -25,7 +25,7 @@ func StandIn(ctx context.Context, o Options) (Repo, error) {
 		}
 		all := map[string]stanza{}
 		for _, p := range o.Packages {
-			text := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: nobody\nDescription: stand-in of a rehearsal\n", p, o.standInVersion(p))
+			text := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: nobody\nDescription: stand-in of a rehearsal\n", p, o.standInVersion(p), o.Image.arch())
 			s, err := parseStanza([]byte(text))
 			if err != nil {
 				return nil, err

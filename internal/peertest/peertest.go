@@ -102,6 +102,11 @@ var packages = map[string]string{
 	"unshare":            util,
 	"wipefs":             util,
 
+	"grub-script-check":   "grub-common",
+	"qemu-system-aarch64": "qemu-system-arm",
+
+	"/usr/share/AAVMF/AAVMF_CODE.fd": "qemu-efi-aarch64",
+
 	"/usr/lib/grub/i386-pc/boot.img":                    "grub-pc-bin",
 	"/usr/lib/grub/x86_64-efi/kernel.img":               "grub-efi-amd64-bin",
 	"/usr/lib/ipxe":                                     "ipxe",

@@ -33,7 +33,7 @@ type Artifacts struct {
 	inv      *inventory.Inventory
 	dir      string
 	packages Packages
-	probe    func(repo.Source, context.Context) error // asks a source for its index before a build
+	probe    func(s repo.Source, ctx context.Context, arch string) error // asks a source for its index before a build
 	secrets  func(secret.Ref) (secret.Value, error)
 	whole    *wholeRepos
 	made     *selections

@@ -22,6 +22,7 @@ type needed struct {
 	source repo.Source
 	what   string // for what
 	at     hcl.Range
+	arch   inventory.Arch // that packages are wanted for
 }
 
 // probeSources asks every source that the build of the named images needs, all of them
@@ -40,7 +41,7 @@ func (a Artifacts) probeSources(ctx context.Context, names []string, say func(st
 	var wg sync.WaitGroup
 	for i, n := range list {
 		wg.Go(func() {
-			if err := a.probe(n.source, ctx); err != nil {
+			if err := a.probe(n.source, ctx, string(n.arch)); err != nil {
 				found[i] = errkind.New(errkind.Of(err), "%s:%d:%d: %s: %s %s: %w", n.at.Filename, n.at.Start.Line, n.at.Start.Column, n.what, n.source.URL, n.source.Suite, err).
 					Do(errkind.Action(err))
 			}
@@ -55,7 +56,7 @@ func (a Artifacts) probeSources(ctx context.Context, names []string, say func(st
 func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 	add := func(n needed) {
 		same := func(o needed) bool {
-			return o.source.URL == n.source.URL && o.source.Suite == n.source.Suite && string(o.source.Key) == string(n.source.Key)
+			return o.source.URL == n.source.URL && o.source.Suite == n.source.Suite && o.arch == n.arch && string(o.source.Key) == string(n.source.Key)
 		}
 		if !slices.ContainsFunc(list, same) {
 			list = append(list, n)
@@ -72,7 +73,7 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 		}
 		if digest == "" {
 			for _, archive := range r.Archives() {
-				add(needed{repo.Source{URL: archive.URL, Suite: archive.Suite}, "image " + i.Name, i.Place("release")})
+				add(needed{repo.Source{URL: archive.URL, Suite: archive.Suite}, "image " + i.Name, i.Place("release"), i.Arch})
 			}
 		}
 		for _, d := range a.driversOf(i) {
@@ -80,7 +81,7 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 				continue
 			}
 			for _, source := range stack.ListSources(d) {
-				add(needed{source, "driver " + d.Name, stack.Place(d, "url")})
+				add(needed{source, "driver " + d.Name, stack.Place(d, "url"), i.Arch})
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func TestProbeBeforeBuild(t *testing.T) {
 	a := open(t, dir, strings.Replace(text, "PACKAGES", "", 1))
 	var mu sync.Mutex
 	var asked []string
-	a.probe = func(of repo.Source, _ context.Context) error {
+	a.probe = func(of repo.Source, _ context.Context, _ string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, of.URL+" "+of.Suite+" "+strings.Repeat("signed", min(len(of.Key), 1)))

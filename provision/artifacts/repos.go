@@ -127,6 +127,16 @@ func (a Artifacts) RepositoryOptions(d *inventory.Driver, image string) (repo.Op
 	return a.repositoryOptions(d, image, digest)
 }
 
+// packagesOf is the architecture of an image's packages as dpkg has it; "" for an image
+// that the site has no more.
+func (a Artifacts) packagesOf(image string) string {
+	i, err := a.image(image)
+	if err != nil {
+		return ""
+	}
+	return string(i.Arch)
+}
+
 // repositoryOptions is RepositoryOptions for an image of a digest.
 func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) (repo.Options, error) {
 	if digest == "" {
@@ -140,7 +150,7 @@ func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) 
 		return filepath.Join(a.path("images"), filepath.FromSlash(store.Path(digest, name)))
 	}
 	o := repo.Options{Dir: a.path("repo"), Name: repositoryName(d.Name, image), Packages: d.Packages, Key: key,
-		Image: repo.Image{Digest: digest, Status: file(images.StatusFile), Sources: file(images.SourcesFile), Keyring: file(images.KeyringFile)}}
+		Image: repo.Image{Digest: digest, Status: file(images.StatusFile), Sources: file(images.SourcesFile), Keyring: file(images.KeyringFile), Arch: a.packagesOf(image)}}
 	recipe := StackRecipes()[d.Kind]
 	if recipe == nil {
 		return o, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
 )
 
 // The words of the seam, as their users write them; package boot defines them.
@@ -73,6 +74,7 @@ type Config struct {
 
 	RouterAdvertisement string        // "empty" answers router solicitations with lifetime 0 and no prefix; "" does not
 	LoaderDir           string        // folder of snponly.efi and undionly.kpxe; empty: /usr/lib/ipxe
+	Loaders             loader.Set    // beside those of the folder, such as what images bring; they win
 	Lease               time.Duration // zero: 24 hours; T1 and T2 are a half and 7/8 of it
 	Mounts              []Mount       // what the HTTP service serves beside loaders and scripts
 }

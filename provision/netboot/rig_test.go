@@ -194,11 +194,17 @@ func serve(t *testing.T, cfg netboot.Config, src netboot.Source, w netboot.Recor
 // machine starts QEMU under emulation and returns its serial output so far.
 func machine(t *testing.T, args ...string) func() string {
 	t.Helper()
+	return emulate(t, "qemu-system-x86_64", append([]string{"-machine", "q35,graphics=off"}, args...)...)
+}
+
+// emulate starts a machine of any architecture.
+func emulate(t *testing.T, program string, args ...string) func() string {
+	t.Helper()
 	dir := t.TempDir()
 	serial := filepath.Join(dir, "serial")
-	all := append([]string{"-machine", "q35,graphics=off", "-accel", "tcg,tb-size=128", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot",
+	all := append([]string{"-accel", "tcg,tb-size=128", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot",
 		"-serial", "file:" + serial, "-uuid", nodeUUID, "-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no"}, args...)
-	cmd := exec.CommandContext(t.Context(), "qemu-system-x86_64", all...)
+	cmd := exec.CommandContext(t.Context(), program, all...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {

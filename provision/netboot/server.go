@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/netboot/grub"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
 	"github.com/ironrail/ironrail/provision/netboot/ra"
@@ -57,7 +58,8 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 	if err != nil {
 		return nil, fmt.Errorf("netboot: %w", err)
 	}
-	s := &Server{tftp: tftp.New(tftp.Config{Loaders: set, Source: src, Recorder: w})}
+	set = set.With(cfg.Loaders)
+	s := &Server{}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -72,6 +74,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 	if err != nil {
 		return nil, err
 	}
+	s.tftp = tftp.New(tftp.Config{Loaders: withGRUB(set, root), Source: src, Recorder: w})
 	if s.tftpConn, err = listenUDP(ctx, cfg.Network, netip.AddrPortFrom(cfg.Address, cfg.TFTPPort)); err != nil {
 		return nil, err
 	}
@@ -89,6 +92,18 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 		s.ra, err = ra.Open(ctx, cfg.Interface, src, w)
 	}
 	return s, err
+}
+
+// withGRUB adds, where there is a GRUB, what leads it from TFTP to HTTP.
+func withGRUB(set loader.Set, root netip.AddrPort) loader.Set {
+	if !set.Has(loader.GRUBARM64) {
+		return set
+	}
+	more := loader.Set{}
+	for _, name := range grub.Names() {
+		more[name] = []byte(grub.ChainConfig(root))
+	}
+	return set.With(more)
 }
 
 // Serve answers until ctx is done, and then returns nil with all sockets closed

@@ -5,6 +5,7 @@ package dhcp
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
@@ -23,19 +24,26 @@ type Policy struct {
 	AnyRelay bool            // all relay agents are
 }
 
-// loaders is the first program for each architecture. UEFI gets snponly.efi,
-// which uses the firmware's own driver: iPXE's native ones break on several
-// NICs (Broadcom, 82599, ConnectX-4 and -5).
+// loaders are the first programs for each architecture; the first that is there is
+// taken. UEFI x64 gets snponly.efi, which uses the firmware's own driver: iPXE's native
+// ones break on several NICs (Broadcom, 82599, ConnectX-4 and -5). UEFI arm64 gets shim,
+// and behind it GRUB, which uses the firmware's driver too: Debian's iPXE has no snponly
+// for arm64.
 var loaders = map[Arch]struct {
-	name string
-	http bool // by URL, not by TFTP
+	names []string
+	http  bool // by URL, not by TFTP
 }{
-	ArchBIOS:      {loader.Undionly, false},
-	ArchX64:       {loader.SNPOnly, false},
-	ArchEBC:       {loader.SNPOnly, false},
-	ArchX64HTTP:   {loader.SNPOnly, true},
-	ArchARM64:     {loader.SNPARM64, false},
-	ArchARM64HTTP: {loader.SNPARM64, true},
+	ArchBIOS:      {[]string{loader.Undionly}, false},
+	ArchX64:       {[]string{loader.SNPOnly}, false},
+	ArchEBC:       {[]string{loader.SNPOnly}, false},
+	ArchX64HTTP:   {[]string{loader.SNPOnly}, true},
+	ArchARM64:     {[]string{loader.ShimARM64, loader.SNPARM64}, false},
+	ArchARM64HTTP: {[]string{loader.ShimARM64, loader.SNPARM64}, true},
+}
+
+// has reports whether a loader is there, with what it loads in turn.
+func (p Policy) has(name string) bool {
+	return p.Loaders[name] && (name != loader.ShimARM64 || p.Loaders[loader.GRUBARM64])
 }
 
 // maxFile is what fits the file field with its final zero (RFC 2131 section 2);
@@ -59,17 +67,26 @@ func (p Policy) bootFile(c boot.Client, cl Class, mac addr.MAC, forced bool) (st
 	if !ok {
 		return "", fmt.Errorf("there is no boot program for %s", cl.Arch)
 	}
-	if !p.Loaders[l.name] {
-		return "", fmt.Errorf("the loader %s for %s is not installed on the controller", l.name, cl.Arch)
+	n := slices.IndexFunc(l.names, p.has)
+	if n < 0 {
+		return "", fmt.Errorf("the loader %s for %s is not on the controller%s", l.names[0], cl.Arch, wayTo(l.names[0]))
 	}
 	if !l.http {
-		return l.name, nil
+		return l.names[n], nil
 	}
-	u := p.url("/loader/" + l.name)
+	u := p.url("/loader/" + l.names[n])
 	if len(u) > maxFile {
 		return "", fmt.Errorf("the URL of the loader has %d characters and firmware takes %d", len(u), maxFile)
 	}
 	return u, nil
+}
+
+// wayTo says what brings a loader; "" for those of the package ipxe.
+func wayTo(name string) string {
+	if name == loader.ShimARM64 {
+		return ": an image of kind debian for arm64 brings it"
+	}
+	return ""
 }
 
 // url makes a URL of ours. The address is a literal: iPXE started by UEFI HTTP

@@ -104,7 +104,7 @@ func TestDecide(t *testing.T) {
 		{"iPXE by bare user class", ask(discover, n1mac, vendor(pxeVendor), arch(7), opt(77, []byte("iPXE")...)), dhcpv4.MessageTypeOffer, EventOffer, scriptN1, "iPXE"},
 		{"iPXE by RFC 3004 user class", ask(discover, n1mac, vendor(pxeVendor), arch(7), opt(77, []byte("\x01x\x04iPXE")...)), dhcpv4.MessageTypeOffer, EventOffer, scriptN1, "iPXE"},
 		{"iPXE by option 175", ask(discover, n1mac, vendor(pxeVendor), arch(0), opt(175, 1, 1, 1)), dhcpv4.MessageTypeOffer, EventOffer, scriptN1, "iPXE"},
-		{"arm64 without a loader", ask(discover, n1mac, vendor(pxeVendor), arch(11)), 0, eventNoFile, "", "snponly-arm64.efi"},
+		{"arm64 without a loader", ask(discover, n1mac, vendor(pxeVendor), arch(11)), 0, eventNoFile, "", "shimaa64.efi for UEFI arm64 is not on the controller: an image of kind debian for arm64 brings it"},
 		{"ia32 firmware", ask(discover, n1mac, vendor(pxeVendor), arch(6)), 0, eventNoFile, "", "UEFI ia32"},
 		{"unheard architecture", ask(discover, n1mac, vendor("PXEClient"), arch(200)), 0, eventNoFile, "", "architecture 200"},
 		{"PXE without architecture", ask(discover, n1mac, vendor("PXEClient")), 0, eventNoFile, "", "option 93"},
@@ -151,6 +151,42 @@ func TestDecide(t *testing.T) {
 				t.Errorf("evidence %+v", e)
 			}
 		})
+	}
+}
+
+// TestARM64Loaders: shim is named where GRUB is there as well, which it loads; else iPXE
+// where the controller has one for arm64.
+func TestARM64Loaders(t *testing.T) {
+	t.Parallel()
+	const byHTTP = "http://10.0.0.2:80/loader/"
+	for name, c := range map[string]struct {
+		loaders    []string
+		pxe, https string // boot file; "": no reply
+	}{
+		"shim and GRUB":     {[]string{loader.ShimARM64, loader.GRUBARM64}, loader.ShimARM64, byHTTP + loader.ShimARM64},
+		"shim before iPXE":  {[]string{loader.SNPARM64, loader.ShimARM64, loader.GRUBARM64}, loader.ShimARM64, byHTTP + loader.ShimARM64},
+		"shim without GRUB": {[]string{loader.SNPARM64, loader.ShimARM64}, loader.SNPARM64, byHTTP + loader.SNPARM64},
+		"iPXE alone":        {[]string{loader.SNPARM64}, loader.SNPARM64, byHTTP + loader.SNPARM64},
+		"GRUB alone":        {[]string{loader.GRUBARM64, loader.SNPOnly}, "", ""},
+	} {
+		r := rules()
+		r.Loaders = map[string]bool{}
+		for _, l := range c.loaders {
+			r.Loaders[l] = true
+		}
+		for _, x := range []struct {
+			vendor string
+			arch   byte
+			want   string
+		}{{pxeVendor, 11, c.pxe}, {httpVendor, 19, c.https}} {
+			got := ""
+			if d := r.Decide(site(), ask(dhcpv4.MessageTypeDiscover, n1mac, vendor(x.vendor), arch(x.arch)), now); d.Reply != nil {
+				got = d.Reply.BootFileNameOption()
+			}
+			if got != x.want {
+				t.Errorf("%s, architecture %d: got %q, want %q", name, x.arch, got, x.want)
+			}
+		}
 	}
 }
 

@@ -140,6 +140,7 @@ func TestRoutes(t *testing.T) {
 	t.Parallel()
 	root, _ := start(t, loopback{attempt()}, nil)
 	const script = "/boot/02-00-00-00-00-01/script.ipxe"
+	port := root[strings.LastIndexByte(root, ':')+1:]
 	tests := []struct {
 		name, from, method, path, byteRange string
 		status                              int
@@ -156,6 +157,11 @@ func TestRoutes(t *testing.T) {
 		{"script of another MAC", "127.0.0.1", "GET", "/boot/02-00-00-00-00-02/script.ipxe", "", 200, "is not one of node n1"},
 		{"script of an unknown client says why", "127.0.0.9", "GET", script, "", 200, "no node of the inventory has address 127.0.0.9"},
 		{"script of a BMC", "127.0.0.2", "GET", script, "", 200, "is the BMC of n1"},
+		{"GRUB's configuration", "127.0.0.1", "GET", "/grub/grub.cfg", "", 200, "if linux (http,127.0.0.1:" + port + ")/boot/a1/vmlinuz"},
+		{"GRUB's configuration of the architecture", "127.0.0.1", "GET", "//grub/arm64-efi/grub.cfg", "", 200, "boot attempt a1"},
+		{"GRUB's configuration of an unknown client says why", "127.0.0.9", "GET", "/grub/grub.cfg", "", 200, "echo 'ironrail: no node of the inventory has address 127.0.0.9'"},
+		{"GRUB's configuration of a BMC", "127.0.0.2", "GET", "/grub/grub.cfg", "", 200, "is the BMC of n1"},
+		{"a module of GRUB", "127.0.0.1", "GET", "/grub/arm64-efi/net.mod", "", 404, "nothing at"},
 		{"kernel", "127.0.0.1", "GET", "/boot/a1/vmlinuz", "", 200, "kkk"},
 		{"kernel, range", "127.0.0.1", "GET", "/boot/a1/vmlinuz", "bytes=299999-", 206, "k"},
 		{"the longest prefix", "127.0.0.1", "GET", "/boot/special/x", "", 200, "special /boot/special/x"},
@@ -193,12 +199,13 @@ func TestScriptOfNode(t *testing.T) {
 		name    string
 		attempt *boot.Attempt
 		want    string
+		grub    string
 		refused bool
 	}{
-		{"open", attempt(), "boot kernel", false},
-		{"none", nil, "going to its disk", false},
-		{"expired", expired, "going to its disk", false},
-		{"not writable", hostile, "this node is not booted", true},
+		{"open", attempt(), "boot kernel", "      boot\n", false},
+		{"none", nil, "going to its disk", "chainloader ($disk)/EFI/BOOT/BOOTAA64.EFI", false},
+		{"expired", expired, "going to its disk", "going to its disk", false},
+		{"not writable", hostile, "this node is not booted", "this node is not booted", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -210,6 +217,13 @@ func TestScriptOfNode(t *testing.T) {
 			}
 			if e := n.await(t, eventScript); e.Refused != tt.refused || e.Node != "n1" || e.MAC != n1mac || e.Detail == "" || e.Bytes != int64(len(body)) {
 				t.Errorf("evidence %+v", e)
+			}
+			_, body = ask(t, "127.0.0.1", "GET", root+"/grub/grub.cfg", "")
+			if !strings.Contains(body, tt.grub) || strings.Contains(body, "\nshell") {
+				t.Errorf("GRUB got:\n%s", body)
+			}
+			if e := n.await(t, eventScript); e.Refused != tt.refused || e.Node != "n1" || e.MAC != n1mac || !strings.HasPrefix(e.Detail, "GRUB: ") {
+				t.Errorf("evidence of GRUB %+v", e)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/grub"
 	"github.com/ironrail/ironrail/provision/netboot/ipxe"
 )
 
@@ -41,7 +42,7 @@ type request struct {
 // route is one kind of path; the first that takes a request ends the search.
 type route func(*Server, *request) (taken bool)
 
-var routes = []route{(*Server).script, (*Server).unknownClient, (*Server).loader, (*Server).mount}
+var routes = []route{(*Server).script, (*Server).grubConfig, (*Server).unknownClient, (*Server).loader, (*Server).mount}
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -81,35 +82,71 @@ func (s *Server) script(q *request) bool {
 	if !ok || !boots || err != nil {
 		return false
 	}
-	text, detail, refused := s.scriptFor(q, mac)
-	q.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	q.w.Header().Set("Cache-Control", "no-store")
-	http.ServeContent(q.w, q.Request, "", time.Time{}, strings.NewReader(text))
-	s.recordEvent(q, boot.Evidence{MAC: mac, Proto: boot.IPXE, What: eventScript, Detail: detail, Bytes: q.w.n, Refused: refused})
+	text, detail, refused := s.scriptFor(q, &mac, ipxeScripts)
+	s.writeScript(q, boot.Evidence{MAC: mac, Detail: detail, Refused: refused}, text)
 	return true
 }
 
-func (s *Server) scriptFor(q *request, mac addr.MAC) (text, detail string, refused bool) {
+// grubConfig answers the paths at which GRUB looks for its configuration. Which node it is
+// for is told by the address alone; refusals are configurations, as with iPXE.
+func (s *Server) grubConfig(q *request) bool {
+	if !slices.Contains(grub.Names(), strings.TrimPrefix(q.URL.Path, "/")) {
+		return false
+	}
+	text, detail, refused := s.scriptFor(q, nil, grubConfigs)
+	s.writeScript(q, boot.Evidence{Detail: "GRUB: " + detail, Refused: refused}, text)
+	return true
+}
+
+// writeScript answers with a boot script, and records it.
+func (s *Server) writeScript(q *request, e boot.Evidence, text string) {
+	q.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	q.w.Header().Set("Cache-Control", "no-store")
+	http.ServeContent(q.w, q.Request, "", time.Time{}, strings.NewReader(text))
+	e.Proto, e.What, e.Bytes = boot.IPXE, eventScript, q.w.n
+	s.recordEvent(q, e)
+}
+
+// scripts is the language of a boot program.
+type scripts struct {
+	boot   func(a boot.Attempt, root netip.AddrPort) (string, error)
+	disk   func(node string) string
+	refuse func(reason string) string
+}
+
+var (
+	ipxeScripts = scripts{
+		func(a boot.Attempt, root netip.AddrPort) (string, error) {
+			return ipxe.BootScript(a, "http://"+root.String())
+		},
+		ipxe.DiskScript, ipxe.RefusalScript,
+	}
+	grubConfigs = scripts{grub.BootConfig, grub.DiskConfig, grub.RefusalConfig}
+)
+
+// scriptFor decides what a node boots. mac is the one that it was asked for; nil: the
+// address alone says who asks.
+func (s *Server) scriptFor(q *request, mac *addr.MAC, in scripts) (text, detail string, refused bool) {
 	refuse := func(format string, args ...any) (string, string, bool) {
 		why := fmt.Sprintf(format, args...)
-		return ipxe.RefusalScript(why), why, true
+		return in.refuse(why), why, true
 	}
 	switch {
 	case !q.known:
 		return refuse("no node of the inventory has address %s", q.peer)
 	case q.from.Kind == boot.BMC:
 		return refuse("%s is the BMC of %s and boots nothing", q.peer, q.from.Node)
-	case !slices.Contains(q.from.MACs, mac):
+	case mac != nil && !slices.Contains(q.from.MACs, *mac):
 		return refuse("MAC %s is not one of node %s, which has address %s", mac, q.from.Node, q.peer)
 	}
 	a, ok := s.cfg.Source.Attempt(q.from.Node)
 	if !ok {
-		return ipxe.DiskScript(q.from.Node), "no open boot attempt: sent to its disk", false
+		return in.disk(q.from.Node), "no open boot attempt: sent to its disk", false
 	}
 	if !a.Expires.IsZero() && !time.Now().Before(a.Expires) {
-		return ipxe.DiskScript(q.from.Node), fmt.Sprintf("boot attempt %s has expired: sent to its disk", a.ID), false
+		return in.disk(q.from.Node), fmt.Sprintf("boot attempt %s has expired: sent to its disk", a.ID), false
 	}
-	text, err := ipxe.BootScript(a, "http://"+s.cfg.Root.String())
+	text, err := in.boot(a, s.cfg.Root)
 	if err != nil {
 		return refuse("%v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,7 +26,12 @@ const (
 	Undionly = "undionly.kpxe"     // BIOS, through the network card's own PXE stack
 	SNPOnly  = "snponly.efi"       // UEFI x64, through the firmware's own driver
 	IPXE     = "ipxe.efi"          // UEFI x64 with iPXE's drivers, for firmware whose own is broken
-	SNPARM64 = "snponly-arm64.efi" // UEFI arm64
+	SNPARM64 = "snponly-arm64.efi" // UEFI arm64, where the controller has it and no image brings the two below
+
+	// UEFI arm64: Debian's signed shim, and the signed GRUB that it fetches by this name
+	// beside itself. iPXE's drivers for arm64 break on several NICs.
+	ShimARM64 = "shimaa64.efi"
+	GRUBARM64 = "grubaa64.efi"
 )
 
 // files lists where each loader may lie below the folder; the first that is
@@ -38,6 +44,8 @@ var files = []struct {
 	{SNPOnly, []string{"snponly.efi"}},
 	{IPXE, []string{"ipxe.efi"}},
 	{SNPARM64, []string{"snponly-arm64.efi", "arm64-efi/snponly.efi"}},
+	{ShimARM64, []string{ShimARM64}},
+	{GRUBARM64, []string{GRUBARM64}},
 }
 
 // maxSize bounds one loader; the largest of iPXE is about 1 MiB.
@@ -79,6 +87,13 @@ func (s Set) Names() []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// With returns the set and more of the loaders' names; one that both have is the other's.
+func (s Set) With(more Set) Set {
+	all := maps.Clone(s)
+	maps.Copy(all, more)
+	return all
 }
 
 // Has reports whether the loader is there.

@@ -72,8 +72,17 @@ func (l *loader) chassis(h *Hardware, b *language.Body) {
 	}
 	if c := b.Block("console"); c != nil {
 		h.Console = Console{Port: language.Get[string](c, "port"), Baud: language.Get[int](c, "baud"), Decl: c.Decl}
+	} else if h.Arch == ARM64 {
+		h.Console = Console{Port: armConsole, Baud: armBaud, Decl: h.Decl}
 	}
 }
+
+// armConsole is the serial port of servers with arm64 processors: SBSA asks for a UART of
+// ARM's (PL011), which Linux calls so.
+const (
+	armConsole = "ttyAMA0"
+	armBaud    = 115200
+)
 
 func (l *loader) nic(b *language.Body) NIC {
 	n := NIC{

@@ -25,6 +25,11 @@ type needed struct {
 	arch   inventory.Arch // that packages are wanted for
 }
 
+// isSame reports whether two are one source.
+func (n needed) isSame(o needed) bool {
+	return o.source.URL == n.source.URL && o.source.Suite == n.source.Suite && o.arch == n.arch && string(o.source.Key) == string(n.source.Key)
+}
+
 // probeSources asks every source that the build of the named images needs, all of them
 // when none is named, before anything is built. All that is wrong is one error, each with
 // its place in the files. What is built and mirrored already needs none.
@@ -55,10 +60,7 @@ func (a Artifacts) probeSources(ctx context.Context, names []string, say func(st
 // packages are not mirrored, each once.
 func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 	add := func(n needed) {
-		same := func(o needed) bool {
-			return o.source.URL == n.source.URL && o.source.Suite == n.source.Suite && o.arch == n.arch && string(o.source.Key) == string(n.source.Key)
-		}
-		if !slices.ContainsFunc(list, same) {
+		if !slices.ContainsFunc(list, n.isSame) {
 			list = append(list, n)
 		}
 	}

@@ -4,6 +4,7 @@ package stack
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -14,7 +15,8 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// CheckRepositories reads the keys of the repositories that driver blocks name. It is a
+// CheckRepositories reads the keys of the repositories that driver blocks name, and
+// compares their architecture with that of the images. It is a
 // check of the whole site: every kind of driver may have a repository.
 func CheckRepositories(inv *inventory.Inventory) (found diag.List) {
 	for _, d := range inv.Drivers {
@@ -22,6 +24,7 @@ func CheckRepositories(inv *inventory.Inventory) (found diag.List) {
 		if !ok {
 			continue
 		}
+		checkArchitecture(inv, d, &found)
 		key, given := inventory.Attribute(block, "key")
 		if !given || key.Type() != cty.String {
 			continue // signed by a key of the image
@@ -32,6 +35,38 @@ func CheckRepositories(inv *inventory.Inventory) (found diag.List) {
 		}
 	}
 	return found
+}
+
+// architectures are what vendors call an architecture in the paths of their repositories:
+// NVIDIA's CUDA has x86_64 and sbsa, DOCA x86_64 and arm64-sbsa (dpu-arm64 is that of the
+// DPU's own processors), archives for rpm have aarch64.
+var architectures = map[string]inventory.Arch{
+	"x86_64": inventory.AMD64, "amd64": inventory.AMD64,
+	"sbsa": inventory.ARM64, "arm64-sbsa": inventory.ARM64, "aarch64": inventory.ARM64, "arm64": inventory.ARM64,
+}
+
+// checkArchitecture finds images of another architecture than the path of the repository
+// that their packages come from, once for each.
+func checkArchitecture(inv *inventory.Inventory, d *inventory.Driver, found *diag.List) {
+	for _, s := range ListSources(d) {
+		element, arch := "", inventory.Arch("")
+		for e := range strings.SplitSeq(s.URL, "/") {
+			if a, ok := architectures[e]; ok {
+				element, arch = e, a
+			}
+		}
+		seen := map[*inventory.Image]bool{}
+		for _, n := range inv.Nodes {
+			i := n.Image
+			if arch == "" || i == nil || i.Arch == arch || seen[i] || !slices.Contains(n.Drivers, d) {
+				continue
+			}
+			seen[i] = true
+			found.Add("driver.repository", Place(d, "url"), "Repository of another architecture",
+				fmt.Sprintf("The repository of driver %q has %s in its path, that of %s, and image %q, of node %q, is of %s. Name the vendor's repository for %s; nodes of both need two driver blocks.", d.Name, element, arch, i.Name, n.Name, i.Arch, i.Arch)).
+				Also("the image", i.Place("arch")).In(d.Decl)
+		}
+	}
 }
 
 // orWithout is what to do about a key that is empty.

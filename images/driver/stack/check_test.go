@@ -51,3 +51,80 @@ func TestCheckRepositories(t *testing.T) {
 		}
 	}
 }
+
+// TestRepositoryArchitecture: a repository for other processors than those of the image is
+// found with both places, by what its vendor calls them in the path.
+func TestRepositoryArchitecture(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ arch, url, says string }{
+		"x86":                   {"amd64", "http://192.0.2.1/cuda/debian12/x86_64/", ""},
+		"Grace":                 {"arm64", "http://192.0.2.1/cuda/debian12/sbsa/", ""},
+		"DOCA":                  {"arm64", "http://192.0.2.1/doca/3.2.1/debian12/arm64-sbsa/", ""},
+		"a path that says none": {"arm64", "http://192.0.2.1/mirror/", ""},
+		"x86 for Grace":         {"arm64", "http://192.0.2.1/cuda/debian12/x86_64/", "has x86_64 in its path, that of amd64, and image \"os\", of node \"a\", is of arm64"},
+		"Grace for x86":         {"amd64", "http://192.0.2.1/cuda/debian12/sbsa/", "has sbsa in its path, that of arm64"},
+	} {
+		site := fmt.Sprintf(`site "s" {}
+network "oob" { cidr = "10.0.0.0/24" }
+bmc "b" {
+  protocol = "ipmi"
+  network  = network.oob
+  username = "u"
+  password = secret("env:P")
+}
+hardware "h" {
+  arch = %[1]q
+  disk "os" {}
+}
+image "debian" "os" {
+  release = "trixie"
+  arch    = %[1]q
+}
+disk_layout "os" {
+  on = "os"
+  root { size = "3GiB" }
+}
+driver "inbox" "d" {
+  packages = ["rdma-core"]
+  repository {
+    url = %[2]q
+  }
+}
+role "r" {
+  hardware = hardware.h
+  bmc      = bmc.b
+  image    = image.os
+  disks    = disk_layout.os
+  drivers  = [driver.d]
+}
+rack "k" {
+  units = 42
+  node "a" {
+    role = role.r
+    unit = 1
+  }
+}
+`, c.arch, c.url)
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(site), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		inv, found, _ := inventory.Load(dir, inventory.Options{Checks: []inventory.Check{stack.CheckRepositories}})
+		if inv == nil || len(inv.Nodes) != 1 {
+			t.Fatalf("%s: the site has no node: %v", name, found)
+		}
+		var of []string
+		for _, d := range found {
+			if d.Check == "driver.repository" {
+				text := fmt.Sprintf("%d %s", d.Subject.Start.Line, d.Detail)
+				for _, r := range d.Related {
+					text += fmt.Sprintf(" + %s at line %d", r.Message, r.Start.Line)
+				}
+				of = append(of, text)
+			}
+		}
+		if c.says == "" && len(of) > 0 || c.says != "" && (len(of) != 1 || !strings.HasPrefix(of[0], "24 ") || !strings.Contains(of[0], c.says) || !strings.HasSuffix(of[0], " + the image at line 15")) {
+			t.Errorf("%s: %q, want %q; all: %v", name, of, c.says, found)
+		}
+	}
+}

@@ -100,7 +100,7 @@ func retry(command string) string {
 }
 
 // DiskConfig sends a node without an open attempt to its disk. Some firmware takes a loader
-// that ends well for a wish to see its menu, so that the disk's own loader is started
+// that ends well for a request to show its menu, so that the disk's own loader is started
 // directly; where that is refused, as an unsigned one is under Secure Boot, the
 // firmware goes on.
 func DiskConfig(node string) string {

@@ -53,10 +53,12 @@ type SecretReader interface {
 type Archive struct{ URL, Suite string }
 
 // Names of the files that travel with an image, besides its disk. Each image has those
-// of the install ramdisk; one whose packages are served has the others.
+// of the install ramdisk and its drivers, but those that older versions built; one whose packages
+// are served has the others.
 const (
 	KernelFile  = "kernel"              // of the install ramdisk
 	InitrdFile  = "initrd"              // its modules segment
+	DriversFile = "drivers"             // what its kernel has drivers for: package modalias
 	StatusFile  = "status"              // dpkg's list of what is installed
 	SourcesFile = "sources.list"        // where it came from, one-line format
 	KeyringFile = "archive-keyring.gpg" // who signs there

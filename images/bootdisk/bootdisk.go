@@ -16,6 +16,7 @@ package bootdisk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
+	"github.com/ironrail/ironrail/images/modalias"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -68,7 +70,7 @@ func (m *Maker) Run(ctx context.Context, each func(line string), argv ...string)
 }
 
 // PackRamdisk packs kernel and modules for the install from the root file system,
-// as images.KernelFile and images.InitrdFile.
+// as images.KernelFile and images.InitrdFile, and lists its drivers as images.DriversFile.
 func (m *Maker) PackRamdisk(ctx context.Context) error {
 	root, err := os.OpenRoot(m.Root)
 	if err != nil {
@@ -80,6 +82,13 @@ func (m *Maker) PackRamdisk(ctx context.Context) error {
 		return err
 	}
 	if err := CopyOut(root, m.Family.Boot.KernelFile(release), m.Path(images.KernelFile)); err != nil {
+		return err
+	}
+	drivers, err := os.Create(m.Path(images.DriversFile))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(modalias.Collect(drivers, root.FS(), release), drivers.Close()); err != nil {
 		return err
 	}
 	out, err := os.Create(m.Path(images.InitrdFile))

@@ -187,7 +187,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 	return store.Source{
 		Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile),
 		Files: map[string]string{
-			images.KernelFile: disk.Path(images.KernelFile), images.InitrdFile: disk.Path(images.InitrdFile), images.StatusFile: disk.Path(images.StatusFile),
+			images.KernelFile: disk.Path(images.KernelFile), images.InitrdFile: disk.Path(images.InitrdFile), images.DriversFile: disk.Path(images.DriversFile), images.StatusFile: disk.Path(images.StatusFile),
 			images.SourcesFile: disk.Path(images.SourcesFile), images.KeyringFile: disk.Path(images.KeyringFile),
 		},
 	}, nil

@@ -180,7 +180,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		}
 	}
 	out := store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk.Path(bootdisk.DiskFile), Files: map[string]string{}}
-	for _, name := range append([]string{images.KernelFile, images.InitrdFile}, b.kept...) {
+	for _, name := range append([]string{images.KernelFile, images.InitrdFile, images.DriversFile}, b.kept...) {
 		out.Files[name] = b.disk.Path(name)
 	}
 	return out, nil

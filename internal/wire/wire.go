@@ -212,6 +212,8 @@ type PCI struct {
 	Vendor  string `json:"vendor"` // four hex digits
 	Device  string `json:"device"`
 	Driver  string `json:"driver,omitempty"`
+	// Modalias is what the kernel looks a driver up by; "" from an older agent.
+	Modalias string `json:"modalias,omitempty"`
 	// Socket is the CPU that a GPU hangs on, from 0 in the order of their numbers; nil
 	// for other functions, and where the kernel does not say.
 	Socket *int `json:"socket,omitempty"`

@@ -5,10 +5,12 @@ package artifacts
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/kinds"
+	"github.com/ironrail/ironrail/images/modalias"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -110,8 +112,24 @@ func (l Library) Image(name string) (install.Image, error) {
 		return install.Image{}, err
 	}
 	at := l.root + imagesPrefix
-	return install.Image{Digest: digest, ManifestURL: at + store.Path(digest, store.ManifestFile), BlobURL: at + store.Path(digest, store.BlobFile),
+	return install.Image{Digest: digest, Drivers: l.drivers(digest), ManifestURL: at + store.Path(digest, store.ManifestFile), BlobURL: at + store.Path(digest, store.BlobFile),
 		PublicKey: l.of.Images.PublicKey()}, nil
+}
+
+// drivers reads what an image has drivers for; nil where it does not say.
+func (l Library) drivers(digest string) func() (*modalias.List, error) {
+	path, err := l.of.Images.Where(digest, images.DriversFile)
+	if err != nil {
+		return nil // built by an older version; what is damaged is refused by Verify
+	}
+	return func() (*modalias.List, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return modalias.Parse(f)
+	}
 }
 
 // Verify implements install.Images: the pin first, then every byte.

@@ -50,6 +50,9 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err != nil {
 		return blameDisk(ctx, run, n, err)
 	}
+	if err := s.checkDrivers(run, n, hw, to.disk); err != nil {
+		return err
+	}
 	return learnFact(ctx, run, DiskFact, n, to.disk)
 }
 

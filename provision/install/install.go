@@ -19,6 +19,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/modalias"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
@@ -95,6 +96,9 @@ type Image struct {
 	ManifestURL string
 	BlobURL     string
 	PublicKey   string // base64 ed25519, of the manifest's signature
+	// Drivers is what the image has drivers for; nil: the image does not say, since an
+	// older version built it.
+	Drivers func() (*modalias.List, error)
 }
 
 // Images are the built images by the name of their block.

@@ -58,6 +58,8 @@ type chassis struct {
 	boots    *Boots
 	url      func() string
 	serial   string // as DMI and BMC say it
+	pci      []wire.PCI
+	diskPCI  string // of the controller of the disk
 	nics     []wire.NIC
 	content  string // of the disk
 	fails    error  // what a write ends with once it has erased the disk
@@ -145,8 +147,8 @@ func (c *chassis) netboot() {
 func (c *chassis) inspect(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return wire.Hardware{Identity: wire.Identity{Product: "box", Serial: c.serial, UUID: "00000000-0000-4000-8000-000000000001"}, NICs: c.nics,
-		Disks: []wire.Disk{{Name: "vda", Serial: "D1", Size: 2 << 30, Content: c.content, Marker: c.marker}}}, nil
+	return wire.Hardware{Identity: wire.Identity{Product: "box", Serial: c.serial, UUID: "00000000-0000-4000-8000-000000000001"}, NICs: c.nics, PCI: c.pci,
+		Disks: []wire.Disk{{Name: "vda", PCI: c.diskPCI, Serial: "D1", Size: 2 << 30, Content: c.content, Marker: c.marker}}}, nil
 }
 
 func (c *chassis) write(_ context.Context, raw json.RawMessage, _ func(wire.Progress)) (any, error) {

@@ -90,7 +90,7 @@ func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe 
 	files := map[string]string{}
 	for name, text := range map[string]string{
 		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: "",
-		images.SourcesFile: "", images.KeyringFile: "",
+		images.SourcesFile: "", images.KeyringFile: "", images.DriversFile: standInDrivers,
 	} {
 		files[name] = filepath.Join(dir, "file-"+name)
 		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {
@@ -149,3 +149,17 @@ func superblock() []byte {
 	copy(b[0x78:], bootdisk.Label)
 	return b
 }
+
+// standInDrivers are what the kernel of a distribution has drivers for, cut down to NICs
+// and disks: those that are found by class, by vendor, and of virtual machines.
+const standInDrivers = `alias pci:v*d*sv*sd*bc01sc*i*
+alias pci:v000014E4d*sv*sd*bc02sc*i*
+alias pci:v000015B3d*sv*sd*bc02sc*i*
+alias pci:v00001AF4d*sv*sd*bc*sc*i*
+alias pci:v00008086d*sv*sd*bc02sc*i*
+alias virtio:d00000001v*
+alias virtio:d00000002v*
+alias virtio:d00000008v*
+module raid1
+module raid10
+`

@@ -134,7 +134,7 @@ func (i Inspector) pci() []wire.PCI {
 		}
 		functions = append(functions, wire.PCI{
 			Address: address, Class: hex("class"), Vendor: hex("vendor"), Device: hex("device"),
-			Driver: i.FS.Link("sys/bus/pci/devices", address, "driver"),
+			Driver: i.FS.Link("sys/bus/pci/devices", address, "driver"), Modalias: i.FS.Text("sys/bus/pci/devices", address, "modalias"),
 		})
 		if f := &functions[len(functions)-1]; accelerates(f.Class) {
 			f.Socket = i.socket(address)

@@ -38,6 +38,7 @@ func (s *shape) build() *tree {
 		b.text("class", "0x"+f.class)
 		b.text("vendor", "0x"+f.vendor)
 		b.text("device", "0x"+f.device)
+		b.text("modalias", f.modalias())
 		if f.driver != "" {
 			b.link("driver", "sys/bus/pci/drivers/"+f.driver)
 		}
@@ -265,4 +266,11 @@ func (d *Disk) holds(root *Root) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return root != nil && d.root == root
+}
+
+// modalias is what a kernel looks a driver for the function up by, with no board
+// (drivers/pci/pci-sysfs.c).
+func (f function) modalias() string {
+	class := strings.ToUpper(f.class + "000000")
+	return fmt.Sprintf("pci:v0000%sd0000%ssv00000000sd00000000bc%ssc%si%s", strings.ToUpper(f.vendor), strings.ToUpper(f.device), class[:2], class[2:4], class[4:6])
 }

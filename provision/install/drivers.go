@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/modalias"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// checkDrivers refuses an image that has no driver for what the node boots and works
+// with: boot NIC, disk controller, array, rails. It asks before anything is erased: the
+// ramdisk has drivers of its own choice, and a node that came up by them need not come up
+// from its disk. That a driver is there does not say that it works.
+func (s *Stage) checkDrivers(run stage.Run, n *inventory.Node, hw wire.Hardware, d wire.Disk) error {
+	if s.w.Images == nil {
+		return nil
+	}
+	img, err := s.w.Images.Image(n.Image.Name)
+	if err != nil {
+		return err
+	}
+	if img.Drivers == nil {
+		run.Emit(event.Event{Type: event.StepProgress, Text: "image " + n.Image.Name + " does not say which drivers it has: not judged"})
+		return nil
+	}
+	list, err := img.Drivers()
+	if err != nil {
+		return fmt.Errorf("drivers of image %s: %w", n.Image.Name, err)
+	}
+	missing := missingDrivers(list, n, hw, d)
+	if len(missing) == 0 {
+		return nil
+	}
+	return errkind.New(errkind.Unsupported, "image %s has no driver for %s", n.Image.Name, strings.Join(missing, ", ")).
+		Do("Add to the image the kernel package that has it (Ubuntu: linux-modules-extra; Debian: linux-image-amd64 in place of the cloud kernel) and the linux-firmware of the device, build it, and run `ironrail apply` again. Nothing was erased.")
+}
+
+// missingDrivers says what a kernel has no driver for.
+func missingDrivers(list *modalias.List, n *inventory.Node, hw wire.Hardware, d wire.Disk) (missing []string) {
+	asked := map[string]bool{"": true} // what is on no PCI bus is not judged
+	need := func(what, address string) {
+		if asked[address] {
+			return
+		}
+		asked[address] = true
+		i := slices.IndexFunc(hw.PCI, func(p wire.PCI) bool { return p.Address == address })
+		if i < 0 {
+			return
+		}
+		p := hw.PCI[i]
+		if !list.HasDriver(modalias.Function{Vendor: p.Vendor, Device: p.Device, Class: p.Class, Alias: p.Modalias}) {
+			missing = append(missing, fmt.Sprintf("%s %s (%s:%s)", what, p.Address, p.Vendor, p.Device))
+		}
+	}
+	for _, nic := range hw.NICs {
+		if nic.MAC == n.BootMAC && !n.BootMAC.IsZero() {
+			need("boot NIC", nic.PCI)
+		}
+	}
+	need("the controller of disk "+d.Name, d.PCI)
+	for _, level := range []int{1, 10} {
+		if module := fmt.Sprintf("raid%d", level); n.Disks != nil && n.Disks.RAID == level && !list.HasModule(module) {
+			missing = append(missing, "an array of RAID "+fmt.Sprint(level)+" (module "+module+")")
+		}
+	}
+	if bringsNICDrivers(n) {
+		return missing
+	}
+	for _, nic := range n.Hardware.NICs {
+		if nic.Fabric == nil {
+			continue
+		}
+		for i, p := range nic.Ports {
+			need(fmt.Sprintf("nic %s/%d of fabric %s at", nic.Name, i, nic.Fabric.Name), p.PCI)
+		}
+	}
+	return missing
+}
+
+// bringsNICDrivers reports whether a driver stack of a node brings kernel modules for the
+// NICs of its fabrics: those of the image are not what they run with.
+func bringsNICDrivers(n *inventory.Node) bool {
+	return slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool { return d.Kind == "doca" })
+}

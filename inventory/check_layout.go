@@ -4,6 +4,7 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -45,6 +46,18 @@ func (l *loader) unknownDisk(h *Hardware, d *DiskLayout, name string, at hcl.Ran
 		known = append(known, x.Name)
 	}
 	l.diags.Add("reference.unknown", at, "Unknown disk", fmt.Sprintf("Hardware %q has no disk block %q.%s", h.Name, name, diag.DidYouMean(name, known))).Also("the hardware", h.Decl).In(d.Decl)
+}
+
+// setStorage enters into the images what the disk layouts of their nodes need in them.
+func (inv *Inventory) setStorage() {
+	for _, n := range inv.Nodes {
+		if n.Image == nil || n.Disks == nil {
+			continue
+		}
+		all := append(slices.Clone(n.Image.Storage), n.Disks.Storage()...)
+		slices.Sort(all)
+		n.Image.Storage = slices.Compact(all)
+	}
 }
 
 // The longest labels of file systems, in bytes: mkfs.xfs(8), mke2fs(8).

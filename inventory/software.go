@@ -25,7 +25,8 @@ type Image struct {
 	OS        string // the distribution that a raw image says to be: debian, ubuntu or rhel; empty: not given
 	Digest    string // pin, "sha256:" and 64 hex digits; empty: not pinned
 	Registry  Registry
-	StandsFor string // of a stand-in in a rehearsal: the kind that the files say; else empty
+	Storage   []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
+	StandsFor string   // of a stand-in in a rehearsal: the kind that the files say; else empty
 }
 
 // Registry is how the registry that an image of kind oci comes from is reached.
@@ -47,6 +48,28 @@ type DiskLayout struct {
 	Data     []FileSystem // further partitions, in order
 	Preserve []string     // "label:X" kept by a reinstall
 	Decl     hcl.Range
+}
+
+// What disk layouts need in an image.
+const (
+	StorageRAID = "raid" // programs of md
+	StorageTree = "tree" // its files beside its disk, and loaders that find another root
+	StorageXFS  = "xfs"  // programs of XFS
+)
+
+// Storage is what a layout needs in an image; nothing where it takes the image's disk.
+func (d *DiskLayout) Storage() (needs []string) {
+	if d.Whole() {
+		return nil
+	}
+	if d.RAID >= 0 {
+		needs = append(needs, StorageRAID)
+	}
+	needs = append(needs, StorageTree)
+	if d.Root.Filesystem == "xfs" || slices.ContainsFunc(d.Data, func(f FileSystem) bool { return f.Filesystem == "xfs" }) {
+		needs = append(needs, StorageXFS)
+	}
+	return needs
 }
 
 // Preserves reports whether a reinstall keeps the file system with a label.

@@ -50,6 +50,9 @@ type Maker struct {
 
 	Family distribution.Family // whose system the root is
 	Arch   inventory.Arch      // of its programs; "": x86-64
+	// Storage is what disk layouts need, as inventory.Image has it; none: the disk is only
+	// written as it is.
+	Storage []string
 }
 
 // Path is a file in the maker's folder.
@@ -99,6 +102,11 @@ func (m *Maker) PackRamdisk(ctx context.Context) error {
 	size, err := ramdisk.PackModules(ctx, out, root.FS(), release)
 	if err != nil {
 		return err
+	}
+	if len(m.Storage) > 0 {
+		if err := ramdisk.PackTools(ctx, out, root.FS(), toolsOf(m.Storage), map[string]string{mke2fsConf: mke2fsText}); err != nil {
+			return err
+		}
 	}
 	m.Say(fmt.Sprintf("install ramdisk of %s: %d modules, %.1f MiB", release, size.Modules, float64(size.Packed)/(1<<20)))
 	if len(size.Absent) > 0 {

@@ -22,7 +22,7 @@ import (
 )
 
 // small makes a disk whose root holds nothing but a GRUB configuration.
-func small(t *testing.T, nodeConfig string) string {
+func small(t *testing.T, nodeConfig string, storage ...string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: files of an image belong to many users")
@@ -31,7 +31,7 @@ func small(t *testing.T, nodeConfig string) string {
 		peertest.Need(t, x.Name)
 	}
 	family, _ := distribution.Find(distribution.Debian)
-	m := &Maker{Family: family, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
+	m := &Maker{Family: family, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}, Storage: storage}
 	m.Root = m.Path("root")
 	grub := filepath.Join(m.Root, "boot/grub")
 	must(t, os.MkdirAll(grub, 0o755))

@@ -114,9 +114,21 @@ func (m *Maker) MakeLoaders(ctx context.Context) error {
 	if err := os.MkdirAll(m.Path("EFI/BOOT"), 0o755); err != nil {
 		return err
 	}
+	modules, prefix, config := grubModules, grubPrefix, []string{"-c", early}
+	if len(m.Storage) > 0 {
+		if err := m.layoutConfig(); err != nil {
+			return err
+		}
+		modules, prefix, config = slices.Concat(grubModules, layoutModules), layoutPrefix, nil
+	}
 	for _, l := range platformOf(m.Arch).loaders {
-		argv := []string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", grubPrefix, "-c", early, "-o", m.Path(l.file)}
-		if err := m.Run(ctx, nil, append(append(argv, grubModules...), l.modules...)...); err != nil {
+		argv := slices.Concat([]string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", prefix, "-o", m.Path(l.file)}, config, modules)
+		for _, more := range l.modules {
+			if !slices.Contains(modules, more) {
+				argv = append(argv, more)
+			}
+		}
+		if err := m.Run(ctx, nil, argv...); err != nil {
 			return err
 		}
 	}

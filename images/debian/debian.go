@@ -50,7 +50,7 @@ func (Kind) Supports(i *inventory.Image) error {
 
 // Recipe implements images.Kind. The archive knows a release by its codename.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
-	r := Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages}
+	r := Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage}
 	if release, ok := distribution.ParseRelease(distribution.Debian, i.Release); ok {
 		f, _ := distribution.Find(release.Family)
 		r.Release = f.Codename(release)
@@ -68,6 +68,7 @@ type Recipe struct {
 	Release  string   // codename, such as bookworm
 	Kernel   string   // kernel package; empty: linux-image-amd64
 	Packages []string // besides those that every image has
+	Storage  []string // what disk layouts need, of inventory.StorageTree and so on
 	Mirrors  []string // as mmdebstrap takes them: URLs or deb lines; empty: the distribution's own
 }
 
@@ -121,6 +122,9 @@ func (r Recipe) kernel() string {
 // include returns all packages, sorted, each once.
 func (r Recipe) include() []string {
 	all := append(append(slices.Clone(base), r.kernel()), r.Packages...)
+	for _, need := range r.Storage {
+		all = append(all, family.Storage[need]...)
+	}
 	if slices.Contains(all, "chrony") { // both provide time-daemon and exclude each other
 		all = slices.DeleteFunc(all, func(p string) bool { return p == "systemd-timesyncd" })
 	}
@@ -137,7 +141,8 @@ func (r Recipe) Digest() string {
 		Builder, Ramdisk            int
 		Files                       map[string]string
 		Modules                     string
-	}{distribution.Debian, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, settings, ramdisk.Selection()})
+		Storage                     []string `json:",omitempty"`
+	}{distribution.Debian, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, settings, ramdisk.Selection(), r.Storage})
 	if err != nil {
 		panic(err) // strings and numbers always marshal
 	}
@@ -154,7 +159,8 @@ func (r Recipe) Inputs() string {
 	b, err := json.Marshal(struct {
 		Kind, Release, Kernel string
 		Packages, Mirrors     []string
-	}{distribution.Debian, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors})
+		Storage               []string `json:",omitempty"`
+	}{distribution.Debian, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage})
 	if err != nil {
 		panic(err) // strings always marshal
 	}
@@ -165,7 +171,7 @@ func (r Recipe) Inputs() string {
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
 // in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
-	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: family, Arch: inventory.AMD64}
+	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: family, Arch: inventory.AMD64, Storage: r.Storage}
 	b := builder{recipe: r, disk: disk}
 	steps := []struct {
 		what string
@@ -177,6 +183,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		{"packing the install ramdisk", disk.PackRamdisk},
 		{"making the boot loaders", disk.MakeLoaders},
 		{"making the disk", disk.MakeDisk},
+		{"packing the files for disk layouts", disk.PackTree},
 	}
 	for _, s := range steps {
 		say(s.what)
@@ -184,13 +191,11 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 			return store.Source{}, fmt.Errorf("image %s: %s: %w", r.Block, s.what, err)
 		}
 	}
-	return store.Source{
-		Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile),
-		Files: map[string]string{
-			images.KernelFile: disk.Path(images.KernelFile), images.InitrdFile: disk.Path(images.InitrdFile), images.DriversFile: disk.Path(images.DriversFile), images.StatusFile: disk.Path(images.StatusFile),
-			images.SourcesFile: disk.Path(images.SourcesFile), images.KeyringFile: disk.Path(images.KeyringFile),
-		},
-	}, nil
+	files := map[string]string{}
+	for _, name := range append(disk.TreeFiles(), images.KernelFile, images.InitrdFile, images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile) {
+		files[name] = disk.Path(name)
+	}
+	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files}, nil
 }
 
 // builder is one build in progress.

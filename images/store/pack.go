@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
@@ -42,6 +43,26 @@ func packDisk(ctx context.Context, m *manifest.Manifest, disk, blob string, say 
 	if err != nil {
 		return err
 	}
+	return pack(ctx, m, in, info.Size(), blob, say)
+}
+
+// PackTree writes the archive of a root file system as a blob of chunks and their list,
+// manifest.TreeBlob and manifest.TreeFile, into dir: further files of an image. About size
+// bytes come.
+func PackTree(ctx context.Context, archive io.Reader, size int64, dir string, say func(string)) error {
+	m := manifest.Manifest{Format: manifest.Format, Name: manifest.TreeBlob}
+	if err := pack(ctx, &m, archive, size, filepath.Join(dir, manifest.TreeBlob), say); err != nil {
+		return err
+	}
+	list, _, err := m.Marshal()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, manifest.TreeFile), list, 0o644)
+}
+
+// pack cuts what comes into chunks; size is about how much.
+func pack(ctx context.Context, m *manifest.Manifest, in io.Reader, size int64, blob string, say func(string)) error {
 	out, err := os.OpenFile(blob, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
@@ -53,7 +74,7 @@ func packDisk(ctx context.Context, m *manifest.Manifest, disk, blob string, say 
 	for range packers {
 		group.Go(func() error { return compressPieces(jobs) })
 	}
-	group.Go(func() error { return assembleBlob(ctx, m, out, order, info.Size(), say) })
+	group.Go(func() error { return assembleBlob(ctx, m, out, order, size, say) })
 	if err := errors.Join(group.Wait(), out.Sync(), out.Close()); err != nil {
 		return err
 	}

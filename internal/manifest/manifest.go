@@ -103,6 +103,14 @@ type Manifest struct {
 	Signature string  `json:"signature,omitempty"` // base64 ed25519 over the JSON with an empty signature
 }
 
+// The further files of an image whose root file system also comes as files, for disk
+// layouts that are made on the node: a list of chunks without a signature, which has the
+// digest that the image's manifest says, and their blob, an archive of package roottree.
+const (
+	TreeFile = "tree.json"
+	TreeBlob = "tree"
+)
+
 // signed returns the bytes that the signature covers.
 func (m Manifest) signed() ([]byte, error) {
 	m.Signature = ""
@@ -135,11 +143,11 @@ func (m Manifest) Verify(key ed25519.PublicKey) error {
 	if len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, b, sig) {
 		return fmt.Errorf("image manifest of %s is not signed by this controller's key", m.Name)
 	}
-	return m.check()
+	return m.Check()
 }
 
-// check verifies the arithmetic of the chunk list.
-func (m Manifest) check() error {
+// Check verifies the arithmetic of the chunk list, and no signature.
+func (m Manifest) Check() error {
 	var plain, blob int64
 	for i, c := range m.Chunks {
 		if c.Length < 0 || c.Plain <= 0 || c.Plain > ChunkSize || (c.Plain != ChunkSize && i != len(m.Chunks)-1) {

@@ -29,6 +29,10 @@ const (
 // BootFile is where the per-node initrd segment puts its Boot, as JSON.
 const BootFile = "/ironrail/boot.json"
 
+// ToolsFolder is where the ramdisk has the programs of the image that disk layouts are
+// made with.
+const ToolsFolder = "/usr/lib/ironrail/tools"
+
 // Boot is what a node is told when it netboots: whom to call and how to know
 // it. It travels in the per-node initrd segment over the boot network, which is
 // what the first boot trusts.
@@ -253,6 +257,9 @@ type WriteParams struct {
 	AllowData   bool   `json:"allow_data"`   // false: refuse a disk that is not blank and does not carry this attempt's marker
 	RootSize    int64  `json:"root_size"`    // bytes the root partition is grown to; 0 leaves it, RestOfDisk takes all
 	Marker      string `json:"marker"`       // written with the image: node and effect key
+	// Layout is made in place of the image's own disk, and takes its files; nil: the image
+	// is written to Disk as it is.
+	Layout *Layout `json:"layout,omitempty"`
 }
 
 // RestOfDisk as a RootSize grows the root partition to the end of the disk.
@@ -267,6 +274,9 @@ type WriteResult struct {
 	Seconds  float64 `json:"seconds"`  // write
 	Verified float64 `json:"verified"` // seconds of reading back
 	Already  bool    `json:"already"`  // the disk carried this marker and verified: nothing was written
+	// Layout is the one that was asked for, as it is: what was kept has its own
+	// identifiers.
+	Layout *Layout `json:"layout,omitempty"`
 }
 
 // WipeParams asks for disks to be made blank. Each is named like that of a write,
@@ -296,6 +306,7 @@ type Wiped struct {
 // disk that Write wrote.
 type ConfigureParams struct {
 	Disk           Disk     `json:"disk"`
+	Layout         *Layout  `json:"layout,omitempty"` // that Write has made, if any; Disk is its first
 	Hostname       string   `json:"hostname"`
 	Domain         string   `json:"domain,omitempty"`
 	Timezone       string   `json:"timezone,omitempty"`

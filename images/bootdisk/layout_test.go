@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bootdisk
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/internal/loadercfg"
+	"github.com/ironrail/ironrail/internal/manifest"
+	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// TestPeerGrubFindsRoot boots a disk with the loaders of layouts, on BIOS and UEFI: as
+// the image has it, with its root found by UUID, and with an XFS root in its place, made
+// as the agent makes it.
+func TestPeerGrubFindsRoot(t *testing.T) {
+	t.Parallel()
+	const code, vars = "/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"
+	const uuid = "11111111-2222-4333-8444-555555555555"
+	peertest.Need(t, "qemu-system-x86_64", code)
+	peertest.Need(t, "mkfs.xfs")
+	const config = "echo reached $root $prefix $grub_platform end\nhalt\n"
+	disk := small(t, config, inventory.StorageTree, inventory.StorageXFS)
+	xfs := filepath.Join(t.TempDir(), "disk")
+	out, err := exec.CommandContext(t.Context(), "cp", "--sparse=always", disk, xfs).CombinedOutput()
+	if err != nil {
+		t.Fatalf("cp: %v\n%s", err, out)
+	}
+	text, err := loadercfg.ByUUID(uuid)
+	must(t, err)
+	replaceConfig(t, xfs, text)
+	putXFS(t, xfs, uuid, config)
+	for _, c := range []struct{ name, disk, want, firmware string }{
+		{"bios", disk, "reached hd0,gpt3 (hd0,gpt3)/boot/grub pc end", ""},
+		{"uefi", disk, "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end", code},
+		{"bios, xfs by UUID", xfs, "reached hd0,gpt3 (hd0,gpt3)/boot/grub pc end", ""},
+		{"uefi, xfs by UUID", xfs, "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end", code},
+	} {
+		argv := []string{"-machine", "q35", "-accel", "tcg,tb-size=64", "-m", "256", "-display", "none", "-nic", "none", "-serial", "stdio", "-monitor", "none",
+			"-drive", "file=" + c.disk + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}
+		if c.firmware != "" {
+			argv = append(argv, "-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+c.firmware, "-drive", "if=pflash,format=raw,unit=1,snapshot=on,file="+vars)
+		}
+		if said := console(t, argv, " end"); !strings.Contains(said, c.want) {
+			t.Errorf("%s: console does not say %q:\n%s", c.name, c.want, said)
+		}
+	}
+}
+
+// replaceConfig writes another configuration onto the EFI system partition, as the agent
+// does.
+func replaceConfig(t *testing.T, disk string, text []byte) {
+	t.Helper()
+	f, err := os.OpenFile(disk, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	esp := make([]byte, espSize)
+	_, err = f.ReadAt(esp, espStart)
+	must(t, err)
+	must(t, loadercfg.Replace(esp, text))
+	_, err = f.WriteAt(esp, espStart)
+	must(t, err)
+}
+
+// putXFS makes an XFS with the node's configuration in place of the root.
+func putXFS(t *testing.T, disk, uuid, config string) {
+	t.Helper()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	must(t, os.WriteFile(at("grub.cfg"), []byte("if [ $grub_platform = pc ]; then\nserial --unit=0 --speed=115200\nterminal_output console serial\nfi\n"+config), 0o644)) // UEFI's console is the serial port already
+	must(t, os.WriteFile(at("proto"), fmt.Appendf(nil, "/\n0 0\nd--755 0 0\nboot d--755 0 0\ngrub d--755 0 0\ngrub.cfg ---644 0 0 %s\n$\n$\n$\n", at("grub.cfg")), 0o644))
+	must(t, os.WriteFile(at("xfs"), nil, 0o644))
+	must(t, os.Truncate(at("xfs"), 310<<20))
+	out, err := exec.CommandContext(t.Context(), "mkfs.xfs", "-q", "-p", at("proto"), "-L", "ironrail-os", "-i", "nrext64=0", "-m", "uuid="+uuid+",bigtime=0,inobtcount=0,rmapbt=0", at("xfs")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("mkfs.xfs: %v\n%s", err, out)
+	}
+	from, err := os.Open(at("xfs"))
+	must(t, err)
+	defer from.Close()
+	to, err := os.OpenFile(disk, os.O_RDWR, 0)
+	must(t, err)
+	defer to.Close()
+	_, err = io.Copy(io.NewOffsetWriter(to, rootStart), from)
+	must(t, err)
+}
+
+func TestPackTree(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: files of an image belong to many users")
+	}
+	m := &Maker{Dir: t.TempDir(), Say: func(string) {}}
+	m.Root = m.Path("root")
+	must(t, os.MkdirAll(m.Root, 0o755))
+	must(t, m.PackTree(t.Context()))
+	if _, err := os.Stat(m.Path(manifest.TreeFile)); err == nil || len(m.TreeFiles()) != 0 {
+		t.Error("a tree that no layout needs")
+	}
+	m.Storage = []string{inventory.StorageTree}
+	must(t, os.WriteFile(filepath.Join(m.Root, "zeroes"), make([]byte, 9<<20), 0o644))
+	must(t, m.PackTree(t.Context()))
+	var list manifest.Manifest
+	b, err := os.ReadFile(m.Path(manifest.TreeFile))
+	must(t, err)
+	must(t, json.Unmarshal(b, &list))
+	must(t, list.Check())
+	info, err := os.Stat(m.Path(manifest.TreeBlob))
+	must(t, err)
+	if info.Size() != list.Blob || list.Size < 9<<20 || list.Blob > 1<<20 {
+		t.Errorf("blob of %d bytes, list of %+v", info.Size(), list)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/agent/volumes"
 )
 
 // Mount makes the root file system of a disk that is in partition part usable,
@@ -31,6 +32,7 @@ type Configurator struct {
 	Self     func() (io.ReadCloser, error)      // this very program, to be installed
 	Mount    Mount
 	Open     disk.Opener  // nil: disk.Open
+	Node     volumes.Node // finds a root on a layout; nil: none is configured
 	EFI      efiboot.Vars // of the firmware; nil: it is no UEFI, and a boot order is not written
 	Progress func(wire.Progress)
 }
@@ -42,30 +44,18 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 	if err != nil {
 		return result, err
 	}
-	if _, err := c.Find(p.Disk); err != nil {
-		return result, err
-	}
-	open := c.Open
-	if open == nil {
-		open = disk.Open
-	}
-	dev, err := open(p.Disk.Path, disk.Shared)
+	t, err := c.open(p)
+	defer t.close()
 	if err != nil {
 		return result, err
 	}
-	defer dev.Close()
-	marker, ok := disk.ReadMarker(dev)
-	if !ok || marker.State == disk.Writing {
-		return result, errkind.New(errkind.Refused, "disk %s does not carry a whole install of ironrail", p.Disk.Path).
-			Do("Run the write of this node first.")
-	}
-	fresh := marker.State == disk.Complete
+	fresh := t.fresh()
 	defer func() { err = errkind.Begun(err) }()
-	if err := setState(dev, marker, disk.Configuring); err != nil {
+	if err := t.setState(disk.Configuring); err != nil {
 		return result, err
 	}
 	c.phase("mount")
-	if err := c.mounted(ctx, dev, func(root rootfs.Root) error {
+	if err := c.mounted(ctx, t, func(root rootfs.Root) error {
 		c.phase("settings")
 		result.HostKey, err = settings.write(root, c.Self, fresh)
 		return err
@@ -74,10 +64,10 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 	}
 	if p.BootOrder != "" && c.EFI != nil {
 		c.phase("boot order")
-		order := bootOrder(c.EFI, dev, p)
+		order := c.bootOrders(t, p)
 		result.BootOrder = &order
 	}
-	return result, setState(dev, marker, disk.Configured)
+	return result, t.setState(disk.Configured)
 }
 
 // bootOrder puts the firmware's boot order right. What it does not take is told and
@@ -92,7 +82,19 @@ func bootOrder(vars efiboot.Vars, dev disk.Device, p wire.ConfigureParams) wire.
 		return wire.BootOrder{First: p.BootOrder, Current: -1, Problem: problem}
 	}
 	return efiboot.Apply(vars, efiboot.Goal{First: p.BootOrder, BootNIC: p.BootNIC, Disk: efiboot.Loader{
-		Name: "ironrail", Partition: e.Number, First: e.First, Sectors: e.Last - e.First + 1, GUID: table.GUID(e.Number), File: efiboot.Removable()}})
+		Name: loaderName(p, dev), Partition: e.Number, First: e.First, Sectors: e.Last - e.First + 1, GUID: table.GUID(e.Number), File: efiboot.Removable()}})
+}
+
+// loaderName is the description of the entry of a disk: those of several disks differ.
+func loaderName(p wire.ConfigureParams, dev disk.Device) string {
+	if p.Layout != nil {
+		for i, d := range p.Layout.Disks {
+			if i > 0 && d.Disk.Path == dev.Name() {
+				return fmt.Sprintf("ironrail %d", i+1)
+			}
+		}
+	}
+	return "ironrail"
 }
 
 // systemPartition is the EFI system partition that the firmware boots from; of two
@@ -113,12 +115,6 @@ func systemPartition(all []gpt.Partition) (p gpt.Partition, problem string) {
 	return p, fmt.Sprintf("the disk has %d EFI system partitions (%s), and nothing tells which one the firmware is to boot from", len(numbers), strings.Join(numbers, ", "))
 }
 
-// setState moves the install marker on.
-func setState(dev disk.Device, marker disk.Marker, state disk.State) error {
-	marker.State = state
-	return disk.PutMarker(dev, marker)
-}
-
 // phase reports what is being done.
 func (c *Configurator) phase(name string) {
 	if c.Progress != nil {
@@ -126,8 +122,8 @@ func (c *Configurator) phase(name string) {
 	}
 }
 
-// mounted mounts the last partition of the disk, which is the root file system.
-func (c *Configurator) mounted(ctx context.Context, dev disk.Device, do func(rootfs.Root) error) error {
+// mountedLast mounts the last partition of the disk, which is the root file system.
+func (c *Configurator) mountedLast(ctx context.Context, dev disk.Device, do func(rootfs.Root) error) error {
 	table, err := gpt.Read(dev, dev.Size())
 	if err != nil {
 		return errkind.New(errkind.Corrupt, "%w", err)

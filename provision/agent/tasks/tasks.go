@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/configure"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/volumes"
 	"github.com/ironrail/ironrail/provision/agent/wipe"
 	"github.com/ironrail/ironrail/provision/agent/write"
 )
@@ -30,6 +31,7 @@ type Tools struct {
 	Neighbours func() []wire.Neighbour
 	Client     *http.Client // for images; see write.NewClient
 	Mount      configure.Mount
+	Node       volumes.Node                  // makes disk layouts; nil: none is made
 	EFI        efiboot.Vars                  // of the firmware, where the node has UEFI
 	Self       func() (io.ReadCloser, error) // this very program
 	Workers    int                           // of a write; 0: write's default
@@ -50,14 +52,14 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 			return t.Inspector.Hardware(), nil
 		},
 		wire.Write: handler(func(ctx context.Context, p wire.WriteParams, progress func(wire.Progress)) (wire.WriteResult, error) {
-			w := write.Writer{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress, Client: t.Client, Workers: t.Workers, Buffers: t.Buffers, BIOS: !t.Inspector.UEFI()}
+			w := write.Writer{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress, Client: t.Client, Workers: t.Workers, Buffers: t.Buffers, Node: t.Node, BIOS: !t.Inspector.UEFI()}
 			return w.Run(ctx, p)
 		}),
 		wire.Wipe: handler(func(ctx context.Context, p wire.WipeParams, progress func(wire.Progress)) (wire.WipeResult, error) {
 			return wipe.Wiper{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress}.Run(ctx, p)
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
-			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Progress: progress}
+			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Progress: progress}
 			if t.EFI != nil && t.Inspector.UEFI() {
 				c.EFI = t.EFI
 			}

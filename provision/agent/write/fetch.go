@@ -122,16 +122,7 @@ func (s *stream) Close() error {
 // signature: it is what every chunk is judged by.
 func (w *Writer) manifestOf(ctx context.Context, p wire.WriteParams, key []byte) (manifest.Manifest, error) {
 	var m manifest.Manifest
-	var file []byte
-	err := w.retry(ctx, "manifest", func() error {
-		r, err := w.fetcher(p.ManifestURL).open(ctx, 0, 0)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		file, err = io.ReadAll(io.LimitReader(r, maxManifest))
-		return err
-	})
+	file, err := w.smallFile(ctx, "manifest", p.ManifestURL)
 	if err != nil {
 		return m, fmt.Errorf("image manifest %s: %w", p.ManifestURL, err)
 	}
@@ -146,6 +137,20 @@ func (w *Writer) manifestOf(ctx context.Context, p wire.WriteParams, key []byte)
 		return m, errkind.New(errkind.Corrupt, "%w", err).Do(verify)
 	}
 	return m, nil
+}
+
+// smallFile fetches a whole file of an image. Whoever asks has its digest.
+func (w *Writer) smallFile(ctx context.Context, what, url string) (file []byte, err error) {
+	err = w.retry(ctx, what, func() error {
+		r, err := w.fetcher(url).open(ctx, 0, 0)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		file, err = io.ReadAll(io.LimitReader(r, maxManifest))
+		return err
+	})
+	return file, err
 }
 
 // retry calls get until it succeeds, fails for good, or StallTimeout ends.

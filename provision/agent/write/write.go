@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/volumes"
 )
 
 // Writer writes images. One write at a time.
@@ -34,6 +35,7 @@ type Writer struct {
 	Wait         time.Duration                      // first wait before a retry; default 500 ms
 	Workers      int                                // chunks that are unpacked and written at a time; default: one a CPU, at most 8
 	Buffers      *Buffers                           // shared by several writers; nil: this one has its own
+	Node         volumes.Node                       // makes disk layouts; nil: none is made
 	BIOS         bool                               // the node's firmware is a BIOS: it starts no disk with 4096-byte sectors
 
 	mu     sync.Mutex
@@ -60,6 +62,9 @@ func (w *Writer) Run(ctx context.Context, p wire.WriteParams) (wire.WriteResult,
 	key, err := base64.StdEncoding.DecodeString(p.PublicKey)
 	if err != nil || p.Marker == "" {
 		return wire.WriteResult{}, errkind.New(errkind.Internal, "parameters of the write: public key or marker is missing or damaged")
+	}
+	if p.Layout != nil {
+		return w.runLayout(ctx, p, key)
 	}
 	found, err := w.Find(p.Disk)
 	if err != nil {

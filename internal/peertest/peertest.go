@@ -80,6 +80,7 @@ var packages = map[string]string{
 	"pdfinfo":            "poppler-utils",
 	"perfdhcp":           "kea-admin",
 	"pvcreate":           "lvm2",
+	"qemu-img":           "qemu-utils",
 	"qemu-system-x86_64": "qemu-system-x86",
 	"scontrol":           "slurm-client",
 	"setcap":             "libcap2-bin",
@@ -101,6 +102,8 @@ var packages = map[string]string{
 	"umoci":              "umoci",
 	"unshare":            util,
 	"wipefs":             util,
+	"xz":                 "xz-utils",
+	"zstd":               "zstd",
 
 	"grub-script-check":   "grub-common",
 	"qemu-system-aarch64": "qemu-system-arm",

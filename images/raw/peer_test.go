@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package raw
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/internal/peertest"
+)
+
+// program is the beginning of an ELF program.
+func program(machine elf.Machine) string {
+	head := make([]byte, 64)
+	copy(head, elf.ELFMAG)
+	binary.LittleEndian.PutUint16(head[18:], uint16(machine))
+	return string(head)
+}
+
+const release = "6.1.0-9-amd64"
+
+// tree is as little of a system as is installed.
+func tree() map[string]string {
+	return map[string]string{
+		"etc/os-release":                     "ID=debian\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
+		"etc/fstab":                          "LABEL=cloudimg-rootfs / ext4 rw 0 1\nLABEL=UEFI /boot/efi vfat umask=0077 0 1\n",
+		"etc/apt/sources.list.d/own.sources": "Types: deb\nURIs: http://archive.example/debian\nSuites: bookworm bookworm-updates\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
+		"usr/share/keyrings/debian-archive-keyring.gpg":   "keys",
+		"usr/lib/systemd/system/systemd-networkd.service": "",
+		"usr/sbin/sshd":                                      program(elf.EM_X86_64),
+		"usr/sbin/update-grub":                               "#!/bin/sh\n",
+		"var/lib/dpkg/status":                                "Package: base-files\n",
+		"boot/vmlinuz-" + release:                            "kernel 9",
+		"boot/initrd.img-" + release:                         "initrd",
+		"boot/vmlinuz-6.1.0-10-amd64":                        "a kernel without modules is not taken",
+		"lib/modules/" + release + "/modules.dep":            "kernel/fs/ext4/ext4.ko:\n",
+		"lib/modules/" + release + "/modules.alias":          "",
+		"lib/modules/" + release + "/modules.softdep":        "",
+		"lib/modules/" + release + "/modules.builtin":        "",
+		"lib/modules/" + release + "/kernel/fs/ext4/ext4.ko": "ext4",
+	}
+}
+
+// disk says how an image differs from one that is taken.
+type disk struct {
+	tree    func(map[string]string) // of the root
+	layout  []string                // arguments of sgdisk; default: p14, p15 (EFI), p1 last
+	second  bool                    // another partition, from 20 MiB on, holds a system too
+	noEFI   bool                    // nothing is in p15
+	badRoot bool                    // the root file system is overwritten
+}
+
+const mib = 1 << 20
+
+func command(t *testing.T, argv ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "MTOOLS_SKIP_CHECK=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+}
+
+// write makes files below dir.
+func write(t *testing.T, dir string, files map[string]string) string {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// image makes the image of a whole disk of 72 MiB with programs that are not ours: from
+// 1 MiB on p14 for BIOS, from 4 MiB on p15, from 40 MiB on the root file system.
+func (d disk) image(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "disk")
+	command(t, "truncate", "-s", "72M", path)
+	layout := d.layout
+	if layout == nil {
+		layout = []string{"-n", "14:2048:8191", "-t", "14:ef02", "-n", "15:8192:81919", "-t", "15:ef00", "-n", "1:81920:145407", "-t", "1:8303"}
+	}
+	command(t, append([]string{"sgdisk"}, append(slices.Clone(layout), path)...)...)
+	files := tree()
+	if d.tree != nil {
+		d.tree(files)
+	}
+	root := write(t, t.TempDir(), files)
+	command(t, "mke2fs", "-q", "-t", "ext4", "-L", "cloudimg-rootfs", "-E", "offset=41943040", "-d", root, path, "31m")
+	switch {
+	case d.second:
+		command(t, "mke2fs", "-q", "-F", "-t", "ext4", "-E", "offset=20971520", "-d", root, path, "19m")
+		fallthrough
+	case !d.noEFI:
+		command(t, "mkfs.vfat", "--offset=8192", path, "16384")
+		loader := write(t, t.TempDir(), map[string]string{"EFI/BOOT/BOOTX64.EFI": "MZ"})
+		command(t, "mcopy", "-s", "-i", path+"@@4194304", filepath.Join(loader, "EFI"), "::/")
+	}
+	if d.badRoot {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteAt(bytes.Repeat([]byte{0xa5}, 64<<10), 40*mib+2048); err != nil { // group descriptors
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// recipe is one of a file, with the checksum that it has.
+func recipe(t *testing.T, path string) Recipe {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	return Recipe{Block: "os", Source: filepath.Base(path), Site: filepath.Dir(path), Checksum: "sha256:" + hex.EncodeToString(sum[:]), OS: "debian", Release: "12"}
+}
+
+func needMakers(t *testing.T) {
+	t.Helper()
+	peertest.Need(t, "sgdisk", "mke2fs", "mkfs.vfat", "mcopy", "mdir", "mount", "qemu-img", "xz", "zstd")
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: file systems are mounted")
+	}
+	probe := filepath.Join(t.TempDir(), "probe")
+	command(t, "truncate", "-s", "4M", probe)
+	command(t, "mke2fs", "-q", "-t", "ext4", probe)
+	if out, err := exec.CommandContext(t.Context(), "mount", "-o", "ro,loop", probe, t.TempDir()).CombinedOutput(); err != nil {
+		t.Skipf("needs loop devices: %s", out)
+	}
+	command(t, "umount", "-d", mountPoint(t, probe))
+}
+
+// mountPoint is where the loop device of a file is mounted.
+func mountPoint(t *testing.T, file string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "losetup", "-n", "-O", "NAME", "-j", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestPeerForms: an image is the same disk in whatever form it comes.
+func TestPeerForms(t *testing.T) {
+	needMakers(t)
+	plain := disk{}.image(t)
+	want, err := os.ReadFile(plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	command(t, "qemu-img", "convert", "-O", "qcow2", plain, at("plain.qcow2"))
+	command(t, "qemu-img", "convert", "-c", "-O", "qcow2", plain, at("deflate.qcow2"))
+	command(t, "qemu-img", "convert", "-c", "-O", "qcow2", "-o", "compression_type=zstd,cluster_size=2M", plain, at("zstd.qcow2"))
+	command(t, "qemu-img", "convert", "-O", "qcow2", "-o", "compat=0.10,cluster_size=512", plain, at("old.qcow2"))
+	command(t, "sh", "-c", `gzip -c "$1" >"$2/disk.gz"; xz -T1 -1 -c "$1" >"$2/disk.xz"; zstd -q -c "$1" >"$2/disk.zst"; gzip -c "$2/deflate.qcow2" >"$2/qcow2.gz"`, "sh", plain, dir)
+	for _, path := range []string{plain, at("plain.qcow2"), at("deflate.qcow2"), at("zstd.qcow2"), at("old.qcow2"), at("disk.gz"), at("disk.xz"), at("disk.zst"), at("qcow2.gz")} {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			src, err := recipe(t, path).Build(t.Context(), t.TempDir(), func(line string) { t.Log(line) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(src.Disk); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("another disk of %d bytes, %v", len(got), err)
+			}
+			for name, text := range map[string]string{
+				images.KernelFile: "kernel 9", images.StatusFile: "Package: base-files\n", images.KeyringFile: "keys",
+				images.SourcesFile: "deb http://archive.example/debian bookworm main\ndeb http://archive.example/debian bookworm-updates main\n\n",
+			} {
+				if got, err := os.ReadFile(src.Files[name]); err != nil || string(got) != text {
+					t.Errorf("%s is %q, %v; want %q", name, got, err, text)
+				}
+			}
+		})
+	}
+}
+
+// cut makes an image that is cut off after size bytes.
+func cut(t *testing.T, format string, size int64) string {
+	path := filepath.Join(t.TempDir(), "cut."+format)
+	command(t, "qemu-img", "convert", "-O", format, disk{}.image(t), path)
+	if err := os.Truncate(path, size); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// without is a system without the files whose names begin so.
+func without(prefix string) disk {
+	return disk{tree: func(files map[string]string) {
+		maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasPrefix(name, prefix) })
+	}}
+}
+
+// with is a system with another file.
+func with(name, text string) disk {
+	return disk{tree: func(files map[string]string) { files[name] = text }}
+}
+
+func made(d disk) func(*testing.T) string { return d.image }
+
+// refusals are images that are not taken, by what is wrong with them.
+var refusals = []struct {
+	name  string
+	image func(*testing.T) string
+	spoil func(*Recipe)
+	want  string
+}{
+	{"wrong digest", made(disk{}), func(r *Recipe) { r.Checksum = "sha256:" + strings.Repeat("0", 64) }, "the site's files say sha256:0000"},
+	{"no file", made(disk{}), func(r *Recipe) { r.Source = "absent" }, `source "absent"`},
+	{"qcow2 cut off", func(t *testing.T) string { return cut(t, "qcow2", 1<<20) }, nil, "it is cut off"},
+	{"qcow2 header alone", func(t *testing.T) string { return cut(t, "qcow2", 100) }, nil, "it is cut off"},
+	{"raw cut off", func(t *testing.T) string { return cut(t, "raw", 60*mib) }, nil, "partition"},
+	{"backing file", func(t *testing.T) string {
+		base := disk{}.image(t)
+		path := filepath.Join(t.TempDir(), "top.qcow2")
+		command(t, "qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", base, path)
+		return path
+	}, nil, "has a backing file"},
+	{"xz cut off", func(t *testing.T) string {
+		path := disk{}.image(t)
+		command(t, "xz", "-T1", "-1", path)
+		if err := os.Truncate(path+".xz", 5000); err != nil {
+			t.Fatal(err)
+		}
+		return path + ".xz"
+	}, nil, "cannot be unpacked beyond byte"},
+	{"no disk", func(t *testing.T) string {
+		return filepath.Join(write(t, t.TempDir(), map[string]string{"f": strings.Repeat("hello", 999)}), "f")
+	}, nil, "cannot be read as a whole disk"},
+	{"no kernel", made(without("boot/vmlinuz")), nil, "there is no kernel inside"},
+	{"no modules", made(without("lib/modules")), nil, "there is no kernel inside"},
+	{"no ssh server", made(without("usr/sbin/sshd")), nil, "lacks an SSH server"},
+	{"architecture", made(with("usr/sbin/sshd", program(elf.EM_AARCH64))), nil, "/usr/sbin/sshd is for EM_AARCH64"},
+	{"other release", made(disk{}), func(r *Recipe) { r.Release = "13" }, "the image is of Debian 12, and its block says Debian 13"},
+	{"other distribution", made(with("etc/os-release", "ID=arch\nPRETTY_NAME=\"Arch Linux\"\n")), nil, `the image is of "Arch Linux"`},
+	{"no system", made(without("etc/os-release")), nil, "holds a system"},
+	{"boot of its own", made(with("etc/fstab", "LABEL=BOOT /boot ext4 defaults 0 2\n")), nil, "a file system of its own at /boot (LABEL=BOOT)"},
+	{"two systems", made(disk{second: true, layout: []string{"-n", "15:8192:40959", "-t", "15:ef00", "-n", "2:40960:81919", "-t", "2:8303", "-n", "1:81920:145407", "-t", "1:8303"}}), nil, "partitions 1 and 2 both hold a system"},
+	{"no ESP", made(disk{noEFI: true, layout: []string{"-n", "1:81920:145407", "-t", "1:8303"}}), nil, "0 EFI system partitions"},
+	{"ESP without a loader", made(disk{noEFI: true}), nil, "has no /EFI/BOOT/BOOTX64.EFI"},
+	{"root not last", made(disk{layout: []string{"-n", "15:8192:81919", "-t", "15:ef00", "-n", "1:81920:145407", "-t", "1:8303", "-n", "3:145408:147000", "-t", "3:8300"}}), nil, "partition 3 lies behind it"},
+	{"damaged root", made(disk{badRoot: true}), nil, "cannot be mounted"},
+	{"data where the marker goes", func(t *testing.T) string {
+		path := disk{}.image(t)
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteAt([]byte("x"), mib-1); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}, nil, "where the install marker goes"},
+}
+
+// TestPeerRefused: an image that could not be installed is refused when it is built, with
+// the block, the file, and the cause.
+func TestPeerRefused(t *testing.T) {
+	needMakers(t)
+	for _, c := range refusals {
+		t.Run(c.name, func(t *testing.T) {
+			r := recipe(t, c.image(t))
+			if c.spoil != nil {
+				c.spoil(&r)
+			}
+			dir := t.TempDir()
+			_, err := r.Build(t.Context(), dir, func(string) {})
+			if err == nil {
+				t.Fatal("was taken")
+			}
+			if begins := fmt.Sprintf("image os (%s): ", r.Source); !strings.HasPrefix(err.Error(), begins) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v; want one that begins %q and says %q", err, begins, c.want)
+			}
+			if mounted, err := os.ReadFile("/proc/self/mounts"); err != nil || bytes.Contains(mounted, []byte(dir)) {
+				t.Errorf("something is still mounted below %s, %v", dir, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package raw brings disk images of the customer's own into the store as they are: of
+// an URL or a file, raw or qcow2, packed with gzip, xz or zstd. What is in them is found
+// by looking: the root file system by what lies on it, never by the number of a
+// partition. It runs as root on the controller, whose kernel mounts the file systems,
+// read-only. An image that could not be installed is refused here, before anything is
+// erased anywhere.
+//
+// What an image has to have: a GUID partition table for sectors of 512 bytes with the
+// root file system (ext4) as its last partition; an EFI system partition with the
+// loader at its removable path; nothing where the install marker goes, in the last
+// 4 KiB before 1 MiB; a kernel with modules, systemd-networkd, an SSH server and GRUB
+// with update-grub.
+//
+// Blocks of kind raw are not installed yet, and this package is in no list of kinds:
+// nothing configures such a system on a node.
+package raw
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/errkind"
+)
+
+// Version changes whenever the same source would give another image.
+const Version = 1
+
+// systems are the distributions whose images are taken: those whose loader is set up
+// by update-grub.
+var systems = []string{distribution.Debian, distribution.Ubuntu}
+
+// Recipe says where an image comes from.
+type Recipe struct {
+	Block    string // name of the HCL block
+	Source   string // URL or path
+	Checksum string // of that file: sha256:HEX
+	OS       string // that the image has to be of; "": any that can be installed
+	Release  string // of OS; "": any
+	Site     string // folder that a path is relative to; it changes no digest
+}
+
+// Name implements images.Recipe.
+func (r Recipe) Name() string { return "image." + r.Block }
+
+// isURL reports whether the source is fetched.
+func (r Recipe) isURL() bool { return strings.Contains(r.Source, "://") }
+
+// path is where the source lies; for one that is no URL.
+func (r Recipe) path() string {
+	if filepath.IsAbs(r.Source) {
+		return r.Source
+	}
+	return filepath.Join(r.Site, r.Source)
+}
+
+// Check implements images.Recipe.
+func (r Recipe) Check() error {
+	if r.isURL() {
+		u, err := url.Parse(r.Source)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return errkind.New(errkind.Refused, "image %s: source %q is no URL of http or https", r.Block, r.Source)
+		}
+		if u.User != nil {
+			return errkind.New(errkind.Refused, "image %s: its source has a password in it, which would stand in logs", r.Block).Do("Serve the file without one: its checksum says what it is.")
+		}
+	}
+	digits, ok := strings.CutPrefix(r.Checksum, "sha256:")
+	if b, err := hex.DecodeString(digits); !ok || err != nil || len(b) != sha256.Size {
+		return errkind.New(errkind.Refused, "image %s: checksum %q is not sha256: and 64 hex digits", r.Block, r.Checksum).
+			Do("Take it from the vendor's list of checksums, such as SHA256SUMS beside the image.")
+	}
+	if r.OS == "" && r.Release != "" {
+		return errkind.New(errkind.Refused, "image %s: release %q says nothing without os", r.Block, r.Release).Do(`Write os = "ubuntu" or os = "debian" beside it.`)
+	}
+	if _, ok := distribution.ParseRelease(r.OS, r.Release); r.OS != "" && !ok {
+		return errkind.New(errkind.Refused, "image %s: %q is no release of %s", r.Block, r.Release, r.OS).Do(`Write one such as release = "24.04" or "bookworm".`)
+	}
+	return nil
+}
+
+// Digest implements images.Recipe. Where the file comes from does not matter: its
+// checksum says what it is.
+func (r Recipe) Digest() string {
+	return digestOf(struct {
+		Kind, Block, Checksum, OS, Release string
+		Builder, Ramdisk                   int
+		Modules                            string
+	}{"raw", r.Block, r.Checksum, r.OS, r.Release, Version, ramdisk.Version, ramdisk.Selection()})
+}
+
+// Inputs implements images.Recipe.
+func (r Recipe) Inputs() string {
+	return digestOf(struct{ Kind, Checksum, OS, Release string }{"raw", r.Checksum, r.OS, r.Release})
+}
+
+func digestOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and numbers always marshal
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Archives implements images.Recipe: an image is taken as it is.
+func (r Recipe) Archives() []images.Archive { return nil }
+
+// Build implements images.Recipe. dir needs room for the file and for what of its disk
+// is not zeroes.
+func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
+	b := builder{recipe: r, dir: dir, say: say}
+	steps := []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"checking tools", b.checkTools},
+		{"reading the source", b.fetch},
+		{"unpacking the disk", b.unpack},
+		{"reading the partitions", b.partitions},
+		{"reading the root file system", b.inspect},
+	}
+	for _, s := range steps {
+		say(s.what)
+		if err := s.do(ctx); err != nil {
+			return store.Source{}, fmt.Errorf("image %s (%s): %s: %w", r.Block, r.Source, s.what, err)
+		}
+	}
+	files := map[string]string{images.KernelFile: b.path(images.KernelFile), images.InitrdFile: b.path(images.InitrdFile)}
+	for _, name := range []string{images.StatusFile, images.SourcesFile, images.KeyringFile} {
+		files[name] = b.path(name)
+	}
+	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk, Files: files}, nil
+}
+
+// builder is one build in progress.
+type builder struct {
+	recipe Recipe
+	dir    string // everything that the build makes
+	say    func(string)
+	source string // path of the file, checked
+	disk   string // path of the plain disk
+	size   int64  // bytes of it
+	root   span   // of the root file system
+	esp    span
+}
+
+// span is a part of the disk, in bytes.
+type span struct{ start, size int64 }
+
+func (b *builder) path(name string) string { return filepath.Join(b.dir, name) }

@@ -214,7 +214,5 @@ func (s *Stage) layoutSupported(n *inventory.Node, no func(hcl.Range, string, st
 }
 
 // LayoutSupported reports whether this stage can make a disk layout: one ext4
-// root on one disk.
-func LayoutSupported(l *inventory.DiskLayout) bool {
-	return l.RAID <= 0 && len(l.Data) == 0 && len(l.Preserve) == 0 && l.Swap == 0 && (l.Root.Filesystem == "" || l.Root.Filesystem == "ext4")
-}
+// root on one disk. RAID 0 is a RAID, too.
+func LayoutSupported(l *inventory.DiskLayout) bool { return l.Whole() }

@@ -47,7 +47,6 @@ type Inventory struct {
 	Allows      []*Allow
 	Moves       []*Move
 	Lock        *lock.Lock // what ironrail.lock says; nil when it cannot be read
-	Rehearsed   bool       // in a rehearsal: settings that are not implemented are left out, and not refused
 }
 
 // Node returns the node of that name.

@@ -41,7 +41,6 @@ type Registry struct {
 type DiskLayout struct {
 	Name     string
 	On       string // name of a disk block of the hardware
-	Standin  bool   // in a rehearsal: it stands for a RAID, and is on any one of its disks
 	RAID     int    // -1: none, else the level
 	Root     FileSystem
 	Swap     unit.Bytes

@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/gaps"
@@ -27,13 +26,7 @@ func (s *Site) Gaps() (gaps.List, error) {
 		return nil, err
 	}
 	f := gaps.Found{Refused: slices.Concat(services.CheckControllers(s.Inv), s.offlineWorld().refusals(digests)), Stock: s.Artifacts.Unmirrored(digests)}
-	if f.Refused.HasErrors() { // what of it does a rehearsal refuse as well?
-		stand := *s
-		stand.Inv, _ = Plannable(s.Inv)
-		stand.links = roce.Addresses(stand.Inv)
-		f.Rehearsal = slices.Concat(services.CheckControllers(s.Inv), stand.offlineWorld().refusals(digests))
-	}
-	return gaps.Collect(s.Inv, plannableKinds(s.Inv), f), nil
+	return gaps.Collect(s.Inv, f), nil
 }
 
 // refusals are what the stages of the site find wrong for a plan.
@@ -61,21 +54,10 @@ func Refusals(inv *inventory.Inventory) (hcl.Diagnostics, error) {
 	return slices.DeleteFunc(all, func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError }), nil
 }
 
-// plannableKinds are the kinds of typed blocks, reaching nothing.
-func plannableKinds(inv *inventory.Inventory) gaps.Kinds {
-	w := world{inv: inv, links: roce.Addresses(inv)}
-	return gaps.Kinds{Drivers: driverKinds(w), Fabrics: fabricKinds(w), Handovers: handoverKinds(w)}
-}
-
-// Plannable returns the site without what cannot be planned yet, and what was left out
-// of it: what a rehearsal is of.
-func Plannable(inv *inventory.Inventory) (*inventory.Inventory, []gaps.LeftOut) {
-	return gaps.Plannable(inv, plannableKinds(inv))
-}
-
 // MissingKinds are the kinds of typed blocks that the language has and no plan can hold.
 func MissingKinds() []gaps.MissingKind {
-	return plannableKinds(&inventory.Inventory{}).Missing(inventory.DefaultKinds())
+	w := world{inv: &inventory.Inventory{}}
+	return gaps.Kinds{Drivers: driverKinds(w), Fabrics: fabricKinds(w), Handovers: handoverKinds(w)}.Missing(inventory.DefaultKinds())
 }
 
 // checkUnimplemented warns of settings that a plan refuses or ignores.

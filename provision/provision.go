@@ -64,6 +64,7 @@ type Site struct {
 	local     func(ctx context.Context, argv ...string) ([]byte, error) // programs of schedulers on this controller; nil: none
 	subnets   func(fabric string) infiniband.Host                       // where subnet managers run; nil: nowhere
 	clusterCA func(endpoint string) string                              // CAs of API servers; nil: what handovers say
+	programs  hook.Program                                              // runs those of hooks; nil: the operating system does
 }
 
 // Options of Open.
@@ -89,6 +90,8 @@ type Options struct {
 	// Subnets is where the subnet manager of a fabric runs; nil: on this controller,
 	// or with another Network nowhere.
 	Subnets func(fabric string) infiniband.Host
+	// Hooks runs the programs of hooks; nil: the operating system does.
+	Hooks hook.Program
 }
 
 // Open makes the state folder of a loaded site and the controller's keys, when
@@ -128,7 +131,7 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders, links: roce.Addresses(inv)}
 	s.loaded = overrides.None(inv, s.links)
 	s.over = s.loaded
-	s.clusterCA = o.ClusterCA
+	s.clusterCA, s.programs = o.ClusterCA, o.Hooks
 	if o.Secrets == nil {
 		s.secrets = secret.Resolver{Dir: dir, Environ: o.Environ}
 	}

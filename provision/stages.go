@@ -51,6 +51,7 @@ type world struct {
 	dir        string               // the site's folder, absolute
 	exports    string               // folder for what handovers write
 	schedulers reach.Schedulers
+	programs   hook.Program // runs those of hooks; nil: the operating system does
 
 	bmc      func(ctx context.Context, node string) (oob.BMC, error)
 	ask      func(node string) (*bmc.Handle, error) // as bmc, for what only some can tell; nil: none is asked
@@ -73,7 +74,7 @@ func (s *Site) offlineWorld() world {
 	if err != nil {
 		dir = s.Inv.Dir // the working folder is gone; a program of a hook fails by itself
 	}
-	return world{inv: s.Inv, links: s.links, orphaned: s.over.Orphaned, dir: dir, exports: s.path("handover"), schedulers: s.schedulers()}
+	return world{inv: s.Inv, links: s.links, orphaned: s.over.Orphaned, dir: dir, exports: s.path("handover"), schedulers: s.schedulers(), programs: s.programs}
 }
 
 // bareStages is the stage table: the way of a node from power-off to its scheduler.
@@ -261,7 +262,7 @@ func (w world) hooks() *hook.Stage {
 	return hook.New(w.inv, w.dir, func(ctx context.Context, node string) (string, error) {
 		n, _, err := state.Get[state.Node](ctx, w.store, state.NodeKey(node))
 		return standingWords(n), err
-	})
+	}).WithProgram(w.programs)
 }
 
 // standingWords says in a few words where a node stands.

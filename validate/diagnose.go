@@ -53,7 +53,7 @@ func checkLimit(l inventory.MeasureLimit, p *target.Problems) {
 			known = append(known, c.Asks.Limits...)
 		}
 		slices.Sort(known)
-		p.NotYet(l.Decl, "Limit is not measured", "Nothing measures %q, so that its limit would never be held.%s", l.Name, diag.DidYouMean(l.Name, known))
+		p.Add(hcl.DiagError, l.Decl, "Limit is not measured", "Nothing measures %q, so that its limit would never be held.%s", l.Name, diag.DidYouMean(l.Name, known))
 		return
 	}
 	for _, q := range []*unit.Quantity{l.AtLeast, l.AtMost} {

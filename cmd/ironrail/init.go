@@ -81,7 +81,6 @@ not there; without DIR it is that of --chdir.
 
 Kinds of sites:
 ` + kinds.String() + `
-All of cpu can be planned today; a rehearsal says what of the others cannot yet.
 Nothing is ever overwritten.`,
 		Example: "  ironrail init site\n  ironrail init --kind hgx-h100 --nodes 4 site",
 		Args:    asUsage(cobra.MaximumNArgs(1)),

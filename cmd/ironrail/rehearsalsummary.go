@@ -50,8 +50,6 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 		switch {
 		case !f.Found && sum.Outcome == state.RunInterrupted:
 			found = "not found before the end"
-		case !f.Found && f.Why != "":
-			found = "NOT FOUND: " + f.Why
 		case !f.Found:
 			found = "NOT FOUND"
 		}
@@ -63,24 +61,20 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 	for _, b := range sum.Unexpected {
 		p.writeWrapped("  ", "UNEXPECTED: "+strings.TrimSpace(b.Subject+" "+b.Part)+" was blamed: "+b.Cause)
 	}
-	p.leftOut(sum.LeftOut)
-	bringUp := "a real bring-up"
-	if len(sum.LeftOut) > 0 {
-		bringUp = "a real bring-up of what was rehearsed"
-	}
-	p.writeWrapped("", "Rehearsed in "+formatSeconds(sum.WallTime)+", "+formatSeconds(sum.SimulatedTime)+" on the virtual rack; "+bringUp+" is expected to take "+
+	p.simulated(sum.Simulated)
+	p.writeWrapped("", "Rehearsed in "+formatSeconds(sum.WallTime)+", "+formatSeconds(sum.SimulatedTime)+" on the virtual rack; a real bring-up is expected to take "+
 		formatSeconds(sum.PredictedTime)+". Peak memory "+formatSize(int64(sum.PeakMemory))+".")
 	p.to(w)
 }
 
-// leftOut lists what of the site is not rehearsed.
-func (p *wrapped) leftOut(left []gaps.LeftOut) {
-	if len(left) == 0 {
+// simulated lists what of the site was simulated, beside all hardware.
+func (p *wrapped) simulated(list []gaps.Simulated) {
+	if len(list) == 0 {
 		return
 	}
-	p.writeWrapped("", "Not rehearsed, since this version cannot plan it yet (`ironrail plan` refuses it):")
-	for _, l := range left {
-		p.writeWrapped("  "+l.String()+"  ", fmt.Sprintf("%s, on %d %s", l.Why, l.Nodes, pluralOf(l.Nodes, "node", "nodes")))
+	p.writeWrapped("", "Simulated, beside all hardware:")
+	for _, s := range list {
+		p.writeWrapped("  "+s.String()+"  ", fmt.Sprintf("%s (%d %s)", s.How, s.Nodes, pluralOf(s.Nodes, "node", "nodes")))
 	}
 }
 

@@ -65,9 +65,9 @@ and every other node was accepted; 3 when something else happened to some nodes,
 
 Kinds of faults:
 ` + faultHelp() + `
-What this version cannot plan yet (kinds of images, drivers, fabrics, tests and
-handovers) is left out of the rehearsal and listed before and after it;
-` + "`ironrail plan`" + ` refuses such a site.
+The plan is that of ` + "`ironrail plan`" + `: what that refuses is refused here as well, with
+the same list, and exit code 1. What a run would have and a rehearsal simulates
+(images, packages, hooks, protection) is listed at the end.
 
 What it does not model stands in docs/rehearsal.md.`,
 		Example: "  ironrail rehearse\n  ironrail rehearse --faults monday.faults\n  ironrail rehearse --fault kind=bmc-dead,node=r01-u17 --fault kind=pdu-trip,pdu=r02/a,at=install.write\n  ironrail rehearse --json | jq 'select(.type == \"summary\")'",

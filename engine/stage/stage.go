@@ -145,17 +145,5 @@ func DiagnoseUnsupportedKind[K any](block, name, kind string, have map[string]K,
 	}
 	slices.Sort(names)
 	detail := fmt.Sprintf("%s %q is of kind %q%s. The kinds that are supported are: %s.", block, name, kind, use, strings.Join(names, ", "))
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: block + " kind is not supported", Detail: strings.TrimSpace(detail + " " + way), Subject: decl.Ptr(), Extra: NotImplemented{}}}
-}
-
-// NotImplemented is the Extra of a diagnostic about something that a site may rightly ask
-// for and that this program cannot apply yet. A plan is refused for it; a
-// rehearsal goes on without.
-type NotImplemented struct{}
-
-// HasOnlyNotImplemented reports whether there are errors and all of them are NotImplemented.
-func HasOnlyNotImplemented(diags hcl.Diagnostics) bool {
-	return diags.HasErrors() && !slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool {
-		return d.Severity == hcl.DiagError && d.Extra != NotImplemented{}
-	})
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: block + " kind is not supported", Detail: strings.TrimSpace(detail + " " + way), Subject: decl.Ptr()}}
 }

@@ -80,9 +80,8 @@ hardware "dgx-h100" {
     interconnect = "nvswitch"
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
-    size  = ">= 1.9TB"
+    type = "nvme"
+    size = ">= 1.9TB"
   }
   nic "mgmt" {
     speed   = "100Gbps"
@@ -110,15 +109,14 @@ hardware "dgx-h100" {
   }
 }
 
-image "ubuntu" "hpc" {
-  release  = "24.04"
-  kernel   = "linux-image-generic"
+image "debian" "hpc" {
+  release  = "bookworm"
+  kernel   = "linux-image-amd64"
   packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 disk_layout "os" {
-  on   = "os"
-  raid = 1
+  on = "os"
   root {
     size       = "200GB"
     filesystem = "ext4"
@@ -134,6 +132,9 @@ host "gpu" {
 driver "doca" "doca32" {
   version = "3.2.1"
   profile = "doca-ofed"
+  repository { # NVIDIA's packages, mirrored inside the site
+    url = "http://mirror.example/doca/3.2.1/debian12/x86_64/"
+  }
 }
 
 driver "cuda" "r580" {
@@ -141,6 +142,9 @@ driver "cuda" "r580" {
   cuda           = "13.0"
   module         = "open"
   fabric_manager = true
+  repository { # likewise
+    url = "http://mirror.example/cuda/debian12/x86_64/"
+  }
 }
 
 fabric "infiniband" "compute" {

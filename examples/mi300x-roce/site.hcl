@@ -106,9 +106,9 @@ hardware "mi300x" {
   }
 }
 
-image "ubuntu" "hpc" {
-  release  = "22.04"
-  kernel   = "linux-image-generic"
+image "debian" "hpc" {
+  release  = "bookworm"
+  kernel   = "linux-image-amd64"
   packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
@@ -130,6 +130,11 @@ host "gpu" {
 driver "rocm" "rocm7" {
   version = "7.0.2"
   amdgpu  = "30.10.2"
+  repository { # AMD's packages, mirrored inside the site
+    url        = "http://mirror.example/rocm/apt/7.0.2"
+    suite      = "jammy"
+    components = ["main"]
+  }
 }
 
 fabric "roce" "compute" {

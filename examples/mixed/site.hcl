@@ -235,10 +235,10 @@ hardware "storage" {
   }
 }
 
-image "ubuntu" "gpu" {
-  release  = "24.04"
-  kernel   = "linux-image-generic"
-  packages = ["openssh-server", "chrony", "nvme-cli"]
+image "debian" "gpu" {
+  release  = "bookworm"
+  kernel   = "linux-image-amd64"
+  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 image "debian" "plain" {
@@ -266,17 +266,26 @@ host "plain" {
 
 driver "doca" "doca32" {
   version = "3.2.1"
+  repository { # NVIDIA's packages, mirrored inside the site
+    url = "http://mirror.example/doca/3.2.1/debian12/x86_64/"
+  }
 }
 
 driver "cuda" "r580" {
   version        = "580.126.16"
   cuda           = "13.0"
   fabric_manager = true # there is an NVSwitch
+  repository { # likewise
+    url = "http://mirror.example/cuda/debian12/x86_64/"
+  }
 }
 
 driver "cuda" "r580-pcie" {
   version = "580.126.16"
   cuda    = "13.0"
+  repository { # likewise
+    url = "http://mirror.example/cuda/debian12/x86_64/"
+  }
 }
 
 driver "inbox" "rdma" {

@@ -101,9 +101,9 @@ image "debian" "os" {
   packages = ["openssh-server", "chrony"]
 }
 
-image "ubuntu" "gpu" {
-  release  = "24.04"
-  kernel   = "linux-image-generic"
+image "debian" "gpu" {
+  release  = "bookworm"
+  kernel   = "linux-image-amd64"
   packages = ["openssh-server", "chrony"]
 }
 
@@ -129,6 +129,9 @@ driver "cuda" "r580" {
   cuda           = "13.0"
   module         = "open"
   fabric_manager = true
+  repository { # NVIDIA's packages, mirrored inside the site
+    url = "http://mirror.example/cuda/debian12/x86_64/"
+  }
 }
 
 fabric "roce" "compute" {

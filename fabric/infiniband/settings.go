@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -53,18 +52,16 @@ func RoutingEngines(inv *inventory.Inventory, f *inventory.Fabric) []string {
 func checkManager(inv *inventory.Inventory, f *inventory.Fabric) hcl.Diagnostics {
 	m, at := readManager(f.Value), f.Place("subnet_manager")
 	var diags hcl.Diagnostics
-	add := func(severity hcl.DiagnosticSeverity, summary, format string, args ...any) *hcl.Diagnostic {
-		d := &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()}
-		diags = append(diags, d)
-		return d
+	add := func(severity hcl.DiagnosticSeverity, summary, format string, args ...any) {
+		diags = append(diags, &hcl.Diagnostic{Severity: severity, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
 	}
 	switch {
 	case !m.given:
-		add(hcl.DiagError, "Fabric has no subnet manager", "Fabric %q of kind \"infiniband\" needs a subnet_manager block: without a subnet manager no port becomes active, and one that runs in a switch is not configured. Add subnet_manager { run_on = [controller.NAME] }.", f.Name).Extra = stage.NotImplemented{}
+		add(hcl.DiagError, "Fabric has no subnet manager", "Fabric %q of kind \"infiniband\" needs a subnet_manager block: without a subnet manager no port becomes active, and one that runs in a switch is not configured. Add subnet_manager { run_on = [controller.NAME] }.", f.Name)
 	case m.engine == "ufm":
-		add(hcl.DiagError, "Subnet manager is not supported", "Fabric %q is managed by UFM, which is configured by its own interface. The engine that is supported is \"opensm\".", f.Name).Extra = stage.NotImplemented{}
+		add(hcl.DiagError, "Subnet manager is not supported", "Fabric %q is managed by UFM, which is configured by its own interface. The engine that is supported is \"opensm\".", f.Name)
 	case len(m.runOn) == 0:
-		add(hcl.DiagError, "Subnet manager has no place", "The subnet manager of fabric %q runs nowhere: set run_on = [controller.NAME].", f.Name).Extra = stage.NotImplemented{}
+		add(hcl.DiagError, "Subnet manager has no place", "The subnet manager of fabric %q runs nowhere: set run_on = [controller.NAME].", f.Name)
 	}
 	for _, other := range inv.Fabrics {
 		if other == f {
@@ -75,7 +72,7 @@ func checkManager(inv *inventory.Inventory, f *inventory.Fabric) hcl.Diagnostics
 		}
 		for _, name := range readManager(other.Value).runOn {
 			if slices.Contains(m.runOn, name) {
-				add(hcl.DiagError, "Two subnet managers on one controller", "Controller %q runs the subnet manager of fabric %q already: opensm and the programs that look at a fabric take the first port that is active. Run that of %q on another controller.", name, other.Name, f.Name).Extra = stage.NotImplemented{}
+				add(hcl.DiagError, "Two subnet managers on one controller", "Controller %q runs the subnet manager of fabric %q already: opensm and the programs that look at a fabric take the first port that is active. Run that of %q on another controller.", name, other.Name, f.Name)
 			}
 		}
 	}

@@ -107,10 +107,8 @@ func (r *RoCE) apart(run stage.Run, f *inventory.Fabric, n *inventory.Node, rep 
 // Check implements fabric.Kind.
 func (r *RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnostics {
 	var diags hcl.Diagnostics
-	add := func(at hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
-		d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()}
-		diags = append(diags, d)
-		return d
+	add := func(at hcl.Range, summary, format string, args ...any) {
+		diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
 	}
 	switch f.Addressing {
 	case "subnet", pointToPoint:
@@ -128,7 +126,7 @@ func (r *RoCE) Check(f *inventory.Fabric, nodes []*inventory.Node) hcl.Diagnosti
 	return diags
 }
 
-func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any) *hcl.Diagnostic) {
+func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Range, string, string, ...any)) {
 	ports := r.portsOn(f, n) // by rail
 	for i := range ports {
 		p := &ports[i]
@@ -141,8 +139,7 @@ func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Ra
 		}
 		if f.Addressing == pointToPoint {
 			if r.links[f.Name].Split(n, p.nic, p.index) {
-				d := add(p.decl, "Split port is not supported", "The port %s/%s/%d of fabric %q is split into several links, and a node is told one address for each port. Use addressing = \"subnet\".", n.Name, p.nic.Name, p.index, f.Name)
-				d.Extra = stage.NotImplemented{}
+				add(p.decl, "Split port is not supported", "The port %s/%s/%d of fabric %q is split into several links, and a node is told one address for each port. Use addressing = \"subnet\".", n.Name, p.nic.Name, p.index, f.Name)
 			}
 			continue // CheckLinks has looked whether it has a cable
 		}

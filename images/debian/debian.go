@@ -35,9 +35,6 @@ func (Kind) Name() string { return distribution.Debian }
 
 // Supports implements images.Kind.
 func (Kind) Supports(i *inventory.Image) error {
-	if i.StandsFor != "" {
-		return nil // its release is that of another system
-	}
 	if i.Arch == inventory.ARM64 {
 		return errkind.New(errkind.Unsupported, "images of kind %q are built for %s; image %q is of %s", distribution.Debian, inventory.AMD64, i.Name, i.Arch)
 	}

@@ -143,11 +143,8 @@ func OfImage(image *inventory.Image) (Release, bool) {
 func FamilyOf(image *inventory.Image) (Family, bool) { return Find(kindOf(image)) }
 
 func kindOf(image *inventory.Image) string {
-	switch {
-	case image.OS != "":
+	if image.OS != "" {
 		return image.OS
-	case image.StandsFor != "":
-		return image.StandsFor
 	}
 	return image.Kind
 }

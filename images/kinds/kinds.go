@@ -9,7 +9,6 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
-	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -47,6 +46,3 @@ func Supported(i *inventory.Image) bool {
 	_, err := Of(i)
 	return err == nil
 }
-
-// StandIn is the kind that stands in a rehearsal for one that nothing builds.
-const StandIn = distribution.Debian

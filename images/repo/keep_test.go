@@ -24,7 +24,7 @@ func TestKeep(t *testing.T) {
 	if found, err := Keep(t.Context(), old, kept.Name); found || err != nil {
 		t.Errorf("nothing is built: %v, %v", found, err)
 	}
-	if _, err := StandIn(t.Context(), old); err != nil {
+	if _, err := Simulate(t.Context(), old); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := Keep(t.Context(), next, "rdma-os-at-new"); found || err != nil {
@@ -35,7 +35,7 @@ func TestKeep(t *testing.T) {
 			t.Fatalf("%v, %v", found, err)
 		}
 	}
-	if _, err := StandIn(t.Context(), next); err != nil {
+	if _, err := Simulate(t.Context(), next); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(old.Dir, old.Name)); err != nil { // all that later builds sweep away

@@ -46,12 +46,12 @@ func TestWithComponents(t *testing.T) {
 	}
 }
 
-// TestPinnedStandIns: stand-ins have the versions of their pins.
-func TestPinnedStandIns(t *testing.T) {
+// TestPinnedSimulated: simulated packages have the versions of their pins.
+func TestPinnedSimulated(t *testing.T) {
 	t.Parallel()
 	o := Options{Pins: []Pin{{[]string{"*nvidia*"}, "580.126.16-*"}, {[]string{"rocm"}, "*.70002-*"}}}
-	for name, want := range map[string]string{"nvidia-open": "580.126.16-1", "rocm": "1.70002", "other": standInVersion} {
-		if got := o.standInVersion(name); got != want || !versionText(got) {
+	for name, want := range map[string]string{"nvidia-open": "580.126.16-1", "rocm": "1.70002", "other": simulatedVersion} {
+		if got := o.simulatedVersion(name); got != want || !versionText(got) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}

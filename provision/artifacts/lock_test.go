@@ -41,7 +41,7 @@ func open(t *testing.T, dir, text string) Artifacts {
 			t.Fatal(err)
 		}
 	}
-	a, err := New(inv, state, repo.StandIn).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	a, err := New(inv, state, repo.Simulate).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
 		t.Fatal(err)
 	}

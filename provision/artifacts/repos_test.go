@@ -27,7 +27,7 @@ func TestWholeRepos(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := repo.StandIn(t.Context(), repo.Options{Dir: filepath.Join(dir, "repo"), Name: "rdma", Packages: []string{"rdma-core"}, Key: key,
+	got, err := repo.Simulate(t.Context(), repo.Options{Dir: filepath.Join(dir, "repo"), Name: "rdma", Packages: []string{"rdma-core"}, Key: key,
 		Image: repo.Image{Digest: "sha256:0", Status: write("status"), Sources: write("sources"), Keyring: write("keyring")}})
 	if err != nil {
 		t.Fatal(err)

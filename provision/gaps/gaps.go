@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gaps lists what a site's files ask for and do not get from this version, or
-// not yet: what a plan refuses, what has no effect, what is not on the controller, and
-// what a rehearsal replaces or leaves out. It is one list, and `check`, `plan` and
-// `rehearse` show the same. It is computed from the inventory and from what the caller
-// gives, and reads nothing.
+// not yet: what a plan and a rehearsal refuse, what has no effect, and what is not on the
+// controller. It is one list, and `check`, `plan` and `rehearse` show the same. A second
+// list is what a rehearsal simulates. Both are computed from the inventory and from what
+// the caller gives; nothing is read.
 package gaps
 
 import (
@@ -26,15 +26,14 @@ type Kind string
 
 // The kinds. They are stored in JSON.
 const (
-	Refused     Kind = "refused"      // a plan is refused for it
+	Refused     Kind = "refused"      // a plan is refused for it, and a rehearsal
 	NoEffect    Kind = "no effect"    // a plan goes on as if it was not there
-	NotBuilt    Kind = "not built"    // an image that is not in the store yet; a plan is refused for it
+	NotBuilt    Kind = "not built"    // an image that is not in the store yet; a plan is refused for it, and a rehearsal simulates it
 	NotMirrored Kind = "not mirrored" // packages of a driver stack that are not on the controller yet
-	Standin     Kind = "stand-in"     // planned as asked; a rehearsal replaces it or leaves it out
 )
 
 // order is that in which the kinds are counted.
-var order = []Kind{Refused, NoEffect, NotBuilt, NotMirrored, Standin}
+var order = []Kind{Refused, NoEffect, NotBuilt, NotMirrored}
 
 // Place is where something stands in the site's files. Line and Column count from 1.
 type Place struct {
@@ -54,14 +53,12 @@ type Gap struct {
 	Name    string `json:"name"`              // of the block
 	Setting string `json:"setting,omitempty"` // attribute or block within: "secure_boot", "dhcp.pool"; "": the block itself
 	Place   Place  `json:"place"`
-	Nodes   int    `json:"nodes"`               // that it concerns
-	Summary string `json:"summary"`             // what is wrong, in a few words
-	Detail  string `json:"detail"`              // what is missing, and what to do
-	Instead string `json:"rehearsal,omitempty"` // what a rehearsal does instead; "": the same
+	Nodes   int    `json:"nodes"`   // that it concerns
+	Summary string `json:"summary"` // what is wrong, in a few words
+	Detail  string `json:"detail"`  // what is missing, and what to do
 
 	at     hcl.Range
-	decl   hcl.Range // of the block, where it is known
-	phrase string    // how LeftOut names a setting
+	phrase string // of a setting: with its block, as in "secure_boot of hardware h"
 }
 
 // List is all gaps of a site in the order of their places.
@@ -75,9 +72,6 @@ func (g Gap) Line() string {
 	}
 	if g.Nodes > 0 {
 		text += fmt.Sprintf(" (%s)", diag.Count(g.Nodes, "node", "nodes"))
-	}
-	if g.Instead != "" && g.Kind != Standin {
-		text += " In a rehearsal: " + g.Instead + "."
 	}
 	return fmt.Sprintf("%s: %s: %s", g.Place, g.Kind, text)
 }
@@ -120,60 +114,19 @@ func (l List) Title() string {
 
 // Found is what the caller finds of a site.
 type Found struct {
-	Refused   hcl.Diagnostics // by its stages; only errors count
-	Rehearsal hcl.Diagnostics // by the stages of what is rehearsed of it
-	Stock     []Gap           // of what lies on the controller
+	Refused hcl.Diagnostics // by its stages; only errors count
+	Stock   []Gap           // of what lies on the controller
 }
 
 // Collect lists the gaps of a site.
-func Collect(inv *inventory.Inventory, k Kinds, f Found) List {
+func Collect(inv *inventory.Inventory, f Found) List {
 	list := OfSettings(inv)
 	list = append(list, ofStages(inv, f.Refused)...)
 	list = append(list, f.Stock...)
-	list = rehearsed(list, omissions(inv, k), f.Rehearsal)
 	slices.SortStableFunc(list, func(a, b Gap) int {
 		return cmp.Or(cmp.Compare(a.at.Filename, b.at.Filename), cmp.Compare(a.at.Start.Byte, b.at.Start.Byte))
 	})
 	return list
-}
-
-// rehearsed adds what a rehearsal does instead: to the gap of the same thing, else as a
-// gap of its own. refused is what a rehearsal refuses as well.
-func rehearsed(list List, left []omission, refused hcl.Diagnostics) List {
-	asked := len(list)
-	for _, o := range left {
-		same := false
-		for i := range list[:asked] {
-			if g := &list[i]; g.refusesOf(o) {
-				g.Instead, same = o.Why, true
-			}
-		}
-		if !same {
-			list = append(list, Gap{Kind: Standin, Block: o.Block, Name: o.Name, Place: placeOf(o.at), Nodes: o.Nodes,
-				Summary: "Not so in a rehearsal", Detail: o.String() + ": in a rehearsal, " + o.Why + ".", Instead: o.Why, at: o.at})
-		}
-	}
-	for i := range list[:asked] {
-		g := &list[i]
-		again := slices.ContainsFunc(refused, func(d *hcl.Diagnostic) bool {
-			return d.Severity == hcl.DiagError && d.Summary == g.Summary && d.Subject != nil && *d.Subject == g.at
-		})
-		if g.Kind == Refused && g.Instead == "" && !again {
-			g.Instead = "it is not refused: a stand-in takes its place"
-		}
-	}
-	return list
-}
-
-// refusesOf reports whether a plan is refused for what a rehearsal leaves out.
-func (g *Gap) refusesOf(o omission) bool {
-	switch {
-	case g.Kind != Refused:
-		return false
-	case o.Block == "setting":
-		return g.phrase == o.Name
-	}
-	return g.phrase == "" && g.Block == o.Block && g.decl == o.at
 }
 
 // New returns a gap at a place in the files.
@@ -215,9 +168,7 @@ func ofStages(inv *inventory.Inventory, diags hcl.Diagnostics) (list List) {
 			continue
 		}
 		seen[key] = len(list)
-		g := New(key.kind, of.block, of.name, setting, *d.Subject, of.nodes(inv), d.Summary, d.Detail)
-		g.decl = of.decl
-		list = append(list, g)
+		list = append(list, New(key.kind, of.block, of.name, setting, *d.Subject, of.nodes(inv), d.Summary, d.Detail))
 	}
 	return list
 }

@@ -4,6 +4,7 @@ package gaps
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -40,23 +41,18 @@ func TestFolded(t *testing.T) {
 	t.Parallel()
 	warning := wrong(1, "Only so", nil)
 	warning.Severity = hcl.DiagWarning
-	list := Collect(site(), Kinds{}, Found{Refused: hcl.Diagnostics{
+	list := Collect(site(), Found{Refused: hcl.Diagnostics{
 		wrong(12, "Node without a disk", nil), wrong(10, "Node without a disk", nil), wrong(11, "Node without a disk", nil),
 		wrong(1, "Image is not built", install.NotBuilt{}), wrong(1, "Image is not built", install.NotBuilt{}),
 		wrong(2, "Release is not known", nil), warning,
 	}, Stock: []Gap{New(NotMirrored, "driver", "d", "", at(5), 1, "Not there", "Fetch it.")}})
-	list = slices.DeleteFunc(list, func(g Gap) bool { return g.Kind == Standin })
 	want := []string{
 		"site.hcl:1:3: not built: It is so. (3 nodes)",
 		"site.hcl:2:3: refused: Release is not known: It is so. (3 nodes)",
 		"site.hcl:5:3: not mirrored: Fetch it. (1 node)",
 		"site.hcl:12:3: refused: Node without a disk: It is so. (3 nodes)",
 	}
-	got := list.Lines()
-	for i := range got {
-		got[i], _, _ = strings.Cut(got[i], " In a rehearsal: ")
-	}
-	if !slices.Equal(got, want) {
+	if got := list.Lines(); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if g := list[1]; g.Block != "image" || g.Name != "a" || g.Setting != "release" {
@@ -64,20 +60,38 @@ func TestFolded(t *testing.T) {
 	}
 }
 
-// TestRehearsed: a gap says what a rehearsal does instead, and nothing where a rehearsal
-// is refused as well.
-func TestRehearsed(t *testing.T) {
+// TestSimulated: every image that nodes have, the packages of each of their stacks, hooks
+// and protection are listed with their places, and nothing else.
+func TestSimulated(t *testing.T) {
 	t.Parallel()
-	both := hcl.Diagnostics{wrong(10, "Node without a disk", nil)}
-	if g := Collect(site(), Kinds{}, Found{Refused: both, Rehearsal: both}).Of(Refused)[0]; g.Instead != "" {
-		t.Errorf("a rehearsal is refused as well, and %q", g.Instead)
+	inv := site()
+	inv.Images[0].Kind, inv.Images[0].Release, inv.Images[0].Arch = "ubuntu", "24.04", inventory.AMD64
+	inv.Images[1].Kind = "oci"
+	d := &inventory.Driver{Block: inventory.Block{Name: "r580", Kind: "cuda", Decl: at(5)}}
+	unused := &inventory.Driver{Block: inventory.Block{Name: "unused", Kind: "cuda", Decl: at(6)}}
+	r := &inventory.Role{Name: "storage", Decl: at(7)}
+	inv.Drivers, inv.Roles = []*inventory.Driver{d, unused}, []*inventory.Role{r}
+	inv.Images = append(inv.Images, &inventory.Image{Block: inventory.Block{Name: "none"}})
+	inv.Hooks = []*inventory.Hook{{When: "after", Stage: "validate", Decl: at(8)}}
+	inv.Nodes[0].Drivers, inv.Nodes[2].Role, inv.Nodes[2].Protect = []*inventory.Driver{d}, r, true
+	var got []string
+	for _, s := range OfRehearsal(inv, func(d *inventory.Driver, i *inventory.Image) string { return "of " + d.Name }) {
+		got = append(got, fmt.Sprintf("%s: %s: %s (%d)", s.Place, s, s.How, s.Nodes))
 	}
-	if g := Collect(site(), Kinds{}, Found{Refused: both}).Of(Refused)[0]; g.Instead == "" {
-		t.Error("nothing says why a rehearsal goes on")
+	want := []string{
+		"site.hcl:1:3: image a: a small disk that says to be Ubuntu 24.04 for amd64 (2)",
+		"site.hcl:1:3: image b: a small disk that says to be a system of kind oci (1)",
+		"site.hcl:5:3: packages of driver r580 for image a: of r580 (1)",
+		"site.hcl:7:3: protect of role storage: lifted: there is nothing to lose (1)",
+		"site.hcl:8:3: hook after validate: its program is not run, and taken to have ended well (3)",
 	}
-	kind := hcl.Diagnostics{wrong(1, "Image kind cannot be installed", nil)}
-	if g := Collect(site(), Kinds{}, Found{Refused: kind}).Of(Refused)[0]; !strings.Contains(g.Instead, "stand-in of kind debian") {
-		t.Errorf("instead of the image: %q", g.Instead)
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	b, err := json.Marshal(OfRehearsal(inv, func(*inventory.Driver, *inventory.Image) string { return "so" })[2])
+	const fields = `{"what":"packages","block":"driver","name":"r580","image":"a","place":{"file":"site.hcl","line":5,"column":3},"nodes":1,"how":"so"}`
+	if err != nil || string(b) != fields {
+		t.Errorf("%s, %v", b, err)
 	}
 }
 
@@ -85,9 +99,8 @@ func TestRehearsed(t *testing.T) {
 func TestFieldsAreStable(t *testing.T) {
 	t.Parallel()
 	g := New(Refused, "hardware", "h", "secure_boot", at(3), 2, "Not implemented", "Remove it.")
-	g.Instead = "it is left out"
 	b, err := json.Marshal(List{g})
-	const want = `[{"kind":"refused","block":"hardware","name":"h","setting":"secure_boot","place":{"file":"site.hcl","line":3,"column":3},"nodes":2,"summary":"Not implemented","detail":"Remove it.","rehearsal":"it is left out"}]`
+	const want = `[{"kind":"refused","block":"hardware","name":"h","setting":"secure_boot","place":{"file":"site.hcl","line":3,"column":3},"nodes":2,"summary":"Not implemented","detail":"Remove it."}]`
 	if err != nil || string(b) != want {
 		t.Errorf("%s, %v", b, err)
 	}

@@ -94,12 +94,8 @@ func OfSettings(inv *inventory.Inventory) (list List) {
 	return list
 }
 
-// RefuseSettings are the errors of a plan of a site. A rehearsal goes on without the
-// settings, and lists them.
+// RefuseSettings are the errors of a plan of a site.
 func RefuseSettings(inv *inventory.Inventory) (found hcl.Diagnostics) {
-	if inv.Rehearsed {
-		return nil
-	}
 	for _, g := range OfSettings(inv).Of(Refused) {
 		found = append(found, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: g.Summary, Detail: g.Detail, Subject: g.at.Ptr()})
 	}

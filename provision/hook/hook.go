@@ -13,6 +13,7 @@ package hook
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -60,12 +61,26 @@ type Stage struct {
 	inv        *inventory.Inventory
 	dir        string // where programs run: the site's folder, absolute
 	nodeStatus func(context.Context, string) (string, error)
+	program    Program
 }
+
+// Program runs the program of a hook to its end. A status other than zero is an
+// exec.ExitError; what it prints goes to out.
+type Program func(ctx context.Context, argv, environ []string, dir string, stdin []byte, out io.Writer) error
 
 // New makes the stage. dir is the folder that programs run in. nodeStatus says in a
 // few words where a node stands; nil: nothing is said.
 func New(inv *inventory.Inventory, dir string, nodeStatus func(ctx context.Context, node string) (string, error)) *Stage {
-	return &Stage{inv: inv, dir: dir, nodeStatus: nodeStatus}
+	return &Stage{inv: inv, dir: dir, nodeStatus: nodeStatus, program: runProgram}
+}
+
+// WithProgram is the stage with something else than the operating system that runs
+// programs, as in a rehearsal; nil changes nothing.
+func (s *Stage) WithProgram(p Program) *Stage {
+	if p != nil {
+		s.program = p
+	}
+	return s
 }
 
 // Name implements stage.Stage.

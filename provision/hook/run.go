@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -40,7 +41,7 @@ func (s *Stage) start(ctx context.Context, run stage.Run, h *inventory.Hook, c C
 	limited, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	out := &tail{max: maxOutput}
-	err = runProgram(limited, h.Command, s.environ(c), s.dir, append(stdin, '\n'), out)
+	err = s.program(limited, h.Command, s.environ(c), s.dir, append(stdin, '\n'), out)
 	if errors.Is(err, exec.ErrWaitDelay) { // it ended well; something that it had started held its output
 		run.Emit(event.Event{Type: event.Note, Node: c.Node.Name, Text: "hook " + h.Command[0] + " left processes behind; they were killed"})
 		err = nil
@@ -71,7 +72,7 @@ func (s *Stage) environ(c Call) []string {
 
 // runProgram runs a program in a process group of its own and kills the group when
 // ctx is done, and once the program has ended.
-func runProgram(ctx context.Context, argv, environ []string, dir string, stdin []byte, out *tail) error {
+func runProgram(ctx context.Context, argv, environ []string, dir string, stdin []byte, out io.Writer) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = environ, dir, outputWait
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

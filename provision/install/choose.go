@@ -125,7 +125,7 @@ func chooseDisk(n *inventory.Node, hw wire.Hardware, known lastInstall) (choice,
 	switch {
 	case len(fit) == 0:
 		return choice{}, errkind.New(errkind.Mismatch, "no disk fits hardware.%s disk %q (%s)%s", n.Hardware.Name, d.Name, describeRule(*d), describeOthers(hw.Disks, nil)).Do("Reseat or replace the disk; or correct the disk block.")
-	case len(fit) > 1 && !n.Disks.Standin:
+	case len(fit) > 1:
 		return choice{}, errkind.New(errkind.Refused, "%d disks fit hardware.%s disk %q: %s%s", len(fit), n.Hardware.Name, d.Name, describeDisks(fit), describePaths(fit)).Do(suggestDiskSelector(n, *d, fit))
 	case d.Identified():
 		return choice{fit[0], known.owns(n, fit[0])}, nil

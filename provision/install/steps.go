@@ -177,7 +177,6 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	}
 	if _, err := kinds.Of(n.Image); err != nil {
 		no(n.Image.Decl, "Image cannot be installed", "%s.", capitalize(err.Error()))
-		d[0].Extra = stage.NotImplemented{}
 	} else if s.digest[n.Image.Name] == "" {
 		no(n.Image.Decl, "Image is not built", "Image %q is neither in the image store nor pinned by a digest. Build it: `ironrail image build %s`.", n.Image.Name, n.Image.Name)
 		d[0].Extra = NotBuilt{}

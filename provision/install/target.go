@@ -122,7 +122,7 @@ func Ambiguous(inv *inventory.Inventory, view factReader, named map[string]strin
 			return plan.Reason{}, nil
 		}
 		n, ok := inv.Node(st.Subject.Name)
-		if !ok || n.Hardware == nil || n.Disks == nil || n.Disks.Standin {
+		if !ok || n.Hardware == nil || n.Disks == nil {
 			return plan.Reason{}, nil
 		}
 		d := shower{n: n, reinstall: st.Action == plan.Replace}

@@ -26,8 +26,14 @@ import (
 // otherExample is an example site with words of its file replaced.
 func otherExample(t *testing.T, site string, words ...string) *inventory.Inventory {
 	t.Helper()
+	return other(t, "../../examples/"+site, words...)
+}
+
+// other is the site of a folder with words of its file replaced.
+func other(t *testing.T, site string, words ...string) *inventory.Inventory {
+	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/"+site)); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(site)); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "site.hcl")

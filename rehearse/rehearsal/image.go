@@ -15,17 +15,17 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
-	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/artifacts"
+	"github.com/ironrail/ironrail/rehearse/virtual/twin"
 )
 
-// The stand-in of an image, in bytes: a whole disk with a partition table and
-// the mark of a file system, cut and signed like a real one, but small. What it
-// stands for is Options.ImageSize.
+// The simulated image, in bytes: a whole disk with a partition table, the mark of a
+// file system and what it says to be, cut and signed like a real one, but small. How
+// large a real one is is Options.ImageSize.
 const (
 	sector    = 512
 	mib       = 1 << 20
@@ -36,20 +36,20 @@ const (
 	realData  = 96 << 10
 )
 
-// standIns puts a stand-in of each image and repository of the site into its
-// state folder. Pinned digests are taken off: nobody can make other bytes of the
-// same digest.
+// simulateArtifacts puts a simulated disk of each image, and a repository of simulated
+// packages of each driver stack, into the state folder of the site. Pinned digests are
+// taken off: nobody can make other bytes of the same digest.
 // Those of spoilt, by name, lack their boot partition: they can be written and
 // configured, and no firmware finds anything to boot.
-func standIns(ctx context.Context, s *provision.Site, seed uint64, spoilt ...string) error {
+func simulateArtifacts(ctx context.Context, s *provision.Site, seed uint64, spoilt ...string) error {
 	for _, i := range s.Inv.Images {
 		recipe := artifacts.Recipe(i)
 		if recipe == "" {
 			continue // of a kind that no node has
 		}
 		i.Digest = ""
-		if err := standIn(ctx, s, i, recipe, seed, slices.Contains(spoilt, i.Name)); err != nil {
-			return fmt.Errorf("stand-in of image %s: %w", i.Name, err)
+		if err := simulateImage(ctx, s, i, recipe, seed, slices.Contains(spoilt, i.Name)); err != nil {
+			return fmt.Errorf("simulated image %s: %w", i.Name, err)
 		}
 	}
 	done := map[string]bool{}
@@ -59,20 +59,16 @@ func standIns(ctx context.Context, s *provision.Site, seed uint64, spoilt ...str
 				continue
 			}
 			done[d.Name+"/"+n.Image.Name] = true
-			o, err := s.Artifacts.RepositoryOptions(d, n.Image.Name)
-			if err != nil {
-				return err
-			}
-			if _, err := repo.StandIn(ctx, o); err != nil {
-				return fmt.Errorf("stand-in of the packages of driver %s: %w", d.Name, err)
+			if err := simulatePackages(ctx, s, d, n.Image); err != nil {
+				return fmt.Errorf("simulated packages of driver %s: %w", d.Name, err)
 			}
 		}
 	}
 	return nil
 }
 
-// standIn builds one image and puts it into the store.
-func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe string, seed uint64, spoilt bool) (err error) {
+// simulateImage builds one image and puts it into the store.
+func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, recipe string, seed uint64, spoilt bool) (err error) {
 	unlock, err := s.Artifacts.Images.Lock(ctx)
 	if err != nil {
 		return err
@@ -84,13 +80,14 @@ func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe 
 	}
 	defer func() { err = errors.Join(err, discard()) }()
 	disk := filepath.Join(dir, "disk")
-	if err := writeDisk(disk, seed, spoilt); err != nil {
+	is := systemOf(s.Inv, i)
+	if err := writeDisk(disk, is, seed, spoilt); err != nil {
 		return err
 	}
 	files := map[string]string{}
 	for name, text := range map[string]string{
-		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: "",
-		images.SourcesFile: "", images.KeyringFile: "", images.DriversFile: standInDrivers,
+		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: is.Status(i.Packages),
+		images.SourcesFile: "", images.KeyringFile: "", images.DriversFile: simulatedDrivers,
 	} {
 		files[name] = filepath.Join(dir, "file-"+name)
 		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {
@@ -103,8 +100,8 @@ func standIn(ctx context.Context, s *provision.Site, i *inventory.Image, recipe 
 
 // writeDisk writes the small whole disk: protective MBR, GPT, a BIOS boot
 // partition (of another type when it is spoilt), and a root partition with the
-// superblock of ext4.
-func writeDisk(path string, seed uint64, spoilt bool) error {
+// superblock of ext4 and what the system says to be.
+func writeDisk(path string, is twin.Twin, seed uint64, spoilt bool) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -136,7 +133,8 @@ func writeDisk(path string, seed uint64, spoilt bool) error {
 	_, err1 := f.WriteAt(data[:realData/2], rootStart+64<<10)
 	_, err2 := f.WriteAt(data[realData/2:], rootStart+rootSize-realData)
 	_, err3 := f.WriteAt(superblock(), rootStart+1024)
-	return errors.Join(err1, err2, err3, f.Sync())
+	_, err4 := f.WriteAt(is.Encode(), rootStart+twin.Place)
+	return errors.Join(err1, err2, err3, err4, f.Sync())
 }
 
 // superblock is as much of ext4's as tells it from other file systems: magic,
@@ -150,9 +148,9 @@ func superblock() []byte {
 	return b
 }
 
-// standInDrivers are what the kernel of a distribution has drivers for, cut down to NICs
+// simulatedDrivers are what the kernel of a distribution has drivers for, cut down to NICs
 // and disks: those that are found by class, by vendor, and of virtual machines.
-const standInDrivers = `alias pci:v*d*sv*sd*bc01sc*i*
+const simulatedDrivers = `alias pci:v*d*sv*sd*bc01sc*i*
 alias pci:v000014E4d*sv*sd*bc02sc*i*
 alias pci:v000015B3d*sv*sd*bc02sc*i*
 alias pci:v00001AF4d*sv*sd*bc*sc*i*

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"sync"
@@ -101,12 +102,12 @@ func (t *Rehearsal) play(ctx context.Context) (err error) {
 	return errors.Join(err, broken)
 }
 
-// Open opens the site beside its state, with stand-ins of what a run needs.
+// Open opens the site beside its state, with simulated images and packages.
 func (t *Rehearsal) Open(ctx context.Context) (err error) {
 	if t.Site, err = t.open(); err != nil {
 		return err
 	}
-	return standIns(ctx, t.Site, t.opt.Seed, t.Unbootable...)
+	return simulateArtifacts(ctx, t.Site, t.opt.Seed, t.Unbootable...)
 }
 
 // open opens the site beside its state.
@@ -118,13 +119,22 @@ func (t *Rehearsal) open() (*provision.Site, error) {
 	// Of an agent the first bytes say for which processors it is (elf(5)).
 	const program = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00"
 	for name, begin := range map[string]string{"loaders/snponly.efi": "MZ", "loaders/undionly.kpxe": "", "agent-amd64": program + "\x3e\x00", "agent-arm64": program + "\xb7\x00"} {
-		if err := os.WriteFile(t.file(name), []byte(begin+" stand-in of "+name+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(t.file(name), []byte(begin+" simulation of "+name+"\n"), 0o644); err != nil {
 			return nil, err
 		}
 	}
 	return provision.Open(t.Planned, provision.Options{Agent: t.file("agent"), Network: t.World.Controller(), Secrets: t.World.Secrets(),
 		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere, Local: t.World.Scheduler().Run, ClusterCA: t.World.ClusterCA,
-		Subnets: func(fabric string) infiniband.Host { return t.World.SubnetManager(fabric) }})
+		Subnets: func(fabric string) infiniband.Host { return t.World.SubnetManager(fabric) }, Hooks: t.simulateHook})
+}
+
+// hookTime is how long the program of a hook takes in a rehearsal.
+const hookTime = time.Second
+
+// simulateHook stands for the program of a hook, which would act on the real world: it
+// takes a second and ends well.
+func (t *Rehearsal) simulateHook(ctx context.Context, _, _ []string, _ string, _ []byte, _ io.Writer) error {
+	return t.Clock.Sleep(ctx, hookTime)
 }
 
 // rehearse plans, plants the faults, and runs the plan, again after each death of

@@ -10,6 +10,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,9 +50,6 @@ type Options struct {
 	Speed    float64 // of loopback: how much faster hardware is; 0: DefaultSpeed
 	Linger   bool    // of loopback: the virtual rack stays until Interrupted
 
-	// OnLeftOut is told, before the plan is made, what of the site is not rehearsed
-	// since it cannot be planned yet; it is not called when that is nothing.
-	OnLeftOut func([]gaps.LeftOut)
 	// OnPlan is told the plan and its prediction before anything is done, and
 	// OnEvent every event. Both are called on virtual time: they must not wait,
 	// and channels that they use must come from outside. nil: nobody listens.
@@ -85,9 +83,9 @@ const DefaultSpeed = 60
 const mostOnLoopback = 128
 
 // Run rehearses a site. The inventory is used up: digests that it pins are taken
-// off. What a plan cannot hold yet is left out, and stands in the Summary; the
-// virtual rack is that of the whole site. The error is about the rehearsal as a whole; what failed in it is in the
-// Summary.
+// off. What a plan is refused for although all images are built is Unplannable; what is
+// simulated stands in the Summary. The error is about the rehearsal as a whole; what
+// failed in it is in the Summary.
 func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, error) {
 	if err := fault.CheckFits(inv, o.Faults); err != nil {
 		return Summary{}, errkind.New(errkind.Invalid, "%w", err)
@@ -103,12 +101,8 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 	defer cleanup()
 	t := &Rehearsal{opt: o, inv: inv, dir: dir, Clock: clock.Wall{}}
 	t.sum.Site, t.sum.Seed = inv.Site.Name, o.Seed
-	t.Planned, t.sum.LeftOut = provision.Plannable(inv)
-	if t.sum.LeftOut == nil {
-		t.sum.LeftOut = []gaps.LeftOut{}
-	} else if o.OnLeftOut != nil {
-		o.OnLeftOut(t.sum.LeftOut)
-	}
+	t.Planned = Lift(inv)
+	t.sum.Simulated = gaps.OfRehearsal(inv, describePackages(inv))
 	// Before images and packages are made that nobody can use.
 	refused, err := provision.Refusals(t.Planned)
 	if err != nil {
@@ -133,6 +127,19 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 	}
 	t.measure()
 	return t.sum, err
+}
+
+// Lift is a site whose nodes are not protected, since a plan would refuse to erase them
+// and on a virtual rack there is nothing to lose: the site itself where none is.
+func Lift(inv *inventory.Inventory) *inventory.Inventory {
+	if !slices.ContainsFunc(inv.Nodes, func(n *inventory.Node) bool { return n.Protect }) {
+		return inv
+	}
+	out := inv.Copy()
+	for _, n := range out.Nodes {
+		n.Protect = false
+	}
+	return out
 }
 
 // measure fills in what the rehearsal cost, at its first call.
@@ -161,7 +168,7 @@ func newTempDir(dir string) (string, func(), error) {
 
 // Rehearsal is one rehearsal: the site, the virtual rack, and what came of it.
 type Rehearsal struct {
-	Planned    *inventory.Inventory // of the controller: what of it can be planned
+	Planned    *inventory.Inventory // of the controller: the site, see Lift
 	Clock      clock.Clock          // of the hardware
 	Board      network.Board
 	Site       *provision.Site // as it was opened last
@@ -170,7 +177,7 @@ type Rehearsal struct {
 	Unbootable []string // images whose next stand-in does not boot
 
 	opt   Options
-	inv   *inventory.Inventory // of the virtual rack: the whole site
+	inv   *inventory.Inventory // of the virtual rack
 	dir   string
 	steps map[string]*plan.Step // of the plan that runs; set before it does
 

@@ -36,7 +36,7 @@ type Summary struct {
 	Unexpected  []ExtraSuspect `json:"unexpected,omitempty"` // what was blamed and is no planted fault's
 	Faults      []Planted      `json:"faults"`
 
-	LeftOut []gaps.LeftOut `json:"left_out"` // what of the site was not rehearsed, since it cannot be planned yet
+	Simulated []gaps.Simulated `json:"simulated"` // what of the site was not as in a run of the same plan
 
 	WallTime      Seconds `json:"wall_time"`      // of the rehearsal itself
 	SimulatedTime Seconds `json:"simulated_time"` // that passed on the virtual rack
@@ -115,9 +115,6 @@ type Planted struct {
 	// names it: the subject and the part, not only something like it.
 	Expected string `json:"expected"`
 	Found    bool   `json:"found"`
-	// Why is said of a fault that was not found since what would find it is left
-	// out of the rehearsal.
-	Why string `json:"why,omitempty"`
 }
 
 // evaluate fills in what a result says.
@@ -158,9 +155,6 @@ func (s *Summary) evaluate(res apply.Result, inv *inventory.Inventory, faults []
 		if f.Kind == fault.ControllerKill {
 			p.Found = deaths > 0 // and this result is of the run that went on
 		}
-		if !p.Found {
-			p.Why = unseen(f, inv, s.LeftOut)
-		}
 		s.Faults = append(s.Faults, p)
 	}
 	s.Unexpected = listExtraSuspects(res.Findings, all)
@@ -184,32 +178,6 @@ func partsOf(f stage.Finding, node string) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// unseen says which left-out fabric or driver would have found a fault; "" for
-// none.
-func unseen(f fault.Fault, inv *inventory.Inventory, left []gaps.LeftOut) string {
-	block, name := "", ""
-	switch f.Kind {
-	case fault.DegradedLink, fault.HighBER, fault.CableSwap:
-		n, ok := inv.Node(f.Node)
-		if !ok {
-			return ""
-		}
-		nic, _, err := fault.PortOf(n, f.Port)
-		if err != nil || nic.Fabric == nil {
-			return ""
-		}
-		block, name = "fabric", nic.Fabric.Name
-	case fault.RepoGone, fault.DriverMismatch:
-		block = "driver"
-	}
-	for _, l := range left {
-		if block != "" && l.Block == block && (name == "" || l.Name == name) {
-			return l.String() + " is not rehearsed"
-		}
-	}
-	return ""
 }
 
 // suspects reports whether a finding suspects a subject: any of the kind when

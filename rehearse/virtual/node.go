@@ -25,9 +25,6 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/wire"
 )
 
-// kernelRelease is the kernel of the installed system: that of Debian 12.
-const kernelRelease = "6.1.0-56-amd64"
-
 // Node is one virtual node with its BMC.
 type Node struct {
 	world   *World
@@ -131,10 +128,10 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 	root := installed.Root
 	n.starts()
 	if n.serial != nil {
-		_, _ = fmt.Fprintf(n.serial, metal.FirstLine, kernelRelease)
+		_, _ = fmt.Fprintf(n.serial, metal.FirstLine, installed.Twin.Kernel)
 	}
-	kernel := n.metal.Boot(kernelRelease, "root=LABEL=ironrail-root ro", root)
-	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image,
+	kernel := n.metal.Boot(installed.Twin.Kernel, "root=LABEL=ironrail-root ro", root)
+	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image, Twin: installed.Twin,
 		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART,
 		DarkNVLinks: kernel.DarkNVLinks, Prolog: n.prolog.Load,
 		GPUMemory: func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },

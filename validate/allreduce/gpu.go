@@ -38,10 +38,10 @@ func findProblems(g target.Group, p *target.Problems) {
 		return
 	}
 	if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
-		p.NotYet(c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", g.Validation.Name, diag.Quoted(c.Scope))
+		p.Add(hcl.DiagError, c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", g.Validation.Name, diag.Quoted(c.Scope))
 	}
 	if c.Floor > 0 {
-		p.NotYet(c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", g.Validation.Name, result.AllReduceBandwidth)
+		p.Add(hcl.DiagError, c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", g.Validation.Name, result.AllReduceBandwidth)
 	}
 	if list := grouprun.CarrierFabrics(g.Nodes); len(list) > 1 {
 		var others []string
@@ -58,13 +58,13 @@ func gpuProblems(g target.Group, p *target.Problems) {
 	for _, n := range g.Nodes {
 		switch {
 		case n.Hardware == nil || n.Hardware.GPUCount() == 0:
-			p.NotYet(a.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q, which runs on GPUs, and node %s has none: \"mpi\" (host memory) is supported there.", g.Validation.Name, a.Engine, n.Name)
+			p.Add(hcl.DiagError, a.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q, which runs on GPUs, and node %s has none: \"mpi\" (host memory) is supported there.", g.Validation.Name, a.Engine, n.Name)
 			return
 		case !startsRanks(n):
-			p.NotYet(a.Decl, "Nothing starts the ranks", "The all_reduce test of validation %q is started by mpirun, and nothing brings Open MPI to node %s: put \"openmpi-bin\" into the packages of its image or of a driver, and the tests of the library, built with MPI=1, into the image.", g.Validation.Name, n.Name)
+			p.Add(hcl.DiagError, a.Decl, "Nothing starts the ranks", "The all_reduce test of validation %q is started by mpirun, and nothing brings Open MPI to node %s: put \"openmpi-bin\" into the packages of its image or of a driver, and the tests of the library, built with MPI=1, into the image.", g.Validation.Name, n.Name)
 			return
 		case slices.Contains(a.Scope, "unit") && g.UnitOf(n) == "":
-			p.NotYet(a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"unit\", and node %s has neither a domain nor a scalable_unit, and its leaves are of no unit or of several.", g.Validation.Name, n.Name)
+			p.Add(hcl.DiagError, a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"unit\", and node %s has neither a domain nor a scalable_unit, and its leaves are of no unit or of several.", g.Validation.Name, n.Name)
 			return
 		}
 	}

@@ -255,7 +255,7 @@ func (b *bandwidths) results(j Judged, r Output, ref string) []result.Result {
 func limitProblems(g target.Group, l inventory.MeasureLimit, p *target.Problems) {
 	for _, n := range g.Nodes {
 		if !target.HasGates(n) {
-			p.NotYet(l.Decl, "Limit is not measured", "Limit %q of validation %q is of GPUs, and nothing brings a driver of GPUs to node %s.", l.Name, g.Validation.Name, n.Name)
+			p.Add(hcl.DiagError, l.Decl, "Limit is not measured", "Limit %q of validation %q is of GPUs, and nothing brings a driver of GPUs to node %s.", l.Name, g.Validation.Name, n.Name)
 			return
 		}
 		for _, vendor := range listVendors(n.Hardware) {

@@ -98,7 +98,7 @@ func findProblems(g target.Group, p *target.Problems) {
 		case n.Hardware == nil || n.Hardware.GPUCount() == 0 || !target.HasGates(n) || burnin.VendorOf(n.Hardware) == "":
 			cold = append(cold, n.Name)
 		case !bringsLoad(n):
-			p.NotYet(v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(burnin.VendorOf(n.Hardware), 0).Comes)
+			p.Add(hcl.DiagError, v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(burnin.VendorOf(n.Hardware), 0).Comes)
 			return
 		}
 	}
@@ -107,7 +107,7 @@ func findProblems(g target.Group, p *target.Problems) {
 	}
 	switch {
 	case len(cold) == len(g.Nodes):
-		p.NotYet(v.Decl, "Nothing loads the nodes", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: none of its nodes has any.", v.Name)
+		p.Add(hcl.DiagError, v.Decl, "Nothing loads the nodes", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: none of its nodes has any.", v.Name)
 	case len(cold) > 0:
 		p.Add(hcl.DiagWarning, v.Decl, "Nodes stay unburnt", "Validation %q asks for a burn-in, and what is burnt in are GPUs whose driver the site installs: %s %s none.", v.Name, result.NameSome(cold), map[bool]string{true: "has", false: "have"}[len(cold) == 1])
 	}

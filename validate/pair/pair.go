@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
@@ -42,7 +44,7 @@ var Check = target.Check{Name: "pair", Scope: target.EachPair, For: isAsked, Pla
 // findProblems finds what of the pair test cannot be tested.
 func findProblems(g target.Group, p *target.Problems) {
 	if t := g.Validation.Pair; t != nil && t.Engine != "" && t.Engine != "perftest" {
-		p.NotYet(t.Decl, "Engine is not supported", "The pair test of validation %q asks for engine %q; \"perftest\" is supported.", g.Validation.Name, t.Engine)
+		p.Add(hcl.DiagError, t.Decl, "Engine is not supported", "The pair test of validation %q asks for engine %q; \"perftest\" is supported.", g.Validation.Name, t.Engine)
 	}
 }
 

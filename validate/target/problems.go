@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -26,10 +25,4 @@ type Problems struct{ Diags hcl.Diagnostics }
 // Add adds what is wrong, or worth knowing.
 func (p *Problems) Add(sev hcl.DiagnosticSeverity, at hcl.Range, summary, format string, args ...any) {
 	p.Diags = append(p.Diags, &hcl.Diagnostic{Severity: sev, Summary: summary, Detail: fmt.Sprintf(format, args...), Subject: at.Ptr()})
-}
-
-// NotYet adds what is right, and what this version cannot test.
-func (p *Problems) NotYet(at hcl.Range, summary, format string, args ...any) {
-	p.Add(hcl.DiagError, at, summary, format, args...)
-	p.Diags[len(p.Diags)-1].Extra = stage.NotImplemented{}
 }

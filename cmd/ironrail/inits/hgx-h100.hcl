@@ -3,7 +3,7 @@
 # is; nothing of it has to exist for that:
 #
 #   ironrail check       find mistakes, before anything is bought
-#   ironrail rehearse    the bring-up on simulated hardware, as far as it is planned
+#   ironrail rehearse    the whole bring-up on simulated hardware
 #   ironrail draw        the rack, its power and its cables
 #
 @include about@
@@ -68,22 +68,30 @@ hardware "hgx-h100" {
 }
 
 # What is installed.
-image "ubuntu" "hpc" {
-  release  = "24.04"
-  kernel   = "linux-image-generic"
-  packages = ["openssh-server", "chrony", "nvme-cli"]
+image "debian" "hpc" {
+  release  = "bookworm"
+  kernel   = "linux-image-amd64"
+  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 @include disks@
 
 driver "doca" "doca32" { # the RDMA stack
   version = "3.2.1"
+  repository { # NVIDIA's packages: best a mirror inside the site
+    url = "http://mirror.example/doca/3.2.1/debian12/x86_64/"
+    # key = file("keys/doca.asc")
+  }
 }
 
 driver "cuda" "r580" {
   version        = "580.126.16"
   cuda           = "13.0"
   fabric_manager = true # these GPUs are joined by NVSwitches
+  repository {
+    url = "http://mirror.example/cuda/debian12/x86_64/"
+    # key = file("keys/cuda.asc")
+  }
 }
 
 # The fast network. The topology says which port each cable goes to.

@@ -3,7 +3,7 @@
 # is; nothing of it has to exist for that:
 #
 #   ironrail check       find mistakes, before anything is bought
-#   ironrail rehearse    the bring-up on simulated hardware, as far as it is planned
+#   ironrail rehearse    the whole bring-up on simulated hardware
 #   ironrail draw        the rack, its power and its cables
 #
 @include about@
@@ -69,10 +69,10 @@ hardware "mi300x" {
 }
 
 # What is installed.
-image "ubuntu" "hpc" {
-  release  = "22.04"
-  kernel   = "linux-image-generic"
-  packages = ["openssh-server", "chrony", "nvme-cli"]
+image "debian" "hpc" {
+  release  = "bookworm"
+  kernel   = "linux-image-amd64"
+  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
 }
 
 @include disks@
@@ -80,6 +80,12 @@ image "ubuntu" "hpc" {
 driver "rocm" "rocm7" {
   version = "7.0.2"
   amdgpu  = "30.10.2"
+  repository { # AMD's packages: best a mirror inside the site
+    url        = "http://mirror.example/rocm/apt/7.0.2"
+    suite      = "jammy"
+    components = ["main"]
+    # key = file("keys/rocm.asc")
+  }
 }
 
 # The fast network. The topology says which port each cable goes to.

@@ -24,7 +24,7 @@ func target(image *inventory.Image, model, interconnect string, attributes map[s
 }
 
 var (
-	ubuntu   = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "u"}, Release: "24.04", Kernel: "linux-image-generic", StandsFor: "ubuntu"}
+	ubuntu   = &inventory.Image{Block: inventory.Block{Kind: "ubuntu", Name: "u"}, Release: "24.04", Kernel: "linux-image-generic"}
 	bookworm = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "b"}, Release: "bookworm", Kernel: "linux-image-amd64"}
 	mirror   = cty.ObjectVal(map[string]cty.Value{"url": cty.StringVal("http://m.example/cuda/"), "key": cty.StringVal("-----BEGIN PGP")})
 )

@@ -15,7 +15,7 @@ import (
 // openibd or the host). The host restarts where its modules run already, since its
 // own network may hang on them. It implements stack.Recipe.
 func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
-	if !stack.HasRepository(t.Driver) && t.Node.Image.StandsFor == "" {
+	if !stack.HasRepository(t.Driver) {
 		return stack.Set{}, errkind.New(errkind.NotFound, "%s itself does not package DOCA", b.System).
 			Do(`Name a repository in the block that has it: repository { url = "http://mirror.example/doca/3.2.1/debian12/x86_64/" key = file("doca.asc") }.`)
 	}

@@ -25,7 +25,7 @@ func TestRecipe(t *testing.T) {
 	if _, err := Recipe(tt, base); errkind.Of(err) != errkind.NotFound || !strings.Contains(errkind.Action(err), "repository") {
 		t.Errorf("without a repository: %v", err)
 	}
-	image.StandsFor = "ubuntu"
+	d.Value = cty.ObjectVal(map[string]cty.Value{"profile": cty.StringVal("doca-all"), "repository": cty.ObjectVal(map[string]cty.Value{"url": cty.StringVal("http://m.example/doca/")})})
 	s, err := Recipe(tt, base)
 	if err != nil || !slices.Equal(s.Packages, []string{"linux-headers-6.1.0-56-amd64", "doca-all", "mlnx-ofed-kernel-dkms"}) || !s.Stays || s.Pins[0].Version != "3.2.1*" {
 		t.Errorf("%+v: %v", s, err)

@@ -16,15 +16,15 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-func target(kind, standsFor, version, amdgpu string) driver.Target {
+func target(kind, version, amdgpu string) driver.Target {
 	d := &inventory.Driver{Version: version, Block: inventory.Block{Kind: Name, Name: "d", Value: cty.ObjectVal(map[string]cty.Value{"version": cty.StringVal(version), "amdgpu": cty.StringVal(amdgpu)})}}
-	return driver.Target{Driver: d, Node: &inventory.Node{Name: "n1", Drivers: []*inventory.Driver{d}, Image: &inventory.Image{Block: inventory.Block{Kind: kind}, StandsFor: standsFor},
+	return driver.Target{Driver: d, Node: &inventory.Node{Name: "n1", Drivers: []*inventory.Driver{d}, Image: &inventory.Image{Block: inventory.Block{Kind: kind}},
 		Hardware: &inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "amd", Model: "MI300X", Count: 8}}}}}
 }
 
 func TestRecipe(t *testing.T) {
 	t.Parallel()
-	s, err := Recipe(target("debian", "ubuntu", "7.0.2", "30.10.2"), stack.Base{System: distribution.Release{Family: distribution.Ubuntu, Version: "22.04"}, Kernel: "6.8.0-45-generic"})
+	s, err := Recipe(target("ubuntu", "7.0.2", "30.10.2"), stack.Base{System: distribution.Release{Family: distribution.Ubuntu, Version: "22.04"}, Kernel: "6.8.0-45-generic"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func TestRecipe(t *testing.T) {
 func TestDebianOwn(t *testing.T) {
 	t.Parallel()
 	base := stack.Base{System: distribution.Release{Family: distribution.Debian, Version: "12"}}
-	s, err := Recipe(target("debian", "", "5.2", ""), base)
+	s, err := Recipe(target("debian", "5.2", ""), base)
 	if err != nil || !slices.Contains(s.Packages, "rocm-smi") || s.Module.Package != "" || slices.Contains(s.Packages, "amdgpu-dkms") {
 		t.Errorf("%+v: %v", s, err)
 	}
-	if _, err := Recipe(target("debian", "", "7.2", ""), base); errkind.Of(err) != errkind.NotFound || !strings.Contains(errkind.Action(err), "repository") {
+	if _, err := Recipe(target("debian", "7.2", ""), base); errkind.Of(err) != errkind.NotFound || !strings.Contains(errkind.Action(err), "repository") {
 		t.Errorf("%v", err)
 	}
 }

@@ -50,7 +50,7 @@ func kernelOf(i *inventory.Image) string {
 // HasOwnArchive reports whether the archive of an image's distribution has drivers.
 func HasOwnArchive(i *inventory.Image) bool {
 	f, ok := distribution.FamilyOf(i)
-	return ok && f.OwnArchive && i.StandsFor == ""
+	return ok && f.OwnArchive
 }
 
 // FromOwnArchive reports whether a driver comes from the archive of the image's

@@ -96,6 +96,9 @@ func (s *Stack) Fits(t driver.Target) hcl.Diagnostics {
 		return notYet(t, fmt.Sprintf("Image %q is of kind %q, and nobody knows the names of its packages. Take an image of kind debian or ubuntu, or bring the driver in the image.", t.Node.Image.Name, t.Node.Image.Kind))
 	case !packagesServed(system):
 		return notYet(t, fmt.Sprintf("Packages for %s are not served yet. Take an image of kind debian or ubuntu.", system))
+	case !HasRepository(t.Driver) && !HasOwnArchive(t.Node.Image):
+		return hcl.Diagnostics{newDiagnostic(t, "Driver does not go with its system", fmt.Sprintf("The archive of %s itself is not what driver %q of kind %q is installed from.", system, t.Driver.Name, t.Driver.Kind),
+			`Name the repository that has it in the block, best a mirror inside the site: repository { url = "http://mirror.example/FOLDER/" key = file("KEY.asc") }.`)}
 	}
 	_, err := s.recipe(t, Base{System: system, Kernel: kernelOf(t.Node.Image)})
 	if err != nil {
@@ -105,9 +108,7 @@ func (s *Stack) Fits(t driver.Target) hcl.Diagnostics {
 }
 
 func notYet(t driver.Target, detail string) hcl.Diagnostics {
-	d := newDiagnostic(t, "System without driver packages", fmt.Sprintf("Driver %q is given to node %s.", t.Driver.Name, t.Node.Name), detail)
-	d.Extra = stage.NotImplemented{}
-	return hcl.Diagnostics{d}
+	return hcl.Diagnostics{newDiagnostic(t, "System without driver packages", fmt.Sprintf("Driver %q is given to node %s.", t.Driver.Name, t.Node.Name), detail)}
 }
 
 func newDiagnostic(t driver.Target, summary, detail, action string) *hcl.Diagnostic {

@@ -54,7 +54,7 @@ func (m *mirror) Ensure(ctx context.Context, d *inventory.Driver, _ string, _ fu
 		return manager.Repository{}, err
 	}
 	status := filepath.Join(m.dir, "status")
-	got, err := repo.StandIn(ctx, repo.Options{Dir: m.dir, Name: d.Name, Packages: sel.Packages, Pins: sel.Pins, Components: sel.Components, Key: key,
+	got, err := repo.Simulate(ctx, repo.Options{Dir: m.dir, Name: d.Name, Packages: sel.Packages, Pins: sel.Pins, Components: sel.Components, Key: key,
 		Image: repo.Image{Digest: "sha256:" + strings.Repeat("0", 64), Status: status, Sources: status, Keyring: status}})
 	if err != nil {
 		return manager.Repository{}, err

@@ -52,7 +52,7 @@ func serveRepo(t *testing.T, r *systemtest.Rig, names []string) served {
 	if err := os.WriteFile(status, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	got, err := repo.StandIn(t.Context(), repo.Options{Dir: filepath.Join(dir, "repo"), Name: "rdma", Packages: names, Key: key,
+	got, err := repo.Simulate(t.Context(), repo.Options{Dir: filepath.Join(dir, "repo"), Name: "rdma", Packages: names, Key: key,
 		Image: repo.Image{Digest: "sha256:" + strings.Repeat("0", 64), Status: status, Sources: status, Keyring: status}})
 	if err != nil {
 		t.Fatal(err)

@@ -102,13 +102,12 @@ func (r *fabricRoom) open(t *testing.T, pairs ...string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../examples/mi300x-roce/site.hcl")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(r.dir, "site.hcl"), []byte(strings.NewReplacer(append(pairs, `kernel   = "linux-image-generic"`, `digest = "sha256:`+strings.Repeat("1", 64)+`"`)...).Replace(string(text))), 0o600)
+		err = os.WriteFile(filepath.Join(r.dir, "site.hcl"), []byte(strings.NewReplacer(append(pairs, `kernel   = "linux-image-amd64"`, `digest = "sha256:`+strings.Repeat("1", 64)+`"`)...).Replace(string(text))), 0o600)
 	}
 	inv, diags, _ := provision.Load(r.dir, inventory.Options{Now: planned})
 	if diags.HasErrors() || err != nil {
 		t.Fatal(diags, err)
 	}
-	inv, _ = provision.Plannable(inv)
 	for _, s := range inv.Switches {
 		if !slices.Contains([]string{"net/leaf-1", "net/leaf-2", "net/leaf-8", "net/spine-2", "net/spine-3"}, s.Name) {
 			s.Login = nil

@@ -42,14 +42,14 @@ func (l *Later) KillAt(step, node string) {
 }
 
 // Edit opens the site with other files: what the operator has changed. The
-// hardware stays as it is. Stand-ins of images whose recipe changed are made.
+// hardware stays as it is. Images whose recipe changed are simulated anew.
 func (l *Later) Edit(ctx context.Context, inv *inventory.Inventory) error {
-	l.Planned, _ = provision.Plannable(inv)
+	l.Planned = rehearsal.Lift(inv)
 	return l.Open(ctx)
 }
 
-// SetUnbootable makes the stand-ins of an image that are made from now on lack their boot
-// partition, or have it again: an image of such a recipe is written, configured,
+// SetUnbootable makes the simulated disks of an image that are made from now on lack their
+// boot partition, or have it again: an image of such a recipe is written, configured,
 // and does not boot. Images that are made already stay as they are.
 func (l *Later) SetUnbootable(image string, spoilt bool) {
 	l.Unbootable = slices.DeleteFunc(l.Unbootable, func(i string) bool { return i == image })

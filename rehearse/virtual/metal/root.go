@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/rehearse/virtual/twin"
 )
 
 // maxFile bounds one file of a root file system in memory, bytes. What is larger
@@ -22,7 +23,8 @@ const maxFile = 1 << 20
 // that have it, and what was changed since. It is a rootfs.Root, and safe for
 // concurrent use. Links lead nowhere outside.
 type Root struct {
-	image *tree // immutable
+	image *tree     // immutable
+	twin  twin.Twin // what it says to be; immutable once it is mounted
 
 	mu      sync.Mutex
 	changed map[string]*file // guarded by mu; nil: removed

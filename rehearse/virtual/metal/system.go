@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/configure"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/rehearse/virtual/twin"
 )
 
 // installedImage is what the root file system of every image holds, as far as the
@@ -28,7 +29,6 @@ func installedImage() *tree {
 	b.text("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf")
 	b.text("etc/ssh/ssh_host_ed25519_key", "the same in every copy of the image")
 	b.text("etc/machine-id", "00000000000000000000000000000000")
-	b.text("etc/os-release", `NAME="Debian GNU/Linux"`+"\nID=debian\nVERSION_ID=\"12\"\nVERSION_CODENAME=bookworm")
 	b.text("boot/grub/grub.cfg", "source /boot/grub/ironrail.cfg")
 	for _, unit := range []string{"systemd-networkd.service", "systemd-networkd.socket", "systemd-networkd-wait-online.service", "ssh.service", "chrony.service"} {
 		b.text("usr/lib/systemd/system/"+unit, "[Unit]")
@@ -97,13 +97,22 @@ func (n *Node) mount(_ context.Context, dev disk.Device, _ gpt.Partition, do fun
 
 // mounted returns the files of the root file system.
 func (d *Disk) mounted() (*Root, error) {
-	if _, err := d.rootPartition(); err != nil {
+	part, err := d.rootPartition()
+	if err != nil {
+		return nil, err
+	}
+	about := make([]byte, twin.Size)
+	if _, err := d.ReadAt(about, part.Offset()+twin.Place); err != nil {
 		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.root == nil {
 		d.root = newRoot(d.node.options.Shared.image)
+		d.root.twin = twin.Decode(about)
+		if err := d.root.Put("etc/os-release", strings.NewReader(d.root.twin.OSRelease()), 0o644); err != nil {
+			return nil, err
+		}
 	}
 	return d.root, nil
 }
@@ -114,6 +123,7 @@ var _ configure.Mount = (*Node)(nil).mount
 type System struct {
 	Disk   *Disk
 	Root   *Root
+	Twin   twin.Twin   // what the image says to be
 	Marker disk.Marker // zero when the disk has none
 }
 
@@ -133,7 +143,7 @@ func (n *Node) System() (System, bool) {
 			continue
 		}
 		if root, err := d.mounted(); err == nil {
-			return System{d, root, marker}, true
+			return System{d, root, root.twin, marker}, true
 		}
 	}
 	return System{}, false

@@ -14,10 +14,10 @@ const openLicense = "Dual MIT/GPL"
 const driverFiles = "proc/driver/"
 
 // nvidiaVersion is /proc/driver/nvidia/version of the module in a file.
-func nvidiaVersion(fields map[string]string) string {
-	kind := "NVIDIA UNIX x86_64 Kernel Module"
+func nvidiaVersion(fields map[string]string, machine string) string {
+	kind := "NVIDIA UNIX " + machine + " Kernel Module"
 	if fields["license"] == openLicense {
-		kind = "NVIDIA UNIX Open Kernel Module for x86_64"
+		kind = "NVIDIA UNIX Open Kernel Module for " + machine
 	}
 	return fmt.Sprintf("NVRM version: %s  %s  Release Build\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14+deb12u1)\n", kind, fields["version"])
 }

@@ -125,8 +125,8 @@ func (n *node) build(ctx context.Context, c call, pkg, version string) bool {
 	dir := path.Join("var/lib/dkms", s.name, upstreamVersion(version), "build")
 	if log := buildFailure(release, s.name, version); log != "" {
 		_ = n.tree.MkdirAll(dir, 0o755)
-		_ = n.tree.write(dir+"/make.log", fmt.Appendf(nil, "DKMS make.log for %s-%s for kernel %s (x86_64)\n%s\nmake[2]: *** [scripts/Makefile.build:250: %s] Error 1\nmake: *** [Makefile:82: modules] Error 2\n", s.name, upstreamVersion(version), release, log, "nv-pci.o"), 0o644)
-		_, _ = fmt.Fprintf(c.Err, "Error! Bad return status for module build on kernel: %s (x86_64)\nConsult /%s/make.log for more information.\ndpkg: error processing package %s (--configure):\n installed %[3]s package post-installation script subprocess returned error exit status 10\n", release, dir, pkg)
+		_ = n.tree.write(dir+"/make.log", fmt.Appendf(nil, "DKMS make.log for %s-%s for kernel %s (%s)\n%s\nmake[2]: *** [scripts/Makefile.build:250: %s] Error 1\nmake: *** [Makefile:82: modules] Error 2\n", s.name, upstreamVersion(version), release, n.cfg.Twin.Machine(), log, "nv-pci.o"), 0o644)
+		_, _ = fmt.Fprintf(c.Err, "Error! Bad return status for module build on kernel: %s (%s)\nConsult /%s/make.log for more information.\ndpkg: error processing package %s (--configure):\n installed %[4]s package post-installation script subprocess returned error exit status 10\n", release, n.cfg.Twin.Machine(), dir, pkg)
 		return false
 	}
 	to := path.Join(n.moduleFolder(), "updates/dkms")

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/twin"
 )
 
 // statusFile is where dpkg keeps what is installed.
@@ -37,17 +39,13 @@ func (n *node) packages() map[string]string {
 		if n.cfg.Image != nil {
 			for _, p := range n.cfg.Image.Packages {
 				if d.have[p] == "" {
-					d.have[p] = imageVersion
+					d.have[p] = twin.ImageVersion
 				}
 			}
 		}
 	}
 	return maps.Clone(d.have)
 }
-
-// imageVersion is what packages of an image call themselves, whose true versions
-// nobody knows before the image is built.
-const imageVersion = "1.0~image1"
 
 func (n *node) hasPackage(name string) bool { return n.packages()[name] != "" }
 
@@ -131,7 +129,7 @@ func (n *node) writeStatus() error {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(d.have)) {
 		want, status := d.state(name)
-		fmt.Fprintf(&b, "Package: %s\nStatus: %s ok %s\nArchitecture: amd64\nVersion: %s\n\n", name, want, status, d.have[name])
+		fmt.Fprintf(&b, "Package: %s\nStatus: %s ok %s\nArchitecture: %s\nVersion: %s\n\n", name, want, status, n.cfg.Twin.PackageArch(), d.have[name])
 	}
 	if err := n.tree.MkdirAll("var/lib/dpkg", 0o755); err != nil {
 		return err
@@ -215,7 +213,7 @@ func dpkgQuery(_ context.Context, c call) int {
 		}
 		want, state := c.n.dpkgState(name)
 		c.print(strings.NewReplacer("${Package}", name, "${binary:Package}", name, "${Version}", have[name], "${db:Status-Status}", state,
-			"${Status}", want+" ok "+state, "${Architecture}", "amd64").Replace(format))
+			"${Status}", want+" ok "+state, "${Architecture}", c.n.cfg.Twin.PackageArch()).Replace(format))
 	}
 	return status
 }

@@ -17,11 +17,11 @@ func hostnameProgram(_ context.Context, c call) int {
 
 func runUname(_ context.Context, c call) int {
 	o, _ := splitOperands(c.Argv, "")
-	release, version := c.n.cfg.Kernel.Release(), "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)"
+	release, version := c.n.cfg.Kernel.Release(), c.n.cfg.Twin.Version()
 	words := []struct {
 		option byte
 		text   string
-	}{{'s', "Linux"}, {'n', c.n.hostname()}, {'r', release}, {'v', version}, {'m', "x86_64"}, {'o', "GNU/Linux"}}
+	}{{'s', "Linux"}, {'n', c.n.hostname()}, {'r', release}, {'v', version}, {'m', c.n.cfg.Twin.Machine()}, {'o', "GNU/Linux"}}
 	var out []string
 	for _, w := range words {
 		if hasOption(o, w.option) || hasOption(o, 'a') || len(o) == 0 && w.option == 's' {
@@ -140,7 +140,7 @@ func runLscpu(_ context.Context, c call) int {
 	}
 	sockets := max(len(packages), 1)
 	list := []field{
-		{"Architecture:", "x86_64"}, {"CPU(s):", itoa(threads)}, {"Model name:", model}, {"Thread(s) per core:", itoa(threads / max(len(cores), 1))},
+		{"Architecture:", c.n.cfg.Twin.Machine()}, {"CPU(s):", itoa(threads)}, {"Model name:", model}, {"Thread(s) per core:", itoa(threads / max(len(cores), 1))},
 		{"Core(s) per socket:", itoa(len(cores) / sockets)}, {"Socket(s):", itoa(sockets)},
 	}
 	if o, _ := splitOperands(c.Argv, ""); hasOption(o, 'J') {

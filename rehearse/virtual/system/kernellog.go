@@ -19,7 +19,7 @@ type message struct {
 // kernelLog is what the kernel has said since it booted.
 func (n *node) kernelLog() []message {
 	release := n.cfg.Kernel.Release()
-	log := []message{{0, fmt.Sprintf("Linux version %s (debian-kernel@lists.debian.org) (gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0, GNU ld (GNU Binutils for Debian) 2.40) #1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)", release)}}
+	log := []message{{0, n.cfg.Twin.Banner(release)}}
 	if cmdline := n.fs.Text("proc/cmdline"); cmdline != "" {
 		log = append(log, message{0, "Command line: " + cmdline})
 	}

@@ -92,7 +92,7 @@ func (n *node) load(name string) string {
 		if b, err := n.tree.ReadFile("usr" + file); err == nil {
 			fields = fieldsOf(string(b))
 		}
-		n.tree.set(driverFiles+"nvidia/version", nvidiaVersion(fields))
+		n.tree.set(driverFiles+"nvidia/version", nvidiaVersion(fields, n.cfg.Twin.Machine()))
 	}
 	return ""
 }

@@ -118,7 +118,7 @@ func runLdconfig(_ context.Context, c call) int {
 		if pkg == "" || strings.HasPrefix(lib, "libamdhip64") && pkg == "rocm" && !strings.HasSuffix(lib, "."+rocmMajor(version)) {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("\t%s (libc6,x86-64) => /lib/x86_64-linux-gnu/%[1]s\n", lib))
+		lines = append(lines, fmt.Sprintf("\t%s (libc6,%s) => /lib/%s/%[1]s\n", lib, c.n.cfg.Twin.LibraryClass(), c.n.cfg.Twin.Triplet()))
 	}
 	slices.Sort(lines)
 	c.print(fmt.Sprintf("%d libs found in cache `/etc/ld.so.cache'\n%s", len(lines), strings.Join(lines, "")))

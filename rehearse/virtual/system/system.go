@@ -30,6 +30,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
+	"github.com/ironrail/ironrail/rehearse/virtual/twin"
 )
 
 const (
@@ -69,6 +70,7 @@ type Config struct {
 	Address  netip.Addr          // on the boot network; where sshd listens
 	Hardware *inventory.Hardware // may be nil
 	Image    *inventory.Image    // its packages are installed from the start; may be nil
+	Twin     twin.Twin           // what the system says to be
 	Domain   string              // NVLink domain that its tray is cabled to; "": none
 
 	Kernel Kernel
@@ -222,22 +224,7 @@ func newNode(cfg Config, leave func(chassis.Exit)) *node {
 	n.tree = newTree(cfg.Kernel.FS(), cfg.Root)
 	n.fs = sysfs.Of(n.tree)
 	n.procs.init()
-	n.release()
 	return n
-}
-
-// release says in os-release(5) what the image is that a stand-in stands for; that
-// of the stand-in itself is Debian.
-func (n *node) release() {
-	i := n.cfg.Image
-	if i == nil || i.StandsFor == "" {
-		return
-	}
-	id := map[string]string{"ubuntu": "ubuntu", "rhel": "rocky"}[i.StandsFor]
-	if id == "" {
-		id = i.StandsFor
-	}
-	n.tree.put("etc/os-release", &entry{mode: 0o644, data: fmt.Appendf(nil, "ID=%s\nVERSION_ID=%q\n", id, i.Release)})
 }
 
 // run brings the services up and serves SSH.

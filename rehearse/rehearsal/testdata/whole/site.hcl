@@ -1,5 +1,5 @@
-# A site with much that this ironrail cannot plan yet beside what it can: a
-# rehearsal goes as far as it can and lists the rest.
+# A site with what a rehearsal simulates beside hardware: images, packages, some of them
+# locked, a hook, and nodes that are protected.
 
 site "whole" {
   domain    = "whole.example"
@@ -49,9 +49,8 @@ hardware "gpu" {
     interconnect = "nvswitch"
   }
   disk "os" {
-    type  = "nvme"
-    count = 2
-    size  = ">= 900GB"
+    type = "nvme"
+    size = ">= 900GB"
   }
   nic "mgmt" {
     speed   = "25Gbps"
@@ -88,37 +87,25 @@ hardware "cpu" {
   }
 }
 
-image "ubuntu" "hpc" {
-  release = "24.04"
-  digest  = "sha256:3333333333333333333333333333333333333333333333333333333333333333"
+image "debian" "hpc" {
+  release  = "trixie"
+  packages = ["openssh-server", "openmpi-bin"]
+  digest   = "sha256:3333333333333333333333333333333333333333333333333333333333333333"
 }
 
-image "debian" "plain" { release = "bookworm" }
-
-disk_layout "mirror" {
-  on   = "os"
-  raid = 1
-  root {
-    size       = "200GB"
-    filesystem = "xfs"
-  }
-  preserve = ["label:scratch"]
-}
+image "debian" "plain" { release = "12" }
 
 disk_layout "one" {
   on = "os"
   root { filesystem = "ext4" }
 }
 
-driver "doca" "doca32" { version = "3.2.1" }
-
 driver "cuda" "r580" {
   version        = "580.126.16"
   cuda           = "13.0"
   fabric_manager = true
+  repository { url = "http://mirror.example/cuda/debian13/x86_64/" }
 }
-
-host "gpu" { hold_kernel = true }
 
 driver "inbox" "rdma" { packages = ["rdma-core", "perftest", "openmpi-bin", "python3-mpi4py"] }
 
@@ -126,6 +113,7 @@ fabric "infiniband" "compute" {
   rails    = 2
   link     = "400Gbps"
   topology = "explicit"
+  subnet_manager { run_on = [controller.head] }
 }
 
 fabric "roce" "data" {
@@ -139,9 +127,9 @@ fabric "roce" "data" {
 validation "gpu" {
   burn_in = "30min"
   all_reduce {
-    scope = ["node", "all"]
-    sizes = ["8GiB"]
-    floor = "92%"
+    engine = "nccl"
+    scope  = ["node", "all"]
+    sizes  = ["8GiB"]
   }
   limit "gpu.hbm_copy" { at_least = "2850GB/s" }
 }
@@ -163,9 +151,8 @@ role "trainer" {
   hardware   = hardware.gpu
   bmc        = bmc.redfish
   image      = image.hpc
-  disks      = disk_layout.mirror
-  host       = host.gpu
-  drivers    = [driver.doca32, driver.r580]
+  disks      = disk_layout.one
+  drivers    = [driver.rdma, driver.r580]
   validation = validation.gpu
   handover   = handover.k8s
 }
@@ -178,7 +165,10 @@ role "worker" {
   drivers    = [driver.rdma]
   validation = validation.cpu
   handover   = handover.batch
+  protect    = true
 }
+
+hook "after" "validate" { command = ["/usr/local/bin/asset-db", "accepted"] }
 
 rack "r" {
   name   = "r01"

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// simulatedVersion is what packages call themselves whose version nobody knows.
+const simulatedVersion = "1.0~rehearsal1"
+
+// Known is a package that a repository would hold, as a lock file or an index has it.
+type Known struct {
+	Name, Version, Arch string
+	Needs               []string // names of packages that come with it
+}
+
+// Simulate makes a repository of the wanted packages without downloading them: index,
+// signature and layout are those of Build, the packages hold nothing. Those that a pin
+// names have its version. A rehearsal serves it, so that nodes find what they ask for.
+func Simulate(ctx context.Context, o Options) (Repo, error) { return SimulateKnown(ctx, o, nil) }
+
+// SimulateKnown is Simulate with the packages that are known to come. What is wanted and
+// not among them is added.
+func SimulateKnown(ctx context.Context, o Options, known []Known) (Repo, error) {
+	all := slices.Clone(known)
+	for _, p := range o.Packages {
+		if !slices.ContainsFunc(known, func(k Known) bool { return k.Name == p }) {
+			all = append(all, Known{Name: p, Version: o.simulatedVersion(p), Arch: o.Image.arch()})
+		}
+	}
+	return ensureRepo(ctx, o, func(_ context.Context, _, pool string) (map[string]stanza, error) {
+		if err := os.MkdirAll(pool, 0o755); err != nil {
+			return nil, err
+		}
+		stanzas := map[string]stanza{}
+		for _, k := range all {
+			s, err := parseStanza([]byte(k.control()))
+			if err != nil {
+				return nil, err
+			}
+			if err := os.WriteFile(filepath.Join(pool, s.fileName()), []byte("simulated "+k.Name+"\n"), 0o644); err != nil {
+				return nil, err
+			}
+			stanzas[s.fileName()] = s
+		}
+		return stanzas, nil
+	})
+}
+
+// control is the control file of a package (deb-control(5)).
+func (k Known) control() string {
+	text := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: nobody\n", k.Name, k.Version, cmp.Or(k.Arch, "amd64"))
+	if len(k.Needs) > 0 {
+		text += "Depends: " + strings.Join(k.Needs, ", ") + "\n"
+	}
+	return text + "Description: simulated package of a rehearsal\n"
+}
+
+// simulatedVersion is the version of one package: that of the pin that names it.
+func (o Options) simulatedVersion(name string) string {
+	for _, p := range o.Pins {
+		for _, glob := range p.Packages {
+			if ok, err := path.Match(glob, name); err == nil && ok {
+				if v, ok := strings.CutPrefix(p.Version, "*"); ok {
+					return "1" + strings.TrimRight(v, "*-.")
+				}
+				return strings.TrimRight(p.Version, "*-.") + "-1"
+			}
+		}
+	}
+	return simulatedVersion
+}
+
+// Takes reports whether the pins take a version of a package.
+func (o Options) Takes(name, version string) bool {
+	for _, p := range o.Pins {
+		for _, glob := range p.Packages {
+			if ok, err := path.Match(glob, name); err == nil && ok {
+				fits, err := path.Match(p.Version, version)
+				return err == nil && fits
+			}
+		}
+	}
+	return true
+}

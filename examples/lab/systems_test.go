@@ -5,6 +5,7 @@
 package lab_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,11 +21,21 @@ func TestSystem(t *testing.T) {
 		name    string // of the case and its lab
 		edits   []labtest.Edit
 		release string // PRETTY_NAME of os-release(5) begins so
+		prepare func(*labtest.Lab)
 	}{
-		{"debian-13", []labtest.Edit{{Old: `= "bookworm"`, New: `= "trixie"`}}, "Debian GNU/Linux 13"},
+		{"debian-13", []labtest.Edit{{Old: `= "bookworm"`, New: `= "trixie"`}}, "Debian GNU/Linux 13", nil},
+		{"oci", nil, "Debian GNU/Linux 12", func(l *labtest.Lab) {
+			l.Edit(labtest.Edit{
+				Old: "image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n  packages = [\"openssh-server\", \"chrony\"]\n}",
+				New: fmt.Sprintf("image \"oci\" \"os\" {\n  source  = %q\n  os      = \"debian\"\n  release = \"12\"\n}", l.ContainerImage("bookworm")),
+			})
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := labtest.Up(t, labtest.Options{Name: c.name, HCL: c.edits})
+			if c.prepare != nil {
+				c.prepare(l)
+			}
 			l.Want(labtest.ExitDone, l.Outside("image", "build"))
 			l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
 			l.Accepted("n1", "n2")

@@ -62,4 +62,6 @@ const (
 	StatusFile  = "status"              // dpkg's list of what is installed
 	SourcesFile = "sources.list"        // where it came from, one-line format
 	KeyringFile = "archive-keyring.gpg" // who signs there
+	ShimFile    = "shimaa64.efi"        // of arm64: shim, for the network
+	GRUBFile    = "grubaa64.efi"        // of arm64: GRUB with an HTTP client, which shim loads
 )

@@ -123,7 +123,11 @@ func (r *Running) openServices(ctx context.Context, boots *install.Boots) (*serv
 	if err != nil {
 		return nil, err
 	}
-	return services.Open(ctx, r.site.servicesConfig(r.bootLog, boots, ramdisk))
+	cfg := r.site.servicesConfig(r.bootLog, boots, ramdisk)
+	if cfg.ImageLoaders, err = r.site.Artifacts.Loaders(); err != nil {
+		return nil, err
+	}
+	return services.Open(ctx, cfg)
 }
 
 // servicesConfig is what the site serves to nodes that boot the given ramdisk.

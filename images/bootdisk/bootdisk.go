@@ -29,6 +29,7 @@ import (
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/images/modalias"
 	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -53,6 +54,10 @@ type Maker struct {
 	// Storage is what disk layouts need, as inventory.Image has it; none: the disk is only
 	// written as it is.
 	Storage []string
+
+	// Archive is where loaders come from that this controller's own packages do not have:
+	// those of arm64, signed, from Debian's. The keys are the root's.
+	Archive repo.Source
 }
 
 // Path is a file in the maker's folder.

@@ -157,12 +157,18 @@ func move4K(t *testing.T, disk string) string {
 	return path
 }
 
-// console runs an emulator until its console says text, for two minutes at most.
+// console runs an emulator until its console says text.
 func console(t *testing.T, argv []string, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	return consoleOf(t, "qemu-system-x86_64", argv, text)
+}
+
+// consoleOf is console with the emulator of any architecture, for five minutes at most.
+func consoleOf(t *testing.T, program string, argv []string, text string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", argv...)
+	cmd := exec.CommandContext(ctx, program, argv...)
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()
 	must(t, err)

@@ -21,7 +21,8 @@ import (
 type platform struct {
 	root    gpt.Type // of the partition of the root file system
 	console string   // the serial console, where the site names none
-	loaders []loader
+	loaders []loader // that are made here
+	signed  []signed // that are taken from packages
 }
 
 // loader is GRUB for one kind of firmware. Part is a file of it, as Debian's package
@@ -38,10 +39,8 @@ var platforms = map[inventory.Arch]platform{
 	inventory.AMD64: {gpt.LinuxRootX86_64, "ttyS0,115200", []loader{
 		{"i386-pc", "grub-pc-bin", grubBIOS + "/boot.img", coreFile, []string{"biosdisk", "vga_text"}},
 		{"x86_64-efi", "grub-efi-amd64-bin", "/usr/lib/grub/x86_64-efi/kernel.img", "EFI/BOOT/BOOTX64.EFI", efiModules},
-	}},
-	inventory.ARM64: {gpt.LinuxRootArm64, "ttyAMA0,115200", []loader{
-		{"arm64-efi", "grub-efi-arm64-bin", "/usr/lib/grub/arm64-efi/kernel.img", "EFI/BOOT/BOOTAA64.EFI", []string{"fat"}},
-	}},
+	}, nil},
+	inventory.ARM64: {gpt.LinuxRootArm64, "ttyAMA0,115200", nil, signedARM64},
 }
 
 // hasBIOS reports whether machines of the platform may have a BIOS.
@@ -113,6 +112,17 @@ func (m *Maker) MakeLoaders(ctx context.Context) error {
 	}
 	if err := os.MkdirAll(m.Path("EFI/BOOT"), 0o755); err != nil {
 		return err
+	}
+	if all := platformOf(m.Arch).signed; len(all) > 0 {
+		if len(m.Storage) > 0 {
+			return errkind.New(errkind.Unsupported, "disk layouts beside the image's own need a GRUB that is made here, and %s has only signed ones", m.Arch)
+		}
+		if err := m.fetchSigned(ctx, all); err != nil {
+			return err
+		}
+		if err := m.placeSigned(all); err != nil {
+			return err
+		}
 	}
 	modules, prefix, config := grubModules, grubPrefix, []string{"-c", early}
 	if len(m.Storage) > 0 {

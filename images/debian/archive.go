@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/bootdisk"
+	"github.com/ironrail/ironrail/images/repo"
 )
 
 // ownMirror is where mmdebstrap takes the packages of Debian from when no mirror is
@@ -15,7 +17,28 @@ const ownMirror = "http://deb.debian.org/debian"
 
 // Archives returns the archives that a build of the recipe needs. Those that mmdebstrap
 // adds by itself, for updates and security, are not among them. It does no I/O.
-func (r Recipe) Archives() (list []images.Archive) {
+func (r Recipe) Archives() []images.Archive {
+	list := r.ownArchives()
+	if r.otherArch() != "" {
+		if l := (images.Archive{URL: r.loaders().URL, Suite: bootdisk.SignedRelease}); !slices.Contains(list, l) {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// loaders is where the signed loaders of architectures come from that a controller's
+// packages have none of: the first archive that is one of Debian's, another release.
+func (r Recipe) loaders() repo.Source {
+	s := repo.Source{URL: ownMirror, Suite: bootdisk.SignedRelease, Components: []string{"main"}}
+	if own := r.ownArchives(); len(own) > 0 {
+		s.URL = own[0].URL
+	}
+	return s
+}
+
+// ownArchives are those that packages come from.
+func (r Recipe) ownArchives() (list []images.Archive) {
 	mirrors := r.Mirrors
 	if len(mirrors) == 0 {
 		mirrors = []string{ownMirror}

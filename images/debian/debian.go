@@ -6,12 +6,14 @@
 package debian
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -47,7 +49,7 @@ func (Kind) Supports(i *inventory.Image) error {
 
 // Recipe implements images.Kind. The archive knows a release by its codename.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
-	r := Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage}
+	r := Recipe{Block: i.Name, Release: i.Release, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage}
 	if release, ok := distribution.ParseRelease(distribution.Debian, i.Release); ok {
 		f, _ := distribution.Find(release.Family)
 		r.Release = f.Codename(release)
@@ -61,12 +63,13 @@ const Version = 1
 
 // Recipe says what an image is made of.
 type Recipe struct {
-	Block    string   // name of the HCL block
-	Release  string   // codename, such as bookworm
-	Kernel   string   // kernel package; empty: linux-image-amd64
-	Packages []string // besides those that every image has
-	Storage  []string // what disk layouts need, of inventory.StorageTree and so on
-	Mirrors  []string // as mmdebstrap takes them: URLs or deb lines; empty: the distribution's own
+	Block    string         // name of the HCL block
+	Release  string         // codename, such as bookworm
+	Arch     inventory.Arch // empty: amd64
+	Kernel   string         // kernel package; empty: the one of the architecture, such as linux-image-amd64
+	Packages []string       // besides those that every image has
+	Storage  []string       // what disk layouts need, of inventory.StorageTree and so on
+	Mirrors  []string       // as mmdebstrap takes them: URLs or deb lines; empty: the distribution's own
 }
 
 // base is what every image has: what boots, what ironrail's own stages use on the
@@ -111,9 +114,21 @@ func isPlain(s, signs string) bool {
 
 func (r Recipe) kernel() string {
 	if r.Kernel == "" {
-		return "linux-image-amd64"
+		return family.Kernel[r.arch()]
 	}
 	return r.Kernel
+}
+
+// arch is the architecture of the programs.
+func (r Recipe) arch() inventory.Arch { return cmp.Or(r.Arch, inventory.AMD64) }
+
+// otherArch is the architecture where it is not amd64: digests from before there was
+// another one stay as they are.
+func (r Recipe) otherArch() inventory.Arch {
+	if r.arch() == inventory.AMD64 {
+		return ""
+	}
+	return r.Arch
 }
 
 // include returns all packages, sorted, each once.
@@ -138,8 +153,9 @@ func (r Recipe) Digest() string {
 		Builder, Ramdisk            int
 		Files                       map[string]string
 		Modules                     string
-		Storage                     []string `json:",omitempty"`
-	}{distribution.Debian, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, settings, ramdisk.Selection(), r.Storage})
+		Storage                     []string       `json:",omitempty"`
+		Arch                        inventory.Arch `json:",omitempty"`
+	}{distribution.Debian, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch()})
 	if err != nil {
 		panic(err) // strings and numbers always marshal
 	}
@@ -156,8 +172,9 @@ func (r Recipe) Inputs() string {
 	b, err := json.Marshal(struct {
 		Kind, Release, Kernel string
 		Packages, Mirrors     []string
-		Storage               []string `json:",omitempty"`
-	}{distribution.Debian, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage})
+		Storage               []string       `json:",omitempty"`
+		Arch                  inventory.Arch `json:",omitempty"`
+	}{distribution.Debian, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch()})
 	if err != nil {
 		panic(err) // strings always marshal
 	}
@@ -168,7 +185,10 @@ func (r Recipe) Inputs() string {
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
 // in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
-	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: family, Arch: inventory.AMD64, Storage: r.Storage}
+	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: family, Arch: r.arch(), Storage: r.Storage}
+	if r.otherArch() != "" {
+		disk.Archive = r.loaders()
+	}
 	b := builder{recipe: r, disk: disk}
 	steps := []struct {
 		what string
@@ -188,7 +208,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 			return store.Source{}, fmt.Errorf("image %s: %s: %w", r.Block, s.what, err)
 		}
 	}
-	files := map[string]string{}
+	files := disk.BootFiles()
 	for _, name := range append(disk.TreeFiles(), images.KernelFile, images.InitrdFile, images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile) {
 		files[name] = disk.Path(name)
 	}
@@ -201,7 +221,25 @@ type builder struct {
 	disk   bootdisk.Maker
 }
 
-// checkTools reports everything that is missing at once.
-func (b *builder) checkTools(context.Context) error {
-	return bootdisk.CheckTools(append([]bootdisk.Tool{{Name: "mmdebstrap", Package: "mmdebstrap"}}, bootdisk.Tools(inventory.AMD64)...))
+// checkTools reports everything that is missing at once. Packages of another architecture
+// run programs of their own while they are installed: the kernel must start them under
+// emulation (binfmt_misc).
+func (b *builder) checkTools(ctx context.Context) error {
+	arch := b.recipe.arch()
+	tools := append([]bootdisk.Tool{{Name: "mmdebstrap", Package: "mmdebstrap"}}, bootdisk.Tools(arch)...)
+	foreign := string(arch) != runtime.GOARCH
+	if foreign {
+		tools = append(tools, bootdisk.Tool{Name: "arch-test", Package: "arch-test"}, bootdisk.Tool{Name: emulators[arch], Package: "qemu-user-static"})
+	}
+	if err := bootdisk.CheckTools(tools); err != nil || !foreign {
+		return err
+	}
+	if err := b.disk.Run(ctx, nil, "arch-test", string(arch)); err != nil {
+		return errkind.New(errkind.Unsupported, "this controller does not run programs of %s: %w", arch, err).
+			Do("Let its kernel start them under emulation, as qemu-user-static sets it up: `systemctl restart systemd-binfmt`.")
+	}
+	return nil
 }
+
+// emulators are the programs that run others of an architecture.
+var emulators = map[inventory.Arch]string{inventory.AMD64: "/usr/bin/qemu-x86_64-static", inventory.ARM64: "/usr/bin/qemu-aarch64-static"}

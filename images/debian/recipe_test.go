@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 func must(t *testing.T, err error) {
@@ -52,6 +53,7 @@ func TestDigestCoversTheRecipe(t *testing.T) {
 	same := map[string]Recipe{
 		"order":          {Block: "os", Release: "bookworm", Packages: []string{"a1", "b1"}},
 		"default kernel": {Block: "os", Release: "bookworm", Packages: []string{"a1", "b1"}, Kernel: "linux-image-amd64"},
+		"default arch":   {Block: "os", Release: "bookworm", Packages: []string{"a1", "b1"}, Arch: inventory.AMD64},
 		"twice":          {Block: "os", Release: "bookworm", Packages: []string{"a1", "b1", "a1", "udev"}},
 	}
 	for name, r := range same {
@@ -66,11 +68,38 @@ func TestDigestCoversTheRecipe(t *testing.T) {
 		"package": {Block: "os", Release: "bookworm", Packages: []string{"a1", "b1", "c1"}},
 		"kernel":  {Block: "os", Release: "bookworm", Packages: base.Packages, Kernel: "linux-image-cloud-amd64"},
 		"mirror":  {Block: "os", Release: "bookworm", Packages: base.Packages, Mirrors: []string{"http://mirror.example/"}},
+		"arch":    {Block: "os", Release: "bookworm", Packages: base.Packages, Arch: inventory.ARM64},
+		// Two architectures may have a kernel of the same name.
+		"arch, same kernel": {Block: "os", Release: "bookworm", Packages: base.Packages, Arch: inventory.ARM64, Kernel: "linux-image-amd64"},
 	} {
 		if other, ok := seen[r.Digest()]; ok {
 			t.Errorf("%s has the digest of %s", name, other)
 		}
 		seen[r.Digest()] = name
+	}
+}
+
+func TestARM64(t *testing.T) {
+	t.Parallel()
+	r := Recipe{Block: "os", Release: "bookworm", Arch: inventory.ARM64}
+	if p := r.include(); !slices.Contains(p, "linux-image-arm64") || slices.Contains(p, "linux-image-amd64") {
+		t.Errorf("packages %v", p)
+	}
+	if cfg := r.settings()["boot/grub/grub.cfg"]; !strings.Contains(cfg, "console=ttyAMA0,115200") {
+		t.Errorf("without the console of arm64:\n%s", cfg)
+	}
+	// The signed loaders are Debian 13's, whatever the image is, from its own mirror.
+	mirror := images.Archive{URL: "http://192.0.2.1/debian", Suite: "bookworm"}
+	r.Mirrors = []string{mirror.URL}
+	if got, want := r.Archives(), []images.Archive{mirror, {URL: mirror.URL, Suite: "trixie"}}; !slices.Equal(got, want) {
+		t.Errorf("archives %v, want %v", got, want)
+	}
+	r.Release = "trixie"
+	if got := r.Archives(); len(got) != 1 {
+		t.Errorf("archives of Debian 13: %v", got)
+	}
+	if s := r.loaders(); s.URL != mirror.URL || s.Suite != "trixie" || !slices.Equal(s.Components, []string{"main"}) {
+		t.Errorf("loaders from %+v", s)
 	}
 }
 
@@ -115,7 +144,7 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"etc/hostname": "localhost\n", "etc/machine-id": "", "etc/resolv.conf": "", "etc/ssh/sshd_config": "x", "boot/grub/grub.cfg": settings["boot/grub/grub.cfg"],
+		"etc/hostname": "localhost\n", "etc/machine-id": "", "etc/resolv.conf": "", "etc/ssh/sshd_config": "x", "boot/grub/grub.cfg": (Recipe{}).settings()["boot/grub/grub.cfg"],
 	} {
 		if got, err := os.ReadFile(filepath.Join(b.disk.Root, name)); err != nil || string(got) != want {
 			t.Errorf("%s is %q, %v, want %q", name, got, err, want)

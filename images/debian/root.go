@@ -12,7 +12,6 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
-	"github.com/ironrail/ironrail/inventory"
 )
 
 // dpkgOptions keep documentation and translations out, now and in later upgrades.
@@ -27,7 +26,7 @@ var dpkgOptions = []string{
 var family, _ = distribution.Find(distribution.Debian)
 
 // settings are the files of every image, besides what packages bring.
-var settings = bootdisk.Settings(family, inventory.AMD64)
+func (r Recipe) settings() map[string]string { return bootdisk.Settings(family, r.arch()) }
 
 // early are the settings that packages read while they are installed.
 var early = []string{"etc/fstab", "etc/kernel-img.conf"}
@@ -38,6 +37,7 @@ const customize = `chroot "$1" systemctl enable systemd-networkd.service`
 
 // bootstrap makes the root file system.
 func (b *builder) bootstrap(ctx context.Context) error {
+	settings := b.recipe.settings()
 	for _, name := range early {
 		to := filepath.Join(b.disk.Dir, "early", filepath.FromSlash(name))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(settings[name]), 0o644)); err != nil {
@@ -45,7 +45,7 @@ func (b *builder) bootstrap(ctx context.Context) error {
 		}
 	}
 	argv := []string{
-		"mmdebstrap", "--mode=root", "--variant=minbase", "--architectures=amd64", "--format=directory",
+		"mmdebstrap", "--mode=root", "--variant=minbase", "--architectures=" + string(b.recipe.arch()), "--format=directory",
 		"--include=" + strings.Join(b.recipe.include(), ","),
 		"--essential-hook=sync-in early /", "--customize-hook=" + customize,
 	}

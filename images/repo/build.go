@@ -79,21 +79,8 @@ Binary::apt-get::APT::Keep-Downloaded-Packages "true";
 // it lacks. It returns the paths of the .deb files. apt checks each of them
 // against the signed lists of the sources.
 func downloadPackages(ctx context.Context, o Options, dir string) ([]string, error) {
-	for _, d := range []string{"etc/apt/none.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
-			return nil, err
-		}
-	}
-	dir, err := filepath.Abs(dir)
+	run, err := readLists(ctx, o, dir)
 	if err != nil {
-		return nil, err
-	}
-	if err := aptFiles(o, dir); err != nil {
-		return nil, err
-	}
-	run := tool.Runner{Dir: dir, Env: []string{"APT_CONFIG=" + filepath.Join(dir, "apt.conf"), "DEBIAN_FRONTEND=noninteractive"}}
-	o.logf("reading the package lists")
-	if err := run.Run(ctx, nil, "apt-get", "-q", "update", "--error-on=any"); err != nil {
 		return nil, err
 	}
 	o.logf("downloading %s and what they need", strings.Join(o.Packages, ", "))
@@ -101,11 +88,30 @@ func downloadPackages(ctx context.Context, o Options, dir string) ([]string, err
 	if err := run.Run(ctx, nil, argv...); err != nil {
 		return nil, err
 	}
-	debs, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
+	debs, err := filepath.Glob(filepath.Join(run.Dir, "var/cache/apt/archives/*.deb"))
 	if err == nil && len(debs) == 0 {
 		err = errkind.New(errkind.Refused, "the image has all packages already").Do("Take the driver out of the site: there is nothing to install.")
 	}
 	return debs, err
+}
+
+// readLists makes a root for apt in a folder and reads the lists of the sources.
+func readLists(ctx context.Context, o Options, dir string) (tool.Runner, error) {
+	for _, d := range []string{"etc/apt/none.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return tool.Runner{}, err
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return tool.Runner{}, err
+	}
+	if err := aptFiles(o, dir); err != nil {
+		return tool.Runner{}, err
+	}
+	run := tool.Runner{Dir: dir, Env: []string{"APT_CONFIG=" + filepath.Join(dir, "apt.conf"), "DEBIAN_FRONTEND=noninteractive"}}
+	o.logf("reading the package lists")
+	return run, run.Run(ctx, nil, "apt-get", "-q", "update", "--error-on=any")
 }
 
 // aptFiles writes apt's configuration and the sources.

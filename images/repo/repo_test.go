@@ -144,9 +144,11 @@ func TestPeerBuildForARM64(t *testing.T) {
 		deb(t, d.debs, "stack", "2:1.5-1", "libstack"), deb(t, d.debs, "libstack", "1.0+b1", ""),
 		debFor(t, d.debs, "stack", "2:1.4-1", "libstack, libpresent", "arm64"), debFor(t, d.debs, "libstack", "0.9", "", "arm64"),
 	})
+	server := httptest.NewServer(http.FileServer(http.Dir(archive.dir)))
+	t.Cleanup(server.Close)
 	o := d.options
 	o.Image.Arch, o.Image.Sources = "arm64", filepath.Join(dir, "sources.list")
-	must(t, os.WriteFile(o.Image.Sources, []byte("deb [trusted=yes] file:"+archive.dir+" ./\n"), 0o644))
+	must(t, os.WriteFile(o.Image.Sources, []byte("deb [trusted=yes] "+server.URL+"/ ./\n"), 0o644))
 	o.Image.Status = filepath.Join(dir, "status")
 	must(t, os.WriteFile(o.Image.Status, []byte("Package: libpresent\nStatus: install ok installed\nVersion: 3.0\nArchitecture: arm64\nMaintainer: x\nDescription: x\n"), 0o644))
 	amd64 := o
@@ -168,6 +170,30 @@ func TestPeerBuildForARM64(t *testing.T) {
 		t.Errorf("the index says:\n%s", release)
 	}
 	must(t, r.Verify(t.Context(), o.Key))
+}
+
+// TestPeerDownload: single packages of an architecture, signed by a known key, without what
+// they need; nothing of an archive that another key has signed.
+func TestPeerDownload(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	archive := newArchive(t, filepath.Join(t.TempDir(), "archive"), []string{debFor(t, d.debs, "shim", "1", "not-there", "arm64"), deb(t, d.debs, "shim", "2", "")})
+	s := Source{URL: "file:" + archive.dir, Suite: "./"}
+	key := filepath.Join(t.TempDir(), "key.gpg")
+	must(t, os.WriteFile(key, archive.binaryKey(t), 0o644))
+	got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", key, s, "shim")
+	if err != nil || len(got) != 1 || filepath.Base(got[0]) != "shim_1_arm64.deb" {
+		t.Errorf("got %v, %v, want shim_1_arm64.deb", got, err)
+	}
+	if got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", key, s, "nothing"); err == nil {
+		t.Errorf("a package that is not there: %v", got)
+	}
+	if got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", d.options.Image.Keyring, s, "shim"); err == nil {
+		t.Errorf("signed by another key: %v", got)
+	}
+	if _, err := Download(t.Context(), t.TempDir(), "arm64", d.options.Image.Keyring, Source{URL: "a b", Suite: "./"}, "shim"); errkind.Of(err) != errkind.Refused {
+		t.Errorf("a source that cannot stand in a list: %v", err)
+	}
 }
 
 func TestPeerBuildIsSkippedUntilAnInputChanges(t *testing.T) {

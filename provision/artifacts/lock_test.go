@@ -52,6 +52,12 @@ func open(t *testing.T, dir, text string) Artifacts {
 // image.
 func bake(t *testing.T, a Artifacts, recipe, what string) (digest string) {
 	t.Helper()
+	return bakeWith(t, a, recipe, what)
+}
+
+// bakeWith is bake with further files, whose content is their name.
+func bakeWith(t *testing.T, a Artifacts, recipe, what string, more ...string) (digest string) {
+	t.Helper()
 	unlock, err := a.Images.Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +71,12 @@ func bake(t *testing.T, a Artifacts, recipe, what string) (digest string) {
 	for _, name := range []string{images.KernelFile, images.InitrdFile, images.StatusFile, images.SourcesFile, images.KeyringFile} {
 		src.Files[name] = filepath.Join(dir, name)
 		if err := os.WriteFile(src.Files[name], nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range more {
+		src.Files[name] = filepath.Join(dir, name)
+		if err := os.WriteFile(src.Files[name], []byte(name), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

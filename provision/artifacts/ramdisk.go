@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
 )
 
 // Ramdisk is the install ramdisk of each image, from the store, with this program's
@@ -70,6 +71,42 @@ func packAgent(agent string, arch inventory.Arch) ([]byte, error) {
 	}
 	return segment, nil
 }
+
+// Loaders are the first-stage loaders that the images of the site bring, for nodes that
+// the controller has none for. Images that are not built bring none.
+func (a Artifacts) Loaders() (loader.Set, error) {
+	set := loader.Set{}
+	for _, i := range a.inv.Images {
+		digest, err := a.Digest(i)
+		if i.Arch != inventory.ARM64 || a.Images == nil || err != nil || digest == "" || !a.Images.Has(digest) {
+			continue
+		}
+		for name, file := range map[string]string{loader.ShimARM64: images.ShimFile, loader.GRUBARM64: images.GRUBFile} {
+			b, err := a.readFile(digest, file)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // of a kind that brings none
+			}
+			if err != nil {
+				return nil, fmt.Errorf("image %s: loader %s: %w", i.Name, file, err)
+			}
+			set[name] = b
+		}
+	}
+	return set, nil
+}
+
+// readFile reads a small file of an image.
+func (a Artifacts) readFile(digest, name string) ([]byte, error) {
+	f, err := a.Images.Open(digest, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxLoader))
+}
+
+// maxLoader bounds a loader; the largest is 3 MiB.
+const maxLoader = 16 << 20
 
 // Open implements install.Ramdisk.
 func (b Ramdisk) Open(node string) (kernel install.Segment, initrd []install.Segment, done func(), err error) {

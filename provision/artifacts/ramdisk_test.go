@@ -3,13 +3,17 @@
 package artifacts
 
 import (
+	"crypto/ed25519"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
 )
 
 // TestAgentByArchitecture: each node gets the agent for its own processors, and one for
@@ -59,4 +63,44 @@ func TestAgentByArchitecture(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLoaders: those of a site are what its images for arm64 bring, where they are built.
+func TestLoaders(t *testing.T) {
+	t.Parallel()
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	state := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(state, "images"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inv := &inventory.Inventory{}
+	a, err := New(inv, state, nil).Open(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(what string, names ...string) {
+		t.Helper()
+		set, err := a.Loaders()
+		if err != nil || !slices.Equal(set.Names(), names) {
+			t.Errorf("%s: got %v, %v, want %v", what, set.Names(), err, names)
+		}
+		for name, b := range set {
+			if string(b) != name {
+				t.Errorf("%s: %s has the bytes of %q", what, name, b)
+			}
+		}
+	}
+	want("no image")
+	recipe := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
+	image := func(arch inventory.Arch, digest string) *inventory.Image {
+		return &inventory.Image{Block: inventory.Block{Name: "os"}, Arch: arch, Digest: digest}
+	}
+	inv.Images = []*inventory.Image{image(inventory.ARM64, recipe("0"))}
+	want("an image that is not there")
+	inv.Images = append(inv.Images, image(inventory.ARM64, bakeWith(t, a, recipe("1"), "one of a kind that brings none")))
+	want("an image without loaders")
+	inv.Images = append(inv.Images, image(inventory.AMD64, bakeWith(t, a, recipe("2"), "of x86", images.ShimFile)))
+	want("an image of x86")
+	inv.Images = append(inv.Images, image(inventory.ARM64, bakeWith(t, a, recipe("3"), "of arm64", images.ShimFile, images.GRUBFile)))
+	want("an image of arm64", loader.GRUBARM64, loader.ShimARM64)
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/connlimit"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/evidence"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
 	"github.com/ironrail/ironrail/provision/netboot/neighbour"
 )
 
@@ -58,14 +59,15 @@ type Services struct {
 
 // Config is what the services of a site are opened with.
 type Config struct {
-	Inv     *inventory.Inventory
-	Keys    keys.Keys
-	Network network.Network
-	Loaders string // folder of the first-stage loaders; empty: where the distribution has them
-	Mounts  []netboot.Mount
-	Boots   *install.Boots
-	Ramdisk install.Ramdisk
-	BootLog *BootLog
+	Inv          *inventory.Inventory
+	Keys         keys.Keys
+	Network      network.Network
+	Loaders      string     // folder of the first-stage loaders; empty: where the distribution has them
+	ImageLoaders loader.Set // those that images bring; they are taken before those of the folder
+	Mounts       []netboot.Mount
+	Boots        *install.Boots
+	Ramdisk      install.Ramdisk
+	BootLog      *BootLog
 }
 
 // Open opens every socket; nothing is answered before Serve, and no DHCP before it is
@@ -85,7 +87,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	}
 	v.hub = hub.New(hub.Config{Grants: boots, Recorder: limiter, OtherOwner: v.otherOwner})
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
-	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.reportDuplicateMAC,
+	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Loaders: s.ImageLoaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.reportDuplicateMAC,
 		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, UnknownClient: files.UnknownClient}}, s.Mounts...)}
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.Network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bootdisk
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/internal/tool"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// arm64Files is a folder whose folder `packages` has the trees of shim-signed and
+// grub-efi-arm64-signed of Debian 13 for arm64.
+const arm64Files = "IRONRAIL_TEST_ARM64"
+
+func armMaker(t *testing.T) *Maker {
+	t.Helper()
+	family, _ := distribution.Find(distribution.Debian)
+	m := &Maker{Family: family, Arch: inventory.ARM64, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
+	m.Root = m.Path("root")
+	return m
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+func TestPlaceSigned(t *testing.T) {
+	t.Parallel()
+	m := armMaker(t)
+	for _, s := range signedARM64 {
+		put(t, filepath.Join(m.Path(loadersDir), s.path), s.path)
+	}
+	must(t, m.placeSigned(signedARM64))
+	for name, want := range map[string]string{
+		"EFI/BOOT/BOOTAA64.EFI": "usr/lib/shim/shimaa64.efi.signed", "EFI/BOOT/grubaa64.efi": "usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed",
+		images.ShimFile: "usr/lib/shim/shimaa64.efi.signed", images.GRUBFile: "usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed", "EFI/debian/grub.cfg": signedConfig,
+	} {
+		if got, err := os.ReadFile(m.Path(name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if files := slices.Sorted(maps.Keys(m.BootFiles())); !slices.Equal(files, []string{images.GRUBFile, images.ShimFile}) {
+		t.Errorf("files for the network: %v", files)
+	}
+	if files := (&Maker{Arch: inventory.AMD64}).BootFiles(); len(files) != 0 {
+		t.Errorf("files of amd64: %v", files)
+	}
+	if err := armMaker(t).placeSigned(signedARM64); errkind.Of(err) != errkind.NotFound || !strings.Contains(err.Error(), "package shim-signed") {
+		t.Errorf("without packages: %v", err)
+	}
+	if err := armMaker(t).MakeLoaders(t.Context()); errkind.Of(err) != errkind.Internal {
+		t.Errorf("without an archive: %v", err)
+	}
+}
+
+func TestPeerSignedConfigIsGRUBs(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "grub-script-check")
+	file := filepath.Join(t.TempDir(), "grub.cfg")
+	put(t, file, signedConfig)
+	if out, err := exec.CommandContext(t.Context(), "grub-script-check", file).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestPeerSignedGrubStarts boots a disk of arm64 by shim and the signed GRUB, until the
+// node's configuration was read from the root.
+func TestPeerSignedGrubStarts(t *testing.T) {
+	t.Parallel()
+	const code, vars = "/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"
+	peertest.Need(t, "qemu-system-aarch64", code, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk")
+	from := os.Getenv(arm64Files)
+	if from == "" || os.Geteuid() != 0 {
+		t.Skip("needs root, and " + arm64Files + ": a folder with the folder packages, the trees of shim-signed and grub-efi-arm64-signed of Debian 13 for arm64")
+	}
+	m := armMaker(t)
+	must(t, os.Symlink(filepath.Join(from, "packages"), m.Path(loadersDir)))
+	put(t, filepath.Join(m.Root, "boot/grub/grub.cfg"), grubConfig(m.Family, m.Arch))
+	put(t, filepath.Join(m.Root, "boot/grub/ironrail.cfg"), "echo reached $root $prefix $grub_platform $grub_cpu end\nhalt\n")
+	must(t, m.placeSigned(signedARM64))
+	must(t, m.MakeDisk(t.Context()))
+	out, err := tool.Runner{}.Output(t.Context(), "sgdisk", "-p", m.Path(DiskFile))
+	if err != nil || strings.Contains(string(out), "bios") || !strings.Contains(string(out), "root") {
+		t.Errorf("sgdisk: %v\n%s", err, out)
+	}
+	said := consoleOf(t, "qemu-system-aarch64", []string{"-machine", "virt", "-cpu", "cortex-a57", "-accel", "tcg,tb-size=128", "-m", "512", "-display", "none", "-nic", "none",
+		"-serial", "stdio", "-monitor", "none", "-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code, "-drive", "if=pflash,format=raw,unit=1,snapshot=on,file=" + vars,
+		"-drive", "file=" + m.Path(DiskFile) + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, " end")
+	if want := "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi arm64 end"; !strings.Contains(said, want) {
+		t.Errorf("console does not say %q:\n%s", want, said)
+	}
+}

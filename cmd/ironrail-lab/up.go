@@ -66,10 +66,8 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 	if os.Geteuid() != 0 {
 		return lab, errkind.New(errkind.Refused, "up needs root: it makes a network namespace").Do("run it as root")
 	}
-	for _, p := range []string{"ip", "tc", "nice", qemu.Program, ipmisim.Program} {
-		if _, err := exec.LookPath(p); err != nil {
-			return lab, errkind.New(errkind.Unsupported, "the lab needs %w", err).Do("run ironrail-lab check --install")
-		}
+	if err := needPrograms("ip", "tc", "nice", ipmisim.Program); err != nil {
+		return lab, err
 	}
 	if !ipmisim.IsPlain(o.name) || strings.Contains(o.name, "/") {
 		return lab, errkind.New(errkind.Refused, "namespace %q: want letters, digits and . _ + -", o.name)
@@ -81,6 +79,11 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 	var err error
 	if lab.Machines, err = rack.Load(o.site, names); err != nil {
 		return lab, err
+	}
+	for _, m := range lab.Machines {
+		if err := needPrograms(qemu.Program(m.Hardware)); err != nil {
+			return lab, err
+		}
 	}
 	if lab.Dir, err = stateDir(o.dir); err != nil {
 		return lab, err
@@ -95,6 +98,16 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 		return lab, err
 	}
 	return lab, setDisks(lab, o.disks)
+}
+
+// needPrograms reports the first program that is not installed.
+func needPrograms(names ...string) error {
+	for _, p := range names {
+		if _, err := exec.LookPath(p); err != nil {
+			return errkind.New(errkind.Unsupported, "the lab needs %w", err).Do("run ironrail-lab check --install")
+		}
+	}
+	return nil
 }
 
 // noLeftovers refuses to start over an older lab, and says what is left of it.

@@ -62,7 +62,8 @@ func CheckSettings(j *judge.Node) {
 			j.Note("%d CPUs have the governor %s: performance makes measurements even", j.Seen.Health.Governors[g], g)
 		}
 	}
-	if c := j.Seen.Health.Clock; c != "" && c != "tsc" {
+	// arch_sys_counter is the one of arm64 (Documentation/timers/timekeeping.rst).
+	if c := j.Seen.Health.Clock; c != "" && c != "tsc" && c != "arch_sys_counter" {
 		j.Note("the clocksource is %s: reading the time is slow, and tsc may have been found unstable", c)
 	}
 }

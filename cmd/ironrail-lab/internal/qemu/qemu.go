@@ -19,21 +19,35 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// Program is the emulator. Only TCG is used: nested KVM is missing or broken on
-// most build hosts, and emulation is the same everywhere.
-const Program = "qemu-system-x86_64"
+// platform is what machines of an architecture are emulated with. Only TCG is used:
+// nested KVM is missing or broken on most build hosts, and emulation is the same
+// everywhere.
+type platform struct {
+	program    string
+	board      []string
+	code, vars string // UEFI, from Debian's packages ovmf and qemu-efi-aarch64
+}
+
+var (
+	x86 = platform{"qemu-system-x86_64", []string{"-machine", "q35,graphics=off"}, "/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"}
+	arm = platform{"qemu-system-aarch64", []string{"-machine", "virt", "-cpu", "cortex-a57"}, "/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"}
+)
+
+func platformOf(h rack.Hardware) platform {
+	if h == rack.ARM64 {
+		return arm
+	}
+	return x86
+}
+
+// Program is the emulator of a machine.
+func Program(h rack.Hardware) string { return platformOf(h).program }
 
 // The PCI addresses are part of the site's `hardware` blocks.
 const (
 	bootAddr = "0x3" // 0000:00:03.0
 	railAddr = "0x4" // 0000:00:04.0
 	rngAddr  = "0x6"
-)
-
-// The OVMF images of Debian's package ovmf.
-const (
-	ovmfCode = "/usr/share/OVMF/OVMF_CODE_4M.fd"
-	ovmfVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
 )
 
 // Files are the paths of one machine below the lab's state folder.
@@ -71,7 +85,7 @@ type Start struct {
 	Disks    []rack.Disk // the system disk first
 }
 
-// Args returns QEMU's arguments. The machine starts stopped (-S): the supervisor
+// Args returns QEMU's argument vector, the program first. The machine starts stopped (-S): the supervisor
 // connects, sets what has to be set, and lets it run. It pauses when the guest
 // switches itself off or resets: its last counters are read, and after a reset
 // the supervisor starts it again with the order of the next boot. Both boot
@@ -82,19 +96,19 @@ type Start struct {
 // before and resets the machine once or twice more by itself, so that the order of
 // "this one boot" is over before the boot begins (seen with QEMU 7.2).
 func Args(m rack.Machine, f Files, s Start) []string {
-	a := []string{
-		"-name", m.Name,
-		"-machine", "q35,graphics=off", "-accel", "tcg,tb-size=256", "-smp", "1", "-m", "1024",
+	p := platformOf(m.Hardware)
+	a := append([]string{p.program, "-name", m.Name}, p.board...)
+	a = append(a, "-accel", "tcg,tb-size=256", "-smp", "1", "-m", "1024",
 		"-nodefaults", "-no-user-config", "-display", "none", "-vga", "none", "-S",
 		"-action", "reboot=shutdown,shutdown=pause",
 		"-uuid", m.UUID,
-		"-smbios", "type=1,manufacturer=ironrail,product=" + string(m.Hardware) + ",serial=" + m.Serial + ",uuid=" + m.UUID,
-		"-smbios", "type=3,manufacturer=ironrail,serial=" + m.Serial,
-		"-qmp", "unix:" + f.QMP + ",server=on,wait=off",
-		"-chardev", "socket,id=sol,host=127.0.0.1,port=" + strconv.Itoa(s.SOLPort) + ",server=on,wait=off,logfile=" + f.Console + ",logappend=on",
+		"-smbios", "type=1,manufacturer=ironrail,product="+string(m.Hardware)+",serial="+m.Serial+",uuid="+m.UUID,
+		"-smbios", "type=3,manufacturer=ironrail,serial="+m.Serial,
+		"-qmp", "unix:"+f.QMP+",server=on,wait=off",
+		"-chardev", "socket,id=sol,host=127.0.0.1,port="+strconv.Itoa(s.SOLPort)+",server=on,wait=off,logfile="+f.Console+",logappend=on",
 		"-serial", "chardev:sol",
-		"-device", "virtio-rng-pci,addr=" + rngAddr,
-	}
+		"-device", "virtio-rng-pci,addr="+rngAddr,
+	)
 	a = append(a, firmwareArgs(m.Hardware, f)...)
 	a = append(a, bootNIC(m, s)...)
 	if !s.NoRail {
@@ -143,7 +157,7 @@ func firmwareArgs(h rack.Hardware, f Files) []string {
 		return nil
 	}
 	a := []string{
-		"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + ovmfCode,
+		"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + platformOf(h).code,
 		"-drive", "if=pflash,format=raw,unit=1,file=" + f.Vars,
 		"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n",
 	}
@@ -168,12 +182,13 @@ func Prepare(m rack.Machine, f Files, disks []rack.Disk) error {
 	if m.Hardware == rack.BIOS {
 		return nil
 	}
-	for _, name := range []string{ovmfCode, ovmfVars} {
+	p := platformOf(m.Hardware)
+	for _, name := range []string{p.code, p.vars} {
 		if _, err := os.Stat(name); err != nil {
 			return errkind.New(errkind.Unsupported, "machine %s: firmware: %w", m.Name, err).Do("run ironrail-lab check --install")
 		}
 	}
-	if err := copyNew(ovmfVars, f.Vars); err != nil {
+	if err := copyNew(p.vars, f.Vars); err != nil {
 		return fmt.Errorf("machine %s: UEFI variables: %w", m.Name, err)
 	}
 	return nil

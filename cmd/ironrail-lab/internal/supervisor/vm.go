@@ -38,18 +38,18 @@ type vm struct {
 	onGuest func(reset bool) // the guest reset itself, or switched itself off
 }
 
-// launchVM starts the process; its output goes to the log file.
-func launchVM(logFile string, args []string) (*vm, error) {
+// launchVM starts the process of an argument vector; its output goes to the log file.
+func launchVM(logFile string, argv []string) (*vm, error) {
 	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	program, err := exec.LookPath(qemu.Program)
+	program, err := exec.LookPath(argv[0])
 	if err != nil {
 		return nil, errkind.New(errkind.Unsupported, "start: %w", err).Do("run ironrail-lab check --install")
 	}
-	cmd := exec.Command("nice", append([]string{"-n", Niceness, program}, args...)...) // becomes QEMU
+	cmd := exec.Command("nice", append([]string{"-n", Niceness, program}, argv[1:]...)...) // becomes QEMU
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = childAttr()
 	if err := cmd.Start(); err != nil {

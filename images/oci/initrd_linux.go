@@ -20,17 +20,30 @@ import (
 // few nodes and no network. Its mounts are in a namespace of their own: they go with the
 // thread, also when this process is killed.
 func inRoot(ctx context.Context, root string, each func(string), argv []string) error {
+	return onOwnThread(func() error {
+		if err := enterNamespace(root); err != nil {
+			return errkind.New(errkind.Unsupported, "this controller cannot mount for it: %w", err).
+				Do("Make the initrd in the image itself, or build on a controller whose root may mount.")
+		}
+		r := tool.Runner{Dir: "/", Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TMPDIR=/var/tmp", "DEBIAN_FRONTEND=noninteractive"}}
+		return r.Run(ctx, each, append([]string{"chroot", root}, argv...)...)
+	})
+}
+
+// onOwnThread runs do on a thread that ends with it, and the namespaces that do enters
+// with the thread. It is never the main thread: that one does not end, and /proc/self is
+// its view.
+func onOwnThread(do func() error) error {
 	result := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its namespace with it
-		result <- func() error {
-			if err := enterNamespace(root); err != nil {
-				return errkind.New(errkind.Unsupported, "this controller cannot mount for it: %w", err).
-					Do("Make the initrd in the image itself, or build on a controller whose root may mount.")
-			}
-			r := tool.Runner{Dir: "/", Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "TMPDIR=/var/tmp", "DEBIAN_FRONTEND=noninteractive"}}
-			return r.Run(ctx, each, append([]string{"chroot", root}, argv...)...)
-		}()
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			err := onOwnThread(do) // on another one, since this goroutine holds the main thread
+			runtime.UnlockOSThread()
+			result <- err
+			return
+		}
+		result <- do() // never unlocked: so the thread ends
 	}()
 	return <-result
 }

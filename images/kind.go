@@ -4,6 +4,9 @@ package images
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/secret"
@@ -47,6 +50,17 @@ type Recipe interface {
 type SecretReader interface {
 	// WithSecrets returns the recipe with what reads them.
 	WithSecrets(resolve func(secret.Ref) (secret.Value, error)) Recipe
+}
+
+// DigestOf returns sha256:HEX over a value that JSON can hold, as digests and inputs of
+// recipes are made.
+func DigestOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // strings and numbers always marshal
+	}
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // Archive is a package archive that an image is built from.

@@ -16,17 +16,16 @@ import (
 // raw, installer or diskless; the kind's owner reads the rest through Block.
 type Image struct {
 	Block
-	Arch      Arch // of the processors that it runs on
-	Release   string
-	Kernel    string // package name
-	Packages  []string
-	Source    string // URL, path or reference of raw, oci and installer images
-	Checksum  string // of the file that Source names, "sha256:" and 64 hex digits; of raw images
-	OS        string // the distribution that a raw image says to be: debian, ubuntu or rhel; empty: not given
-	Digest    string // pin, "sha256:" and 64 hex digits; empty: not pinned
-	Registry  Registry
-	Storage   []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
-	StandsFor string   // of a stand-in in a rehearsal: the kind that the files say; else empty
+	Arch     Arch // of the processors that it runs on
+	Release  string
+	Kernel   string // package name
+	Packages []string
+	Source   string // URL, path or reference of raw, oci and installer images
+	Checksum string // of the file that Source names, "sha256:" and 64 hex digits; of raw images
+	OS       string // the distribution that a raw image says to be: debian, ubuntu or rhel; empty: not given
+	Digest   string // pin, "sha256:" and 64 hex digits; empty: not pinned
+	Registry Registry
+	Storage  []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
 }
 
 // Registry is how the registry that an image of kind oci comes from is reached.

@@ -8,9 +8,6 @@ package debian
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -147,7 +144,7 @@ func (r Recipe) include() []string {
 // Digest covers everything that determines the image except what the mirrors
 // offer on the day of the build. It does no I/O.
 func (r Recipe) Digest() string {
-	b, err := json.Marshal(struct {
+	return images.DigestOf(struct {
 		Kind, Block, Release, Epoch string
 		Include, Mirrors            []string
 		Builder, Ramdisk            int
@@ -156,11 +153,6 @@ func (r Recipe) Digest() string {
 		Storage                     []string       `json:",omitempty"`
 		Arch                        inventory.Arch `json:",omitempty"`
 	}{distribution.Debian, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch()})
-	if err != nil {
-		panic(err) // strings and numbers always marshal
-	}
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // Inputs is the digest of what the site declares of the image, and of nothing
@@ -169,17 +161,12 @@ func (r Recipe) Digest() string {
 func (r Recipe) Inputs() string {
 	packages := slices.Clone(r.Packages)
 	slices.Sort(packages)
-	b, err := json.Marshal(struct {
+	return images.DigestOf(struct {
 		Kind, Release, Kernel string
 		Packages, Mirrors     []string
 		Storage               []string       `json:",omitempty"`
 		Arch                  inventory.Arch `json:",omitempty"`
 	}{distribution.Debian, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch()})
-	if err != nil {
-		panic(err) // strings always marshal
-	}
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says

@@ -121,6 +121,17 @@ func ParseRelease(family, text string) (Release, bool) {
 	return Release{family, version}, true
 }
 
+// ReadOSRelease reads the variables of os-release(5), without their quotes.
+func ReadOSRelease(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(key, "#") {
+			all[key] = strings.Trim(value, `"'`)
+		}
+	}
+	return all
+}
+
 // Codename is the name that the archive of a family has for a release; "" where it has
 // none.
 func (f Family) Codename(r Release) string {

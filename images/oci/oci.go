@@ -10,9 +10,6 @@ package oci
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -113,7 +110,7 @@ func (r Recipe) Check() error {
 // Digest implements images.Recipe. The digest in the source determines the image, from
 // wherever it comes.
 func (r Recipe) Digest() string {
-	return digestOf(struct {
+	return images.DigestOf(struct {
 		Kind, Block, Image string
 		Arch               inventory.Arch
 		Disk               string
@@ -124,7 +121,7 @@ func (r Recipe) Digest() string {
 
 // Inputs implements images.Recipe.
 func (r Recipe) Inputs() string {
-	return digestOf(struct {
+	return images.DigestOf(struct {
 		Kind, Image string
 		Arch        inventory.Arch
 	}{kindName, r.identity(), r.Arch})
@@ -136,15 +133,6 @@ func (r Recipe) identity() string {
 		return r.Source
 	}
 	return r.source.digest
-}
-
-func digestOf(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and numbers always marshal
-	}
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // Archives implements images.Recipe: none.

@@ -3,7 +3,6 @@
 package oci
 
 import (
-	"bufio"
 	"debug/elf"
 	"errors"
 	"io/fs"
@@ -50,7 +49,7 @@ func (r Recipe) inspect(root *os.Root) (system, error) {
 	if err != nil {
 		return s, errkind.New(errkind.Refused, "the image has no /etc/os-release, so that its distribution is not known").Do("Build it from an image of Debian or Ubuntu.")
 	}
-	if s.release, s.family, err = r.distribution(parseRelease(text)); err != nil {
+	if s.release, s.family, err = r.distribution(distribution.ReadOSRelease(text)); err != nil {
 		return s, err
 	}
 	var missing, add []string
@@ -121,17 +120,6 @@ func (r Recipe) machine(files linkFS, names []string) error {
 		return nil
 	}
 	return nil
-}
-
-// parseRelease reads os-release(5).
-func parseRelease(text string) map[string]string {
-	all := map[string]string{}
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		if key, value, ok := strings.Cut(strings.TrimSpace(lines.Text()), "="); ok && !strings.HasPrefix(key, "#") {
-			all[key] = strings.Trim(value, `"'`)
-		}
-	}
-	return all
 }
 
 // linkFS opens files of a root with links followed as in a chroot: os.Root refuses

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
@@ -249,17 +250,11 @@ func checkArchitecture(root fs.FS) error {
 
 // osRelease reads os-release(5).
 func osRelease(root fs.FS) map[string]string {
-	out := map[string]string{}
 	text, err := fs.ReadFile(root, "usr/lib/os-release")
 	if err != nil {
 		text, _ = fs.ReadFile(root, "etc/os-release")
 	}
-	for line := range strings.Lines(string(text)) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-			out[key] = strings.Trim(value, `"'`)
-		}
-	}
-	return out
+	return distribution.ReadOSRelease(string(text))
 }
 
 // copyOut copies a file of the image.

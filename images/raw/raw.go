@@ -21,7 +21,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -93,7 +92,7 @@ func (r Recipe) Check() error {
 // Digest implements images.Recipe. Where the file comes from does not matter: its
 // checksum says what it is.
 func (r Recipe) Digest() string {
-	return digestOf(struct {
+	return images.DigestOf(struct {
 		Kind, Block, Checksum, OS, Release string
 		Builder, Ramdisk                   int
 		Modules                            string
@@ -102,16 +101,7 @@ func (r Recipe) Digest() string {
 
 // Inputs implements images.Recipe.
 func (r Recipe) Inputs() string {
-	return digestOf(struct{ Kind, Checksum, OS, Release string }{"raw", r.Checksum, r.OS, r.Release})
-}
-
-func digestOf(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and numbers always marshal
-	}
-	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return images.DigestOf(struct{ Kind, Checksum, OS, Release string }{"raw", r.Checksum, r.OS, r.Release})
 }
 
 // Archives implements images.Recipe: an image is taken as it is.

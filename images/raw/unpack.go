@@ -32,7 +32,7 @@ var (
 	magicQcow2 = []byte{'Q', 'F', 'I', 0xfb}
 )
 
-// unpack makes the plain disk of the source. What it is is told by its first bytes, not
+// unpack makes the plain disk of the source. What it is, its first bytes say, not
 // by its name.
 func (b *builder) unpack(ctx context.Context) error {
 	f, err := os.Open(b.source)

@@ -42,10 +42,7 @@ type Chunk struct {
 func (c Chunk) Zero() bool { return c.Length == 0 }
 
 // Sum returns the digest of a chunk's plain bytes, hex, as BLAKE3 of Chunk has it.
-func Sum(plain []byte) string {
-	sum := blake3.Sum256(plain)
-	return hex.EncodeToString(sum[:])
-}
+func Sum(plain []byte) string { return Chunk{}.SumOf(plain) }
 
 // Hash returns what the plain bytes of a chunk are hashed by.
 func (c Chunk) Hash() hash.Hash {
@@ -75,11 +72,9 @@ func (c Chunk) Is(plain []byte) bool {
 
 // SumOf returns the hex digest of bytes by the function of the chunk.
 func (c Chunk) SumOf(plain []byte) string {
-	if c.SHA256 == "" {
-		return Sum(plain)
-	}
-	sum := sha256.Sum256(plain)
-	return hex.EncodeToString(sum[:])
+	h := c.Hash()
+	h.Write(plain)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // File is a further file that belongs to the image, such as the kernel of its

@@ -174,7 +174,7 @@ func setTime(to string, t time.Time) error {
 }
 
 // Verify reads the files that Unpack has written again and compares them. The caller
-// sees to it that they come from the disk and not from a cache. read is told of each
+// sees to it that they come from the disk and not from a cache. read is called with each
 // file's bytes.
 func (all Files) Verify(ctx context.Context, dir string, read func(int64)) error {
 	for name, want := range all {

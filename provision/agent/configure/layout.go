@@ -155,7 +155,7 @@ func writeLayout(root rootfs.Root, l wire.Layout) error {
 func fstab(l wire.Layout) string {
 	var b strings.Builder
 	b.WriteString("# Written by ironrail for the disk layout of this node.\n")
-	const patient = ",nofail,x-systemd.device-timeout=30s"
+	const optional = ",nofail,x-systemd.device-timeout=30s"
 	for _, v := range l.Volumes {
 		check := map[string]int{"xfs": 0}
 		pass, known := check[v.Filesystem]
@@ -168,7 +168,7 @@ func fstab(l wire.Layout) string {
 		case wire.VolumeRoot:
 			fmt.Fprintf(&b, "UUID=%s / %s defaults 0 %d\n", v.UUID, v.Filesystem, min(pass, 1))
 		case wire.VolumeData:
-			fmt.Fprintf(&b, "UUID=%s %s %s defaults%s 0 %d\n", v.UUID, v.Mount, v.Filesystem, patient, pass)
+			fmt.Fprintf(&b, "UUID=%s %s %s defaults%s 0 %d\n", v.UUID, v.Mount, v.Filesystem, optional, pass)
 		}
 	}
 	for i, guid := range espGUIDs(l) {

@@ -35,7 +35,7 @@ type OnNode struct {
 
 var _ Node = OnNode{}
 
-// run runs a program of the image. Its output is told when it fails.
+// run runs a program of the image. Its output is in the error when it fails.
 func (n OnNode) run(ctx context.Context, argv ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, toolLimit)
 	defer cancel()

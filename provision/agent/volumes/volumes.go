@@ -32,7 +32,7 @@ type Node interface {
 	// Format makes the file system of a volume, or its swap space.
 	Format(ctx context.Context, v wire.Volume, device string) error
 	// Unpack puts the files of an image onto file systems that were just made, the root
-	// first, and reads them back from the disks. read is told of the bytes.
+	// first, and reads them back from the disks. read is called with the number of bytes.
 	Unpack(ctx context.Context, on []Mount, tree io.Reader, read func(int64)) error
 	// Mounted mounts a root file system, calls do, and takes it off again.
 	Mounted(ctx context.Context, root Mount, do func(rootfs.Root) error) error

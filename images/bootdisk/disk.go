@@ -16,16 +16,21 @@ import (
 	"github.com/diskfs/go-diskfs/partition/gpt"
 )
 
-// The layout, in bytes. The BIOS boot partition starts at 1 MiB and not earlier,
-// so that the install marker before it belongs to no partition.
+// Where the loaders lie, in bytes: on the disk of an image, and on each disk that a layout
+// puts them on. The BIOS boot partition starts at 1 MiB and not earlier, so that the
+// install marker before it belongs to no partition.
+const (
+	BIOSStart = 1 * mib
+	ESPStart  = BIOSStart + biosSize
+	ESPSize   = 64 * mib // FAT32 needs 65,525 clusters; with 512 bytes each these are 32 MiB
+)
+
+// The rest of an image's disk, in bytes.
 const (
 	sector    = 512
 	mib       = 1 << 20
-	biosStart = 1 * mib
 	biosSize  = 1 * mib
-	espStart  = biosStart + biosSize
-	espSize   = 64 * mib // FAT32 needs 65,525 clusters; with 512 bytes each these are 32 MiB
-	rootStart = espStart + espSize
+	rootStart = ESPStart + ESPSize
 	gptEnd    = 1 * mib // backup GPT and alignment
 	rootSpare = 300 * mib
 	journal   = 64 * mib
@@ -103,7 +108,7 @@ func (m *Maker) esp(ctx context.Context, disk *os.File) error {
 		return err
 	}
 	defer f.Close()
-	if err := f.Truncate(espSize); err != nil {
+	if err := f.Truncate(ESPSize); err != nil {
 		return err
 	}
 	id := m.id("esp")
@@ -113,7 +118,7 @@ func (m *Maker) esp(ctx context.Context, disk *os.File) error {
 	if err := m.Run(ctx, nil, "mcopy", "-s", "-i", img, "EFI", "::/"); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.NewOffsetWriter(disk, espStart), f)
+	_, err = io.Copy(io.NewOffsetWriter(disk, ESPStart), f)
 	return err
 }
 
@@ -126,9 +131,9 @@ func (m *Maker) partitions(disk *os.File, rootSize, total int64) error {
 		}
 	}
 	p := platformOf(m.Arch)
-	parts := []*gpt.Partition{part(2, espStart, espSize, gpt.EFISystemPartition, "esp"), part(3, rootStart, rootSize, p.root, "root")}
+	parts := []*gpt.Partition{part(2, ESPStart, ESPSize, gpt.EFISystemPartition, "esp"), part(3, rootStart, rootSize, p.root, "root")}
 	if p.hasBIOS() {
-		parts = append([]*gpt.Partition{part(1, biosStart, biosSize, gpt.BIOSBoot, "bios")}, parts...)
+		parts = append([]*gpt.Partition{part(1, BIOSStart, biosSize, gpt.BIOSBoot, "bios")}, parts...)
 	}
 	table := &gpt.Table{
 		LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: strings.ToUpper(m.id("disk").String()),

@@ -61,7 +61,7 @@ func TestPeerDiskIsWellFormed(t *testing.T) {
 		{[]string{"sgdisk", "-v", disk}, "No problems found"},
 		{[]string{"sgdisk", "-p", disk}, "135168"},
 		{[]string{"e2fsck", "-fn", fmt.Sprintf("%s?offset=%d", disk, rootStart)}, Label},
-		{[]string{"mdir", "-i", fmt.Sprintf("%s@@%d", disk, espStart), "::/EFI/BOOT"}, "BOOTX64  EFI"},
+		{[]string{"mdir", "-i", fmt.Sprintf("%s@@%d", disk, ESPStart), "::/EFI/BOOT"}, "BOOTX64  EFI"},
 		{[]string{"fsck.vfat", "-n", espOf(t, f)}, "files"},
 	} {
 		peertest.Need(t, c.argv[0])
@@ -79,7 +79,7 @@ func espOf(t *testing.T, disk io.ReaderAt) string {
 	f, err := os.Create(path)
 	must(t, err)
 	defer f.Close()
-	_, err = io.Copy(f, io.NewSectionReader(disk, espStart, espSize))
+	_, err = io.Copy(f, io.NewSectionReader(disk, ESPStart, ESPSize))
 	must(t, err)
 	return path
 }

@@ -159,13 +159,13 @@ func (m *Maker) bios(disk *os.File) error {
 	if err != nil {
 		return err
 	}
-	if boot, core, err = embedCore(boot, core, biosStart/sector, biosSize); err != nil {
+	if boot, core, err = embedCore(boot, core, BIOSStart/sector, biosSize); err != nil {
 		return err
 	}
 	if _, err := disk.WriteAt(boot, 0); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.NewOffsetWriter(disk, biosStart), newZeroPadded(core, biosSize))
+	_, err = io.Copy(io.NewOffsetWriter(disk, BIOSStart), newZeroPadded(core, biosSize))
 	return err
 }
 

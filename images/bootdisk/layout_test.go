@@ -62,11 +62,11 @@ func replaceConfig(t *testing.T, disk string, text []byte) {
 	f, err := os.OpenFile(disk, os.O_RDWR, 0)
 	must(t, err)
 	defer f.Close()
-	esp := make([]byte, espSize)
-	_, err = f.ReadAt(esp, espStart)
+	esp := make([]byte, ESPSize)
+	_, err = f.ReadAt(esp, ESPStart)
 	must(t, err)
 	must(t, loadercfg.Replace(esp, text))
-	_, err = f.WriteAt(esp, espStart)
+	_, err = f.WriteAt(esp, ESPStart)
 	must(t, err)
 }
 

@@ -61,10 +61,3 @@ type Member struct {
 	Disk      int `json:"disk"`      // index in the disks of the layout
 	Partition int `json:"partition"` // number
 }
-
-// Array is an array that was made, or found again.
-type Array struct {
-	Name   string `json:"name"`
-	UUID   string `json:"uuid"`
-	Resync bool   `json:"resync,omitempty"` // its members were being made equal when the install went on
-}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -27,12 +28,9 @@ import (
 	"github.com/ironrail/ironrail/inventory/unit"
 )
 
-// The places, in bytes.
+// The places, in bytes, beside those of package bootdisk.
 const (
 	mib       = 1 << 20
-	biosStart = 1 * mib
-	espStart  = 2 * mib
-	espSize   = 64 * mib
 	dataStart = 2 * mib
 	tail      = 1 * mib // backup table, and the end that old arrays have their marks in
 )
@@ -102,10 +100,10 @@ func (b *builder) disks(all []Disk, system bool) {
 		from := int64(dataStart)
 		if system {
 			if b.in.BIOS {
-				l.Partitions = append(l.Partitions, wire.LayoutPartition{Number: 1, Type: gpt.BIOSBoot, GUID: b.id("bios %d", i), Name: "bios", Start: biosStart, Size: espStart - biosStart})
+				l.Partitions = append(l.Partitions, wire.LayoutPartition{Number: 1, Type: gpt.BIOSBoot, GUID: b.id("bios %d", i), Name: "bios", Start: bootdisk.BIOSStart, Size: bootdisk.ESPStart - bootdisk.BIOSStart})
 			}
-			l.Partitions = append(l.Partitions, wire.LayoutPartition{Number: 2, Type: gpt.EFISystem, GUID: b.id("esp %d", i), Name: "esp", Start: espStart, Size: espSize})
-			from = espStart + espSize
+			l.Partitions = append(l.Partitions, wire.LayoutPartition{Number: 2, Type: gpt.EFISystem, GUID: b.id("esp %d", i), Name: "esp", Start: bootdisk.ESPStart, Size: bootdisk.ESPSize})
+			from = bootdisk.ESPStart + bootdisk.ESPSize
 		}
 		b.out.Disks, b.next = append(b.out.Disks, l), append(b.next, from)
 	}

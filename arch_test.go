@@ -46,7 +46,7 @@ type rule struct {
 
 var (
 	world  = []string{"provision/netboot", "provision/bmc", "provision/pdu", "provision/remote", "provision/agent", "provision/hub"}
-	stages = []string{"provision/oob", "provision/install", "provision/handover", "provision/hook", "provision/supply", "fabric", "validate", "images/driver"}
+	stages = []string{"provision/oob", "provision/install", "provision/host", "provision/handover", "provision/hook", "provision/supply", "fabric", "validate", "images/driver"}
 	// design is what follows from a site on paper: pure, before anything is bought.
 	design = []string{"inventory/power", "inventory/lock", "fabric/topology", "fabric/cable", "draw"}
 )

@@ -143,7 +143,9 @@ func (l *loader) host(b *language.Body) *HostSettings {
 			h.Accounts.AuthorizedKeys = append(h.Accounts.AuthorizedKeys, strings.TrimSpace(k))
 		}
 		l.checkKeys(a)
+		l.checkGroups(a)
 	}
+	l.checkHost(b, h)
 	return h
 }
 

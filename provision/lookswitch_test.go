@@ -39,8 +39,8 @@ func TestPeerLookOverSSH(t *testing.T) {
 		return shown[0]
 	}
 	l := look()
-	if want := len(b.want.Compare(b.factory())); l.State != stage.Differs || len(l.Operations) != want || len(l.HostKeys) != 1 {
-		t.Errorf("%s (%s): %d operations, want %d; keys %v", l.State, l.Evidence, len(l.Operations), want, l.HostKeys)
+	if want := len(b.want.Compare(b.factory())); l.State != stage.Differs || len(l.Operations) != want || len(l.Facts) != 1 {
+		t.Errorf("%s (%s): %d operations, want %d; keys %v", l.State, l.Evidence, len(l.Operations), want, l.Facts)
 	}
 	before := string(b.get(t, "log"))
 	if before != "sonic-cfggen -d --print-data\n" {
@@ -56,12 +56,12 @@ func TestPeerLookOverSSH(t *testing.T) {
 	}
 	fence, err := store.Claim(t.Context(), "test")
 	if err == nil {
-		err = looks.Record(t.Context(), store, fence, []looks.Look{{Step: st.ID, At: planned, State: stage.Differs, HostKeys: []fact.Fact{f}}})
+		err = looks.Record(t.Context(), store, fence, []looks.Look{{Step: st.ID, At: planned, State: stage.Differs, Facts: []fact.Fact{f}}})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l = look(); l.State != stage.Unknown || !strings.Contains(l.Evidence, "host key changed: the switch shows") || len(l.HostKeys) > 0 || string(b.get(t, "log")) != before {
+	if l = look(); l.State != stage.Unknown || !strings.Contains(l.Evidence, "host key changed: the switch shows") || len(l.Facts) > 0 || string(b.get(t, "log")) != before {
 		t.Errorf("%+v\n%s", l, b.get(t, "log"))
 	}
 }

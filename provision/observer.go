@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/provision/adopt"
+	"github.com/ironrail/ironrail/provision/host"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/observe"
@@ -50,7 +51,7 @@ func (s *Site) observer() observe.Observer {
 		NodeStages: func(nodes onnode.Nodes) []stage.Stage {
 			w := s.offlineWorld()
 			w.nodes, w.repos = nodes, s.Artifacts.Repositories("")
-			return []stage.Stage{driver.New(s.Inv, driverKinds(w)), fabric.New(s.Inv, fabricKinds(w))}
+			return []stage.Stage{host.New(s.Inv, nodes), driver.New(s.Inv, driverKinds(w)), fabric.New(s.Inv, fabricKinds(w))}
 		},
 		SwitchKind: func() *switchos.Kind {
 			return fabricKinds(s.offlineWorld())[roce.Name].(*switchos.Kind)

@@ -5,6 +5,7 @@ package provision
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ import (
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
 	"github.com/ironrail/ironrail/provision/hook"
+	"github.com/ironrail/ironrail/provision/host"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
@@ -83,6 +85,7 @@ func (w world) bareStages(digests map[string]string) []stage.Stage {
 	return []stage.Stage{
 		oob.New(w.inv, w.bmc).Reaching(w.nodes),                     // reach the BMC, compare its serial, BIOS settings
 		install.New(w.inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
+		host.New(w.inv, w.nodes),                                    // sysctl, locale, sudo, hold on the kernel
 		cabling.New(w.inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
 		driver.New(w.inv, driverKinds(w)),                           // driver stacks, verified by what runs
 		fabric.New(w.inv, fabricKinds(w)),                           // InfiniBand, RoCE, NVLink
@@ -118,6 +121,9 @@ type middleware func(stage.Stage) stage.Stage
 func (w world) middleware() (list []middleware) {
 	if withBIOS(w.inv) { // nothing is installed before the BIOS is as it should be
 		list = append(list, func(st stage.Stage) stage.Stage { return settingsFirst{st, w.inv} })
+	}
+	if slices.ContainsFunc(w.inv.Nodes, host.Gives) { // the host is set up before drivers are installed
+		list = append(list, func(st stage.Stage) stage.Stage { return hostFirst{st, w.inv} })
 	}
 	if w.accept != nil { // the baseline of a node that is accepted
 		list = append(list, func(st stage.Stage) stage.Stage {
@@ -242,6 +248,19 @@ type settingsFirst struct {
 func (s settingsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps, diags := s.Stage.Plan(v)
 	return oob.Weave(s.inv, steps), diags
+}
+
+// hostFirst is a stage whose steps stand in the right order with those that set up the
+// host.
+type hostFirst struct {
+	stage.Stage
+	inv *inventory.Inventory
+}
+
+// Plan implements stage.Stage.
+func (s hostFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
+	steps, diags := s.Stage.Plan(v)
+	return host.Weave(s.inv, steps), diags
 }
 
 // withBIOS reports whether the site gives settings to any firmware.

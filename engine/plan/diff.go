@@ -26,7 +26,7 @@ func Diff(desired []Step, prior Prior, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), leftAlone: map[string]bool{}, disturbed: map[string]bool{}, left: map[UnmanagedReason][]string{},
+	d := &differ{graph: g, prior: prior, opt: opt, choices: make([]choice, len(desired)), leftAlone: map[string]bool{}, disturbed: map[string]bool{}, changed: map[string]bool{}, left: map[UnmanagedReason][]string{},
 		plan: &Plan{Format: Format, Lineage: prior.Lineage, Site: opt.Site, Versions: map[subject.ID]uint64{}}}
 	d.findUnplannedNodes()
 	for again := true; again; {
@@ -49,7 +49,8 @@ type differ struct {
 	opt       Options
 	choices   []choice                     // of each step
 	leftAlone map[string]bool              // nodes that this plan leaves alone
-	disturbed map[string]bool              // nodes that it erases, powers, updates or configures
+	disturbed map[string]bool              // nodes that it keeps from working
+	changed   map[string]bool              // nodes that it erases, powers, updates or configures
 	left      map[UnmanagedReason][]string // unmanaged nodes that it leaves alone
 	plan      *Plan
 	from      []int32 // of each step of the plan: which desired one it is
@@ -69,7 +70,10 @@ type choice struct {
 }
 
 // disturbsNode reports whether a step keeps its node from working.
-func disturbsNode(s *Step) bool {
+func disturbsNode(s *Step) bool { return changesNode(s) && !s.NonDisruptive }
+
+// changesNode reports whether a step changes something on its node.
+func changesNode(s *Step) bool {
 	return s.Only == "" && s.Subject.Kind == subject.Node && s.May&^Effects(Load) != 0
 }
 
@@ -139,6 +143,9 @@ func (d *differ) planStep(i int32) {
 	d.choices[i] = choice{planned: true, action: action, own: own}
 	if disturbsNode(s) {
 		d.disturbed[s.Subject.Name] = true
+	}
+	if changesNode(s) {
+		d.changed[s.Subject.Name] = true
 	}
 }
 

@@ -179,6 +179,56 @@ func TestNewFingerprintVersionAloneIsNoReason(t *testing.T) {
 	}
 }
 
+// settled has steps that set up hosts, of nodes that were set up before there were such steps.
+func settled(nodes ...string) (steps []Step, prior Prior) {
+	old := site("sha256:ab", "1500", nodes...)
+	prior = after(old, true)
+	for _, n := range nodes {
+		steps = append(steps, Step{ID: StepID(n + "/host.settings"), Stage: "host", Subject: subject.OfNode(n), May: Effects(Config), NonDisruptive: true, Inherited: true,
+			Needs: []Need{{Step: StepID(n + "/install.write"), On: Success, Triggers: true}}})
+		drain := Step{ID: StepID(n + "/drain"), Stage: "handover", Subject: subject.OfNode(n), Only: WhenDisturbed}
+		steps = append(steps, drain)
+	}
+	return append(old, steps...), prior
+}
+
+// TestInheritedSteps: a step that is new in this version is not planned for nodes in
+// service, unless a look finds that they differ; then it needs no drain, and goes in waves.
+func TestInheritedSteps(t *testing.T) {
+	t.Parallel()
+	differs := map[StepID]Observation{"n1/host.settings": {Differs: true, Evidence: "not on hold"}, "n2/host.settings": {Evidence: "as it should be"}, "n3/host.settings": {Differs: true, Evidence: "not on hold"}}
+	waves := Options{Observed: differs, Rollouts: map[string]Rollout{"w": {Canary: 1, Batch: 1, StopAfter: 1}}, RoleOf: map[string]string{"n1": "w", "n2": "w", "n3": "w"}}
+	for _, c := range []struct {
+		name    string
+		opt     Options
+		service bool
+		want    string
+	}{
+		{"nobody looked", Options{}, true, ""},
+		{"two differ", Options{Observed: differs}, true, "+n1/host.settings +n3/host.settings"},
+		{"in waves", waves, true, "+n1/host.settings <site/rollout.w@canary +n3/host.settings"},
+		{"not in service", Options{}, false, "+n1/host.settings +n2/host.settings +n3/host.settings"},
+	} {
+		steps, prior := settled("n1", "n2", "n3")
+		for n, st := range prior.Nodes {
+			st.Accepted = c.service
+			prior.Nodes[n] = st
+		}
+		p, err := Diff(steps, prior, c.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(p); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+	steps, prior := settled("n1")
+	p, err := Diff(steps, prior, Options{Observed: differs})
+	if st, ok := p.Step("n1/host.settings"); err != nil || !ok || !slices.Equal(st.Why, []string{"not done yet: not on hold"}) {
+		t.Errorf("%+v, %v", st, err)
+	}
+}
+
 func TestHeldNodeIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	steps := site("sha256:ab", "1500", "n1", "n2")

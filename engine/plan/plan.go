@@ -213,6 +213,15 @@ type Step struct {
 	DepthKey string           `json:"depth_key,omitempty"` // steps of one key are finished before a later key starts, as a tie-break
 	Accepts  bool             `json:"accepts,omitempty"`   // a good end of this step means that its node is accepted
 	Gate     *Gate            `json:"gate,omitempty"`      // set exactly when Stage is GateStage
+
+	// NonDisruptive: its node works on meanwhile, and is not drained for it. A rollout
+	// takes it to nodes in service in waves all the same. Read by Diff alone.
+	NonDisruptive bool `json:"-"`
+	// Inherited: a node in service that has no good end of this step may be so already, as
+	// it was set up by a version that had no such step, or by hand. It is looked at, and
+	// the step is planned where it differs, and not where it is so or not known. Read by
+	// planning alone.
+	Inherited bool `json:"-"`
 }
 
 // Plan is everything one run will do.

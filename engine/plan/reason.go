@@ -29,7 +29,7 @@ func (d *differ) findReasons(s *Step) (Action, []string) {
 	}
 	seen := d.opt.Observed[s.ID]
 	if !was {
-		if n != "" && d.prior.Nodes[n].Adopted {
+		if node := d.prior.Nodes[n]; n != "" && (node.Adopted || node.InService() && s.Inherited && !seen.Differs) {
 			return "", nil
 		}
 		return action, seen.reasonsIfNew()

@@ -74,7 +74,7 @@ func (d *differ) findCandidates() (list []*candidates) {
 	for i := range d.plan.Steps {
 		n := nodeOf(&d.plan.Steps[i])
 		name := d.opt.RoleOf[n]
-		if _, has := d.opt.Rollouts[name]; !has || n == "" || seen[n] || !d.disturbed[n] || d.opt.Replace[n] {
+		if _, has := d.opt.Rollouts[name]; !has || n == "" || seen[n] || !d.changed[n] || d.opt.Replace[n] {
 			continue
 		}
 		seen[n] = true
@@ -133,7 +133,7 @@ func (d *differ) lacksChange(node string) bool {
 		for i := range d.plan.Steps {
 			s := &d.plan.Steps[i]
 			n := nodeOf(s)
-			if done, was := d.prior.Steps[s.ID]; n != "" && d.prior.Nodes[n].Lost && disturbsNode(s) && was && len(compareInputs(done, s)) > 0 {
+			if done, was := d.prior.Steps[s.ID]; n != "" && d.prior.Nodes[n].Lost && changesNode(s) && was && len(compareInputs(done, s)) > 0 {
 				d.lacking[n] = true
 			}
 		}

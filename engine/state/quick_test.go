@@ -196,7 +196,9 @@ func TestQuickKnowsAllFields(t *testing.T) {
 	var names []string
 	for f := range reflect.TypeFor[plan.Step]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
+		if name != "-" { // not stored
+			names = append(names, name)
+		}
 	}
 	if !slices.Equal(names, stepFields) {
 		t.Errorf("got  %q\nwant %q", stepFields, names)

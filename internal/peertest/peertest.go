@@ -39,6 +39,7 @@ var packages = map[string]string{
 	"findmnt":            util,
 	"fsck.vfat":          "dosfstools",
 	"genisoimage":        "genisoimage",
+	"dpkg-query":         "dpkg",
 	"gpgv":               "gpgv",
 	"grub-mkimage":       "grub-common",
 	"ibnetdiscover":      "infiniband-diags",

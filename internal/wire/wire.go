@@ -321,6 +321,26 @@ type ConfigureParams struct {
 	Files          []File   `json:"files,omitempty"`      // no secrets
 	Agent          bool     `json:"agent"`                // install this very agent as /usr/local/sbin/ironrail-agent
 	BootOrder      string   `json:"boot_order,omitempty"` // BootDisk or BootNetwork: what UEFI firmware is to try first; "" leaves it
+	// Host are settings that can be changed later too. An agent that does not know them
+	// leaves them to the step that does that.
+	Host HostSettings `json:"host,omitzero"`
+}
+
+// HostSettings are settings of an installed system that take effect without an
+// installation.
+type HostSettings struct {
+	Sysctl     map[string]string `json:"sysctl,omitempty"`      // of sysctl.d(5), by key
+	Locale     string            `json:"locale,omitempty"`      // C.UTF-8
+	SudoGroups []string          `json:"sudo_groups,omitempty"` // whose members may become root
+	HoldKernel *KernelPackages   `json:"hold_kernel,omitempty"` // nil: the kernel is not held
+	NoUpdates  bool              `json:"no_updates,omitempty"`  // nothing is updated by itself
+}
+
+// KernelPackages are the names of packages that hold a kernel or lead to one, by package
+// manager; they may have stars.
+type KernelPackages struct {
+	Dpkg []string `json:"dpkg,omitempty"`
+	Dnf  []string `json:"dnf,omitempty"`
 }
 
 // What a BootOrder puts first.

@@ -51,10 +51,6 @@ func Settings() []Setting {
 		{NoEffect, "hardware", "dpu", "DPUs are not looked for.", dpus(false)},
 		{Refused, "host", "bond", "ports are not aggregated. Remove it, and leave link aggregation to what configures the nodes after ironrail.", bonds},
 		{Refused, "host", "user_data", "it is not run. Remove it, and run it in a hook, or by a hand-over of kind exec.", hosts("user_data", func(h *inventory.HostSettings) bool { return h.UserData != "" })},
-		{NoEffect, "host", "hold_kernel", "nothing holds the kernel. Where modules are built for it, hold its packages on the nodes, such as with apt-mark hold.", hosts("hold_kernel", func(h *inventory.HostSettings) bool { return h.HoldKernel })},
-		{NoEffect, "host", "sysctl", "it is not written to the nodes. kernel_args are.", hosts("sysctl", func(h *inventory.HostSettings) bool { return len(h.Sysctl) > 0 })},
-		{NoEffect, "host", "locale", "it is not written to the nodes.", hosts("locale", func(h *inventory.HostSettings) bool { return h.Locale != "" })},
-		{Refused, "host", "accounts.sudo_groups", "no group may become root by it. Remove it, and leave sudo to what configures the nodes after ironrail.", sudoGroups},
 		{Refused, "role", "mount", "what is written there would lie on the node's own disk. Remove it, and mount it by what configures the nodes after ironrail.", mounts},
 		{NoEffect, "role", "after", "nodes are brought up in any order. Bring up those that come first with --target.", roles("after", func(r *inventory.Role) bool { return len(r.After) > 0 })},
 	}
@@ -217,15 +213,6 @@ func bonds(inv *inventory.Inventory) (list []given) {
 	for _, h := range inv.Hosts {
 		for _, b := range h.Bonds {
 			list = append(list, given{name: h.Name, phrase: "bond " + b.Name + " of host " + h.Name, at: b.Decl, uses: withHost(h)})
-		}
-	}
-	return list
-}
-
-func sudoGroups(inv *inventory.Inventory) (list []given) {
-	for _, h := range inv.Hosts {
-		if a := h.Accounts; len(a.SudoGroups) > 0 {
-			list = append(list, given{name: h.Name, phrase: "sudo_groups of the accounts of host " + h.Name, at: inventory.PlaceOf(a.Ranges, "sudo_groups", a.Decl), uses: withHost(h)})
 		}
 	}
 	return list

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/host"
 )
 
 // SettingsFact is which host settings a node was given when it was installed. A
@@ -126,6 +127,8 @@ func hostParams(inv *inventory.Inventory, n *inventory.Node) wire.ConfigureParam
 	if h := n.Host; h != nil {
 		p.Timezone, p.KernelArgs, p.AuthorizedKeys = h.Timezone, h.KernelArgs, h.Accounts.AuthorizedKeys
 	}
+	p.Host = host.Settings(n)
+	p.Host.NoUpdates = true
 	return p
 }
 
@@ -134,6 +137,9 @@ func hostParams(inv *inventory.Inventory, n *inventory.Node) wire.ConfigureParam
 // then, whatever the site's files say since.
 func (s *Stage) recordSettings(ctx context.Context, run stage.Run, n *inventory.Node, key string) error {
 	if was, ok, err := readFact(run, SettingsFact, n.Name); err != nil || ok && was.Key == key {
+		return err
+	}
+	if err := learnFact(ctx, run, host.SettingsFact, n, host.Settings(n)); err != nil {
 		return err
 	}
 	return learnFact(ctx, run, SettingsFact, n, NewGiven(key, Settings(s.inv, n)))

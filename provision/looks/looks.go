@@ -24,7 +24,12 @@ type Look struct {
 	// Operations are what differs, of a switch; they are not stored.
 	Operations []plan.Operation `json:"-"`
 
-	HostKeys []fact.Fact `json:"-"` // of switches, that the state does not know
+	// Facts are what the look learned and the state is to know: host keys of switches, and
+	// all of an inherited step.
+	Facts []fact.Fact `json:"-"`
+	// Inherited is the step that was looked at, where it was never done and may be so all
+	// the same; nil for others. One that conforms is recorded as done.
+	Inherited *plan.Step `json:"-"`
 }
 
 // seenKind is the kind of the objects of looks.
@@ -54,10 +59,10 @@ func ConformingSince(ctx context.Context, r state.Reader, since time.Time) (map[
 	return fresh, nil
 }
 
-// addHostKeys adds the host keys of a look to what is stored: who was believed once is known
+// addFacts adds what a look learned to what is stored: who was believed once is known
 // from then on.
-func addHostKeys(b *state.Batch, l Look) error {
-	for _, f := range l.HostKeys {
+func addFacts(b *state.Batch, l Look) error {
+	for _, f := range l.Facts {
 		f.Observed = l.At
 		p, err := state.PutOf(state.FactKey(f.Key), f)
 		if err != nil {
@@ -67,6 +72,20 @@ func addHostKeys(b *state.Batch, l Look) error {
 		b.Records = append(b.Records, state.Record{Kind: state.FactLearned, Time: l.At, Subject: f.Key.Subject}.With(f))
 	}
 	return nil
+}
+
+// addInherited adds a step that was found to be so without having been done: from then on
+// it counts as done, and its inputs are compared.
+func addInherited(b *state.Batch, l Look) error {
+	if l.Inherited == nil || l.State != stage.Conforms {
+		return nil
+	}
+	p, err := state.PutOf(state.StepKey(l.Step), state.Step{ID: l.Step, State: state.StepIsDone, Version: l.Inherited.Version, Inputs: l.Inherited.Inputs,
+		Started: l.At, Ended: l.At, Observed: true, Evidence: l.Evidence})
+	if err == nil {
+		b.Puts = append(b.Puts, p)
+	}
+	return err
 }
 
 // Record stores what looks have shown. A step that differed, or could not be
@@ -82,7 +101,10 @@ func Record(ctx context.Context, store state.Store, fence state.Fence, looks []L
 				return err
 			}
 			b.Puts = append(b.Puts, p)
-			if err := addHostKeys(&b, l); err != nil {
+			if err := addFacts(&b, l); err != nil {
+				return err
+			}
+			if err := addInherited(&b, l); err != nil {
 				return err
 			}
 		}

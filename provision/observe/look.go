@@ -143,9 +143,13 @@ func (l *siteReader) subject(ctx context.Context, steps []plan.Step) (found []lo
 			found = append(found, looks.Look{Step: st.ID, At: l.now.UTC(), State: stage.Unknown, Evidence: silent})
 			continue
 		}
-		showed := &stepMemory{facts: reach.Facts(l.reader)}
+		showed := &stepMemory{facts: reach.Facts(l.reader), all: st.Inherited}
 		if o := l.step(ctx, st, showed); o.State != stage.Unknown || o.Evidence != "" {
-			found = append(found, looks.Look{Step: st.ID, At: l.now.UTC(), State: o.State, Evidence: event.Escape(o.Evidence), Operations: o.Operations, HostKeys: showed.keys})
+			x := looks.Look{Step: st.ID, At: l.now.UTC(), State: o.State, Evidence: event.Escape(o.Evidence), Operations: o.Operations, Facts: showed.kept}
+			if st.Inherited {
+				x.Inherited = &st
+			}
+			found = append(found, x)
 		}
 	}
 	return found
@@ -184,12 +188,14 @@ func (l *siteReader) step(ctx context.Context, st plan.Step, showed *stepMemory)
 
 // stepMemory is the memory of a look at one step. What a look sees is not learned: the
 // run that follows looks again. But a host key that was believed once is to be the same
-// then. It is safe for concurrent use.
+// then, and a step that is found to be so and is not looked at again learns all.
+// It is safe for concurrent use.
 type stepMemory struct {
 	facts func(fact.Key) (fact.Fact, bool)
+	all   bool // every fact is kept, else host keys alone
 
-	mu   sync.Mutex  // guards keys
-	keys []fact.Fact // host keys that switches showed and the state does not know
+	mu   sync.Mutex  // guards kept
+	kept []fact.Fact // host keys that switches showed and the state does not know, or all
 }
 
 // Fact implements Memory.
@@ -200,8 +206,8 @@ func (m *stepMemory) Learn(_ context.Context, fs ...fact.Fact) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, f := range fs {
-		if f.Key.Name == string(switchos.HostKeyFact) {
-			m.keys = append(m.keys, f)
+		if m.all || f.Key.Name == string(switchos.HostKeyFact) {
+			m.kept = append(m.kept, f)
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func (ob Observer) reportObservations(prior plan.Prior, due []plan.Step, shown [
 
 // firstKey names the host key that a switch showed, where nobody knew one.
 func firstKey(inv *inventory.Inventory, l looks.Look) string {
-	for _, f := range l.HostKeys {
+	for _, f := range l.Facts {
 		line, err := switchos.HostKeyFact.Get(f)
 		if sw := status.FindSwitchByName(inv, f.Key.Subject.Name); err != nil || sw == nil || sw.HostKey != "" {
 			continue

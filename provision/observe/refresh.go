@@ -111,17 +111,20 @@ func (ob Observer) unnamed(text, name string) string {
 // due lists the steps that are to be looked at: done, wanted, of nodes that the
 // plan is about, and seen too long ago; and those of switches that are to be done.
 func (ob Observer) due(ctx context.Context, r state.Reader, prior plan.Prior, steps []plan.Step, opt plan.Options, o Options) ([]plan.Step, error) {
-	if !o.Refresh && (o.Trust <= 0 || !anyOlder(prior, o.Now.Add(-o.Trust))) {
-		return nil, nil
-	}
-	var due []plan.Step
-	for _, st := range steps {
-		if o.met(prior, &st) || o.old(prior, &st) && about(st, prior, opt) {
-			due = append(due, st)
+	again := o.Refresh || o.Trust > 0 && anyOlder(prior, o.Now.Add(-o.Trust))
+	var due, unrecorded []plan.Step
+	for i := range steps {
+		switch st := &steps[i]; {
+		case isUnrecorded(prior, st) && about(*st, prior, opt):
+			unrecorded = append(unrecorded, *st)
+		case again && (o.met(prior, st) || o.old(prior, st) && about(*st, prior, opt)):
+			done := *st
+			done.Inherited = false
+			due = append(due, done)
 		}
 	}
 	if o.Refresh || len(due) == 0 {
-		return due, nil
+		return append(due, unrecorded...), nil
 	}
 	fresh, err := looks.ConformingSince(ctx, r, o.Now.Add(-o.Trust))
 	kept := due[:0]
@@ -130,7 +133,18 @@ func (ob Observer) due(ctx context.Context, r state.Reader, prior plan.Prior, st
 			kept = append(kept, st)
 		}
 	}
-	return kept, err
+	return append(kept, unrecorded...), err
+}
+
+// isUnrecorded reports whether a node in service has no good end of a step that it may
+// have inherited.
+func isUnrecorded(prior plan.Prior, st *plan.Step) bool {
+	if !st.Inherited || st.Subject.Kind != subject.Node {
+		return false
+	}
+	_, was := prior.Steps[st.ID]
+	n := prior.Nodes[st.Subject.Name]
+	return !was && n.InService() && !n.Adopted
 }
 
 // met reports whether a step of a switch is to be looked at although it was never done:

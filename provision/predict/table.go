@@ -89,6 +89,8 @@ var Table = []Row{
 	{Kind: "install.boot", Match: Match{Memory: 512 * gib}, Low: 5 * mnt, Mid: 7 * mnt, High: 12 * mnt, Source: metal + osBoot},
 	{Kind: "install.boot", Low: 150 * sec, Mid: 5 * mnt, High: 9 * mnt, Source: plain + osBoot},
 
+	{Kind: "host", Low: 300 * time.Millisecond, Mid: 2 * sec, High: 10 * sec, Source: "estimate: some commands over SSH"},
+
 	{Kind: "drivers", Match: Match{Disk: "virtio"}, Low: 53 * sec, Mid: 58 * sec, High: 100 * sec, Source: fromLab},
 	{Kind: "drivers", Match: Match{GPUs: 1}, Low: 4 * mnt, Mid: 8 * mnt, High: 20 * mnt, Source: "estimate: kernel modules are built on the node"},
 	{Kind: "drivers", Low: 40 * sec, Mid: 90 * sec, High: 5 * mnt, Source: "estimate"},

@@ -168,6 +168,11 @@ func TestPrepareRefuses(t *testing.T) {
 		{"relative file", func(p *wire.ConfigureParams) { p.Files[0].Path = "etc/x" }},
 		{"file that climbs", func(p *wire.ConfigureParams) { p.Files[0].Path = "/etc/../../x" }},
 		{"setuid file", func(p *wire.ConfigureParams) { p.Files[0].Mode = 0o4755 }},
+		{"sysctl with a line break", func(p *wire.ConfigureParams) {
+			p.Host.Sysctl = map[string]string{"vm.swappiness": "1\nkernel.x = 1"}
+		}},
+		{"sudo group with rights", func(p *wire.ConfigureParams) { p.Host.SudoGroups = []string{"a ALL"} }},
+		{"locale", func(p *wire.ConfigureParams) { p.Host.Locale = "C\nX=1" }},
 		{"console", func(p *wire.ConfigureParams) { p.Console = "ttyS0 init=/bin/sh" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -222,5 +227,53 @@ func TestSystemPartition(t *testing.T) {
 		if (problem == "") != (c.problem == "") || !strings.Contains(problem, c.problem) || problem == "" && p.Number != c.number {
 			t.Errorf("%+v: partition %d, problem %q", c.all, p.Number, problem)
 		}
+	}
+}
+
+// TestHost: settings of the host are in the files of the system that is installed, on
+// one with dpkg and on one with dnf, and a second time changes nothing.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	root, dir, _, self := tree(t)
+	const status = "Package: linux-image-amd64\nStatus: install ok installed\nVersion: 1\n\nPackage: bash\nStatus: install ok installed\nVersion: 1\n"
+	for name, text := range map[string]string{
+		"var/lib/dpkg/status": status, "etc/dnf/dnf.conf": "[main]\ngpgcheck=1\n", "etc/apt/apt.conf.d/01x": "", "usr/lib/systemd/system/apt-daily.timer": "",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := params(t)
+	p.Host = wire.HostSettings{Sysctl: map[string]string{"vm.swappiness": "10"}, Locale: "C.UTF-8", SudoGroups: []string{"ops"}, NoUpdates: true,
+		HoldKernel: &wire.KernelPackages{Dpkg: []string{"linux-image-*"}, Dnf: []string{"kernel"}}}
+	s, err := prepare(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.write(root, self, true); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{
+			"etc/sysctl.d/99-zz-ironrail.conf": "vm.swappiness = 10\n", "etc/sudoers.d/90-ironrail": "%ops ALL=(ALL:ALL) ALL\n",
+			"etc/locale.conf": "LANG=C.UTF-8\n", "etc/default/locale": "LANG=C.UTF-8\n", "etc/apt/apt.conf.d/99ironrail-no-updates": "APT::Periodic::Unattended-Upgrade \"0\";",
+			"var/lib/dpkg/status": strings.Replace(status, "install", "hold", 1), "etc/dnf/dnf.conf": "[main]\nexcludepkgs=kernel\ngpgcheck=1\n",
+		} {
+			if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(b), want) {
+				t.Errorf("%s: %q, %v; want %q in it", name, b, err, want)
+			}
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "etc/systemd/system/apt-daily.timer")); to != "/dev/null" {
+		t.Errorf("apt-daily.timer is not masked: %q, %v", to, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "etc/systemd/system/dnf-automatic.timer")); err == nil {
+		t.Error("a unit is masked that is not there")
+	}
+	if info, err := os.Stat(filepath.Join(dir, "etc/sudoers.d/90-ironrail")); err != nil || info.Mode().Perm() != 0o440 {
+		t.Errorf("sudo does not read its file: %v, %v", info, err)
 	}
 }

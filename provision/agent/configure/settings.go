@@ -37,23 +37,26 @@ var (
 	zoneName    = lazyregexp.New(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*$`)
 )
 
+// checked is values with the form that they must have.
+type checked struct {
+	what   string
+	form   *lazyregexp.Regexp
+	values []string
+}
+
 // prepare checks every value before anything is touched.
 func prepare(p wire.ConfigureParams) (settings, error) {
 	bad := func(what, value string) (settings, error) {
 		return settings{}, errkind.New(errkind.Internal, "host settings: %s %q is not usable", what, value)
 	}
-	for _, s := range []struct {
-		what   string
-		form   *lazyregexp.Regexp
-		values []string
-	}{
+	for _, s := range append([]checked{
 		{"host name", hostLabel, []string{p.Hostname}},
 		{"domain", domainName, optional(p.Domain)},
 		{"time zone", zoneName, optional(p.Timezone)},
 		{"time server", timeServer, p.TimeServers},
 		{"kernel argument", kernelArg, p.KernelArgs},
 		{"console", consoleName, optional(p.Console)},
-	} {
+	}, settings{p}.hostValues()...) {
 		if i := slices.IndexFunc(s.values, func(v string) bool { return !s.form.MatchString(v) }); i >= 0 {
 			return bad(s.what, s.values[i])
 		}
@@ -101,6 +104,7 @@ func (s settings) write(root rootfs.Root, self func() (io.ReadCloser, error), fr
 		{"ssh", func() error { key, err = hostKey(root, s.Hostname, fresh); return err }},
 		{"authorized keys", func() error { return s.authorize(root) }},
 		{"boot loader", func() error { return s.bootLoader(root) }},
+		{"host", func() error { return s.host(root) }},
 		{"files", func() error { return s.files(root) }},
 		{"agent", func() error { return s.agent(root, self) }},
 	}

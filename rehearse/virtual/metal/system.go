@@ -5,6 +5,7 @@ package metal
 import (
 	"context"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ import (
 func installedImage() *tree {
 	t := newTree()
 	b := branch{tree: t}
-	for _, dir := range []string{"etc/chrony", "etc/ssh/sshd_config.d", "etc/systemd/network", "etc/sysctl.d", "root", "tmp", "usr/bin", "usr/local/sbin", "usr/sbin", "var/lib/dbus", "boot/grub"} {
+	for _, dir := range []string{"etc/chrony", "etc/ssh/sshd_config.d", "etc/systemd/network", "etc/apt/apt.conf.d", "etc/sysctl.d", "root", "tmp", "usr/bin", "usr/local/sbin", "usr/sbin", "var/lib/dbus", "boot/grub"} {
 		t.put(dir, folderIf(nil))
 	}
 	b.text("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf")
@@ -110,8 +111,13 @@ func (d *Disk) mounted() (*Root, error) {
 	if d.root == nil {
 		d.root = newRoot(d.node.options.Shared.image)
 		d.root.twin = twin.Decode(about)
-		if err := d.root.Put("etc/os-release", strings.NewReader(d.root.twin.OSRelease()), 0o644); err != nil {
-			return nil, err
+		for name, text := range d.root.twin.Files() {
+			if err := d.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+				return nil, err
+			}
+			if err := d.root.Put(name, strings.NewReader(text), 0o644); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return d.root, nil

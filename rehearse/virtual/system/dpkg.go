@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -205,7 +206,7 @@ func dpkgQuery(_ context.Context, c call) int {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(have))
 	}
-	for _, name := range names {
+	for _, name := range expandNames(names, have) {
 		if have[name] == "" {
 			_, _ = fmt.Fprintf(c.Err, "dpkg-query: no packages found matching %s\n", name)
 			status = 1
@@ -216,6 +217,27 @@ func dpkgQuery(_ context.Context, c call) int {
 			"${Status}", want+" ok "+state, "${Architecture}", c.n.cfg.Twin.PackageArch()).Replace(format))
 	}
 	return status
+}
+
+// expandNames returns the packages that names stand for, which may have stars; a name
+// that no package has stays.
+func expandNames(names []string, have map[string]string) (all []string) {
+	for _, pattern := range names {
+		if have[pattern] != "" || !strings.ContainsAny(pattern, "*?[") {
+			all = append(all, pattern)
+			continue
+		}
+		before := len(all)
+		for _, name := range slices.Sorted(maps.Keys(have)) {
+			if ok, err := path.Match(pattern, name); ok && err == nil {
+				all = append(all, name)
+			}
+		}
+		if len(all) == before {
+			all = append(all, pattern)
+		}
+	}
+	return all
 }
 
 func (n *node) dpkgState(name string) (want, status string) {

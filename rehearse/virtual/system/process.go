@@ -195,7 +195,7 @@ func (programs) abs(dir, name string) string {
 }
 
 // binaries are the folders that a command's path may name.
-var binaries = []string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/"}
+var binaries = []string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/lib/systemd/"}
 
 // find returns the program of a name, when its package is installed.
 func (n *node) find(name string) (func(context.Context, call) int, bool) {

@@ -37,6 +37,7 @@ func (n *node) startUnits(context.Context) {
 		n.units.active[u] = true
 	}
 	n.networkd()
+	n.applySysctls()
 	n.coldplug()
 	n.haveTests()
 }

@@ -23,8 +23,9 @@ type Twin struct {
 	Release  string         `json:"release"`  // VERSION_ID
 	Codename string         `json:"codename"` // "" for none
 	Arch     inventory.Arch `json:"arch"`
-	Kernel   string         `json:"kernel"` // release
-	Build    string         `json:"build"`  // what uname -v prints
+	Kernel   string         `json:"kernel"`            // release
+	Leading  string         `json:"leading,omitempty"` // package that leads to the newest kernel; "" where the image names a kernel itself
+	Build    string         `json:"build"`             // what uname -v prints
 	Compiler string         `json:"compiler"`
 }
 
@@ -74,9 +75,12 @@ func Of(i *inventory.Image) Twin {
 		t.Release = of.Version
 	}
 	t.Codename = f.Codename(distribution.Release{Family: row.family, Version: t.Release})
-	t.Kernel = fmt.Sprintf(row.kernel, flavourOf(i.Kernel, f, row.flavour[arch]))
+	flavour := flavourOf(i.Kernel, f, row.flavour[arch])
+	t.Kernel = fmt.Sprintf(row.kernel, flavour)
 	if named := f.KernelRelease(i.Kernel); named != "" {
 		t.Kernel = named
+	} else if f.Manager == distribution.Apt {
+		t.Leading = "linux-image-" + flavour
 	}
 	return t
 }
@@ -153,10 +157,30 @@ func (t Twin) KernelPackage() string {
 	return "linux-image-" + t.Kernel
 }
 
+// kernelPackages are the packages with the kernel, and what leads to it.
+func (t Twin) kernelPackages() []string {
+	list := []string{t.KernelPackage()}
+	if t = t.orDebian(); t.Leading != "" {
+		list = append(list, t.Leading)
+	}
+	return list
+}
+
+// Files are the files of an installed system that say what it is, by name.
+func (t Twin) Files() map[string]string {
+	files := map[string]string{"etc/os-release": t.OSRelease()}
+	if t = t.orDebian(); t.ID == "rocky" {
+		files["etc/dnf/dnf.conf"] = "[main]\ngpgcheck=1\nbest=True\n"
+	} else {
+		files["var/lib/dpkg/status"] = t.Status(nil)
+	}
+	return files
+}
+
 // Status is dpkg's list of what the image has.
 func (t Twin) Status(packages []string) string {
 	var b strings.Builder
-	for _, p := range append([]string{t.KernelPackage()}, packages...) {
+	for _, p := range append(t.kernelPackages(), packages...) {
 		fmt.Fprintf(&b, "Package: %s\nStatus: install ok installed\nArchitecture: %s\nVersion: %s\n\n", p, t.PackageArch(), ImageVersion)
 	}
 	return b.String()

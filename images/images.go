@@ -8,8 +8,12 @@ package images
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/sbom"
 	"github.com/ironrail/ironrail/images/store"
 )
 
@@ -53,9 +57,36 @@ func buildImage(ctx context.Context, r Recipe, s *store.Store, say func(string))
 	if err != nil {
 		return "", err
 	}
+	if err := addSBOM(&src, dir); err != nil {
+		return "", fmt.Errorf("%s: its list of packages: %w", r.Name(), err)
+	}
 	if digest, err = s.Put(ctx, src, say); err != nil {
 		return "", err
 	}
 	say(fmt.Sprintf("built %s in %s: %s", r.Name(), time.Since(start).Round(time.Second), digest))
 	return digest, nil
+}
+
+// addSBOM lists what is installed in an image that says it, for people and for other
+// programs, and counts it.
+func addSBOM(src *store.Source, dir string) error {
+	from, ok := src.Files[StatusFile]
+	if !ok {
+		return nil
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	packages, err := distribution.InstalledPackages(f)
+	if err != nil {
+		return err
+	}
+	doc, err := sbom.Marshal(sbom.Image{Name: src.Name, Recipe: src.Recipe, System: src.System, Packages: packages})
+	if err != nil {
+		return err
+	}
+	src.System.Packages, src.Files[SBOMFile] = len(packages), filepath.Join(dir, SBOMFile)
+	return os.WriteFile(src.Files[SBOMFile], doc, 0o644)
 }

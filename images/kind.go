@@ -73,6 +73,7 @@ const (
 	KernelFile  = "kernel"              // of the install ramdisk
 	InitrdFile  = "initrd"              // its modules segment
 	DriversFile = "drivers"             // what its kernel has drivers for: package modalias
+	SBOMFile    = "sbom.spdx.json"      // the packages that are installed: package sbom
 	StatusFile  = "status"              // dpkg's list of what is installed
 	SourcesFile = "sources.list"        // where it came from, one-line format
 	KeyringFile = "archive-keyring.gpg" // who signs there

@@ -20,7 +20,7 @@ import (
 func (a *app) imageCommand() *cobra.Command {
 	return groupCommands(&cobra.Command{
 		Use:     "image",
-		Short:   "Build, list, verify and prune OS images and packages",
+		Short:   "Build, show, verify and prune OS images and packages",
 		Long:    "Work on what nodes are installed from. All of it lies in the state folder.",
 		Example: "  ironrail image build\n  ironrail image verify",
 	}, &cobra.Command{
@@ -42,7 +42,7 @@ mirror; apply needs neither afterwards.`,
 		Example: "  ironrail image list --json",
 		Args:    asUsage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.listImages(c.Context()) },
-	}, &cobra.Command{
+	}, a.imageShowCommand(), &cobra.Command{
 		Use:   "verify [DIGEST...]",
 		Short: "Read images whole and compare them with their manifests",
 		Long: `Read images whole, all of them when none is named, and compare every byte with

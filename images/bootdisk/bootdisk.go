@@ -58,7 +58,12 @@ type Maker struct {
 	// Archive is where loaders come from that this controller's own packages do not have:
 	// those of arm64, signed, from Debian's. The keys are the root's.
 	Archive repo.Source
+
+	kernel string // release of the newest in the root, once PackRamdisk found it
 }
+
+// Kernel is the release of the kernel that PackRamdisk packed.
+func (m *Maker) Kernel() string { return m.kernel }
 
 // Path is a file in the maker's folder.
 func (m *Maker) Path(name string) string { return filepath.Join(m.Dir, name) }
@@ -89,6 +94,7 @@ func (m *Maker) PackRamdisk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	m.kernel = release
 	if err := CopyOut(root, m.Family.Boot.KernelFile(release), m.Path(images.KernelFile)); err != nil {
 		return err
 	}

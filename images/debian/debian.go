@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -199,7 +200,9 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 	for _, name := range append(disk.TreeFiles(), images.KernelFile, images.InitrdFile, images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile) {
 		files[name] = disk.Path(name)
 	}
-	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files}, nil
+	release, _ := distribution.ParseRelease(distribution.Debian, r.Release)
+	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files,
+		System: manifest.System{Distribution: distribution.Debian, Release: release.Version, Arch: string(r.arch()), Kernel: disk.Kernel()}}, nil
 }
 
 // builder is one build in progress.

@@ -23,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -167,7 +168,8 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 			return store.Source{}, fmt.Errorf("image %s: %s: %s: %w", r.Block, r.Source, s.what, err)
 		}
 	}
-	out := store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk.Path(bootdisk.DiskFile), Files: map[string]string{}}
+	out := store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk.Path(bootdisk.DiskFile), Files: map[string]string{},
+		System: manifest.System{Distribution: b.system.release.Family, Release: b.system.release.Version, Arch: string(r.Arch), Kernel: b.system.kernel}}
 	for _, name := range append([]string{images.KernelFile, images.InitrdFile, images.DriversFile}, b.kept...) {
 		out.Files[name] = b.disk.Path(name)
 	}

@@ -26,6 +26,7 @@ type Source struct {
 	Recipe string            // digest of what it was built from
 	Disk   string            // path of the whole-disk image; a sparse file is fine
 	Files  map[string]string // further files: name -> path
+	System manifest.System   // what is on the disk
 }
 
 // Put takes an image into the store and returns the digest of its manifest. It
@@ -45,6 +46,9 @@ func (s *Store) Put(ctx context.Context, src Source, say func(string)) (digest s
 		}
 	}()
 	m := manifest.Manifest{Format: manifest.Format, Name: src.Name, Recipe: src.Recipe}
+	if src.System != (manifest.System{}) {
+		m.System = &src.System
+	}
 	if err := packDisk(ctx, &m, src.Disk, filepath.Join(dir, BlobFile), say); err != nil {
 		return "", fmt.Errorf("image %s: %w", src.Name, err)
 	}

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -105,6 +107,23 @@ func (v *chunkReader) check(f io.ReaderAt, c manifest.Chunk) error {
 	}
 	v.whole.Write(v.plain)
 	return nil
+}
+
+// ReadFile returns a small file of an image, compared with the manifest. One that the
+// image does not have is fs.ErrNotExist.
+func (s *Store) ReadFile(ctx context.Context, digest, name string) ([]byte, error) {
+	m, err := s.Manifest(digest)
+	if err != nil {
+		return nil, err
+	}
+	n := slices.IndexFunc(m.Files, func(f manifest.File) bool { return f.Name == name })
+	if n < 0 {
+		return nil, fmt.Errorf("image %s: %s: %w", digest, name, fs.ErrNotExist)
+	}
+	if err := s.verifyFile(ctx, digest, m.Files[n]); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(s.file(digest, name))
 }
 
 func (s *Store) verifyFile(ctx context.Context, digest string, want manifest.File) error {

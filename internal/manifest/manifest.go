@@ -95,7 +95,18 @@ type Manifest struct {
 	Blob      int64   `json:"blob"`   // bytes of the blob
 	Chunks    []Chunk `json:"chunks"`
 	Files     []File  `json:"files,omitempty"`     // sorted by name
+	System    *System `json:"system,omitempty"`    // nil: built by a version that did not say it
 	Signature string  `json:"signature,omitempty"` // base64 ed25519 over the JSON with an empty signature
+}
+
+// System is the operating system on the disk, for people: nothing on a node is decided
+// by it.
+type System struct {
+	Distribution string `json:"distribution,omitempty"` // ID of os-release(5), such as debian
+	Release      string `json:"release,omitempty"`      // such as 12
+	Arch         string `json:"arch,omitempty"`         // amd64 or arm64
+	Kernel       string `json:"kernel,omitempty"`       // release of the newest, as uname -r
+	Packages     int    `json:"packages,omitempty"`     // how many are installed; 0: not known
 }
 
 // The further files of an image whose root file system also comes as files, for disk

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sbom writes the packages of an image as a software bill of materials in SPDX
+// 2.3, JSON (spdx.github.io/spdx-spec/v2.3), which scanners of others read. It says what
+// dpkg has installed: which files, and under which licences, is not looked at.
+package sbom
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
+
+	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/internal/manifest"
+)
+
+// created is the time of all documents: the same image has the same one. It is that of
+// the files of images.
+const created = "2025-01-01T00:00:00Z"
+
+// unknown is what SPDX writes for what nobody asserts.
+const unknown = "NOASSERTION"
+
+// Image is an image with its packages.
+type Image struct {
+	Name     string // image.NAME
+	Recipe   string // sha256:HEX
+	System   manifest.System
+	Packages []distribution.Package
+}
+
+// Marshal returns the document. It is the same for the same image.
+func Marshal(i Image) ([]byte, error) {
+	system := &spdx.Package{
+		PackageName: i.Name, PackageSPDXIdentifier: "Image", PackageVersion: i.Recipe, PackageDownloadLocation: unknown,
+		PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown, PrimaryPackagePurpose: "OPERATING-SYSTEM",
+		PackageComment: strings.Join(strings.Fields(fmt.Sprintf("%s %s %s, kernel %s", i.System.Distribution, i.System.Release, i.System.Arch, i.System.Kernel)), " "),
+	}
+	doc := spdx.Document{
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: i.Name,
+		DocumentNamespace: "https://github.com/ironrail/ironrail/sbom/" + strings.Replace(i.Recipe, ":", "-", 1),
+		CreationInfo:      &spdx.CreationInfo{Created: created, Creators: []common.Creator{{CreatorType: "Tool", Creator: "ironrail"}}},
+		Packages:          []*spdx.Package{system},
+		Relationships:     []*spdx.Relationship{relate("DOCUMENT", "DESCRIBES", "Image")},
+	}
+	seen := map[common.ElementID]int{}
+	for _, p := range i.Packages {
+		id := idOf(p)
+		if seen[id]++; seen[id] > 1 {
+			id = common.ElementID(fmt.Sprintf("%s-%d", id, seen[id]))
+		}
+		doc.Packages = append(doc.Packages, describe(i.System, p, id))
+		doc.Relationships = append(doc.Relationships, relate("Image", "CONTAINS", id))
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false) // SPDX's own reader does not undo it in names of suppliers
+	err := e.Encode(&doc)
+	return out.Bytes(), err
+}
+
+func relate(from common.ElementID, how string, to common.ElementID) *spdx.Relationship {
+	return &spdx.Relationship{RefA: common.MakeDocElementID("", string(from)), Relationship: how, RefB: common.MakeDocElementID("", string(to))}
+}
+
+// idOf is the identifier of a package: letters, digits, dots and hyphens may be in it
+// (section 7.2).
+func idOf(p distribution.Package) common.ElementID {
+	return common.ElementID("Package-" + strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' {
+			return c
+		}
+		return '-'
+	}, p.Name+"-"+p.Arch))
+}
+
+// describe is one package. Scanners look it up by its package URL
+// (github.com/package-url/purl-spec, type deb).
+func describe(s manifest.System, p distribution.Package, id common.ElementID) *spdx.Package {
+	out := &spdx.Package{
+		PackageName: p.Name, PackageSPDXIdentifier: id, PackageVersion: p.Version, PackageDownloadLocation: unknown, PackageHomePage: p.Homepage,
+		PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown,
+		PackageExternalReferences: []*spdx.PackageExternalReference{{Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: packageURL(s, p)}},
+	}
+	if p.Maintainer != "" {
+		out.PackageSupplier = &common.Supplier{SupplierType: "Organization", Supplier: p.Maintainer}
+	}
+	if p.Source != "" {
+		out.PackageSourceInfo = "built from the source package " + p.Source
+	}
+	return out
+}
+
+// packageURL is such as pkg:deb/debian/libc6@2.36-9%2Bdeb12u8?arch=amd64&distro=debian-12.
+func packageURL(s manifest.System, p distribution.Package) string {
+	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "%3A", ":") }
+	name := escape(strings.ToLower(p.Name))
+	if s.Distribution != "" {
+		name = escape(s.Distribution) + "/" + name
+	}
+	at := fmt.Sprintf("pkg:deb/%s@%s?arch=%s", name, escape(p.Version), escape(p.Arch))
+	if s.Release != "" {
+		at += "&distro=" + escape(s.Distribution+"-"+s.Release)
+	}
+	return at
+}

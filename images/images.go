@@ -38,6 +38,32 @@ func Ensure(ctx context.Context, r Recipe, s *store.Store, say func(string)) (di
 	return buildImage(ctx, r, s, say)
 }
 
+// Fetch brings the source of a recipe to this controller, so that it can be built without
+// the network that the source lies in. It reports whether there is anything to fetch:
+// neither is there of an image that is built.
+func Fetch(ctx context.Context, r Recipe, s *store.Store, say func(string)) (fetched bool, err error) {
+	d, ok := r.(Downloader)
+	if !ok {
+		return false, nil
+	}
+	if err := r.Check(); err != nil {
+		return false, err
+	}
+	unlock, err := s.Lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if _, found, err := s.Find(r.Digest()); err != nil || found {
+		return false, err
+	}
+	dir, err := s.Downloads(r.Digest())
+	if err != nil {
+		return false, err
+	}
+	return true, d.Fetch(ctx, dir, say)
+}
+
 // buildImage builds and stores. The caller holds the store's lock.
 func buildImage(ctx context.Context, r Recipe, s *store.Store, say func(string)) (digest string, err error) {
 	start := time.Now()
@@ -53,7 +79,15 @@ func buildImage(ctx context.Context, r Recipe, s *store.Store, say func(string))
 			err = e
 		}
 	}()
-	src, err := r.Build(ctx, dir, say)
+	built := r
+	if d, ok := r.(Downloader); ok {
+		downloads, err := s.Downloads(r.Digest())
+		if err != nil {
+			return "", err
+		}
+		built = d.WithDownloads(downloads)
+	}
+	src, err := built.Build(ctx, dir, say)
 	if err != nil {
 		return "", err
 	}
@@ -61,6 +95,9 @@ func buildImage(ctx context.Context, r Recipe, s *store.Store, say func(string))
 		return "", fmt.Errorf("%s: its list of packages: %w", r.Name(), err)
 	}
 	if digest, err = s.Put(ctx, src, say); err != nil {
+		return "", err
+	}
+	if err := s.RemoveDownloads(r.Digest()); err != nil {
 		return "", err
 	}
 	say(fmt.Sprintf("built %s in %s: %s", r.Name(), time.Since(start).Round(time.Second), digest))

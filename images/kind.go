@@ -52,6 +52,16 @@ type SecretReader interface {
 	WithSecrets(resolve func(secret.Ref) (secret.Value, error)) Recipe
 }
 
+// Downloader is a recipe whose source may lie elsewhere.
+type Downloader interface {
+	// Fetch brings the source into dir, verified by its digest, and continues what an
+	// earlier call left there. A source of this controller stays where it is.
+	Fetch(ctx context.Context, dir string, say func(string)) error
+	// WithDownloads returns the recipe whose Build takes the source from dir, and fetches
+	// there what is missing.
+	WithDownloads(dir string) Recipe
+}
+
 // DigestOf returns sha256:HEX over a value that JSON can hold, as digests and inputs of
 // recipes are made.
 func DigestOf(v any) string {

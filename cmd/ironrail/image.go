@@ -20,7 +20,7 @@ import (
 func (a *app) imageCommand() *cobra.Command {
 	return groupCommands(&cobra.Command{
 		Use:     "image",
-		Short:   "Build, show, verify and prune OS images and packages",
+		Short:   "Build, fetch, show, verify and prune OS images and packages",
 		Long:    "Work on what nodes are installed from. All of it lies in the state folder.",
 		Example: "  ironrail image build\n  ironrail image verify",
 	}, &cobra.Command{
@@ -35,6 +35,16 @@ mirror; apply needs neither afterwards.`,
 		Example: "  ironrail image build\n  ironrail image build os",
 		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE:    func(c *cobra.Command, args []string) error { return a.buildImages(c.Context(), args) },
+	}, &cobra.Command{
+		Use:   "fetch [NAME...]",
+		Short: "Fetch the sources of images, to be built later",
+		Long: `Fetch what images are made of from where it lies, verified by the digest in the
+site's files: the layers of container images in a registry. "image build" then asks
+the registry for nothing. A fetch or build that was stopped goes on where it was, in
+the middle of a layer. Packages are not fetched apart from the build.`,
+		Example: "  ironrail image fetch\n  ironrail image fetch hpc",
+		Args:    asUsage(cobra.ArbitraryArgs),
+		RunE:    func(c *cobra.Command, args []string) error { return a.fetchImages(c.Context(), args) },
 	}, &cobra.Command{
 		Use:     "list",
 		Short:   "List the images that are built",
@@ -68,6 +78,29 @@ func (a *app) buildImages(ctx context.Context, names []string) error {
 	var p page
 	for _, b := range built {
 		p.linef("%-20s %s", b.Name, b.Digest)
+	}
+	p.to(a.out)
+	return nil
+}
+
+func (a *app) fetchImages(ctx context.Context, names []string) error {
+	site, _, err := a.load()
+	if err != nil {
+		return err
+	}
+	fetched, err := site.Artifacts.Fetch(ctx, names, func(text string) { a.sayf("%s", text) })
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(append([]string{}, fetched...))
+	}
+	var p page
+	for _, name := range fetched {
+		p.linef("%s is fetched", name)
+	}
+	if len(fetched) == 0 {
+		p.linef("Nothing to fetch: what is not built is made of packages, or of files of this controller.")
 	}
 	p.to(a.out)
 	return nil

@@ -23,6 +23,7 @@ of the files or ironrail.lock stands for it, while it is on the disk of a node o
 node is pinned to it, and while a node was accepted with it: a rollback may go back
 to the last five acceptances. All images are listed with what keeps them, and then
 you are asked. What is removed can be built again, not always to the same bytes.
+What was fetched for images that the files no longer describe goes too.
 
 It is refused while another command owns the state. Variables that choose images are
 to be given as they are for apply.`,
@@ -85,6 +86,9 @@ func (a *app) pruneImages(ctx context.Context, approve bool) error {
 		if err := site.Artifacts.RemoveImages(ctx, digests, func(digest string) { markRemoved(a, list, digest) }); err != nil {
 			return err
 		}
+	}
+	if err := site.Artifacts.PruneDownloads(ctx); err != nil {
+		return err
 	}
 	if a.json {
 		return a.printJSON(list)

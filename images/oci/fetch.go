@@ -5,6 +5,7 @@ package oci
 import (
 	"archive/tar"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
@@ -36,7 +38,10 @@ type opened struct {
 func (b *builder) open(ctx context.Context) (opened, error) {
 	switch b.recipe.source.transport {
 	case registryPrefix:
-		return b.openRegistry(ctx)
+		if err := b.fetchLayout(ctx, b.downloads()); err != nil {
+			return opened{}, err
+		}
+		return b.openLayout(b.downloads())
 	case layoutPrefix:
 		return b.openLayout(b.recipe.source.path(b.recipe.Site))
 	case archivePrefix:
@@ -49,45 +54,104 @@ func (b *builder) open(ctx context.Context) (opened, error) {
 	return b.openDockerArchive(b.recipe.source.path(b.recipe.Site))
 }
 
-// openRegistry finds the image in a registry.
-func (b *builder) openRegistry(ctx context.Context) (opened, error) {
+// fetchLayout makes an OCI layout of the image of a registry: its own index or manifest,
+// and all that is below it for the architecture. index.json comes last: a layout that has
+// it is whole, and nothing is asked for it.
+func (b *builder) fetchLayout(ctx context.Context, dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, indexFile)); err == nil {
+		b.disk.Say("the image was fetched before")
+		return nil
+	}
+	blobs := filepath.Join(dir, "blobs", "sha256")
+	if err := os.MkdirAll(blobs, 0o755); err != nil {
+		return err
+	}
+	r, err := b.login(ctx)
+	if err != nil {
+		return err
+	}
+	top, err := r.get(ctx, b.recipe.source.digest)
+	if err != nil {
+		return err
+	}
+	d, texts := top, map[string][]byte{}
+	if top.MediaType.IsIndex() {
+		texts[top.Digest.Hex] = top.Manifest
+		index, err := top.ImageIndex()
+		if err != nil {
+			return err
+		}
+		chosen, err := b.choose(index)
+		if err != nil {
+			return err
+		}
+		if d, err = r.get(ctx, chosen.String()); err != nil {
+			return err
+		}
+	}
+	texts[d.Digest.Hex] = d.Manifest
+	image, err := d.Image()
+	if err != nil {
+		return registryError(r.repo.String(), err)
+	}
+	found, err := b.read(image, nil)
+	if err != nil {
+		return err
+	}
+	if err := r.fetchLayers(ctx, found.layers, blobs); err != nil {
+		return err
+	}
+	m, err := image.Manifest()
+	if err != nil {
+		return err
+	}
+	if texts[m.Config.Digest.Hex], err = image.RawConfigFile(); err != nil {
+		return err
+	}
+	for hex, text := range texts {
+		if err := folder.WriteFile(filepath.Join(blobs, hex), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return finishLayout(dir, top.Descriptor, b.recipe.source.tag)
+}
+
+// indexFile lists what a layout has (image-layout.md).
+const indexFile = "index.json"
+
+// finishLayout writes what makes a folder of blobs a layout. The registry has said that
+// the digest is there; a tag that the source has beside it is not asked for.
+func finishLayout(dir string, top v1.Descriptor, tag string) error {
+	listed := v1.Descriptor{MediaType: top.MediaType, Size: top.Size, Digest: top.Digest}
+	if tag != "" {
+		listed.Annotations = map[string]string{tagKey: tag}
+	}
+	index, err := json.Marshal(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []v1.Descriptor{listed}})
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.WriteFile(filepath.Join(dir, "oci-layout"), []byte(`{"imageLayoutVersion": "1.0.0"}`), 0o644),
+		folder.WriteFile(filepath.Join(dir, indexFile), index, 0o644))
+}
+
+// login reaches the registry of the source.
+func (b *builder) login(ctx context.Context) (*registry, error) {
 	o := access{ca: b.recipe.CA, plainHTTP: b.recipe.PlainHTTP, username: b.recipe.Username}
 	if b.recipe.Password != "" {
 		if b.recipe.secrets == nil {
-			return opened{}, errkind.New(errkind.Internal, "no secrets can be read")
+			return nil, errkind.New(errkind.Internal, "no secrets can be read")
 		}
 		var err error
 		if o.password, err = b.recipe.secrets(b.recipe.Password); err != nil {
-			return opened{}, err
+			return nil, err
 		}
 	}
 	r, err := openRegistry(ctx, b.recipe.source.at, o, b.waits)
 	if err != nil {
-		return opened{}, err
+		return nil, err
 	}
 	r.say = b.disk.Say
-	d, err := r.get(ctx, b.recipe.source.digest)
-	if err != nil {
-		return opened{}, err
-	}
-	if d.MediaType.IsIndex() {
-		index, err := d.ImageIndex()
-		if err != nil {
-			return opened{}, err
-		}
-		chosen, err := b.choose(index)
-		if err != nil {
-			return opened{}, err
-		}
-		if d, err = r.get(ctx, chosen.String()); err != nil {
-			return opened{}, err
-		}
-	}
-	image, err := d.Image()
-	if err != nil {
-		return opened{}, registryError(r.repo.String(), err)
-	}
-	return b.read(image, func(ctx context.Context, d v1.Descriptor, to string) error { return r.fetch(ctx, d.Digest, d.Size, to) })
+	return r, nil
 }
 
 // openLayout finds the image in an OCI layout (image-layout.md).
@@ -143,17 +207,19 @@ func sizeOf(image v1.Image) int64 {
 	return n
 }
 
+// tagKey is the annotation that has the tag of a manifest (annotations.md).
+const tagKey = "org.opencontainers.image.ref.name"
+
 // listed finds a digest in the index of a layout. Where a tag was given, it must stand
 // for that digest.
 func (b *builder) listed(m *v1.IndexManifest, want v1.Hash) (v1.Descriptor, error) {
-	const tagged = "org.opencontainers.image.ref.name"
 	tag := b.recipe.source.tag
 	var have []string
 	for _, d := range m.Manifests {
-		if d.Digest == want && (tag == "" || d.Annotations[tagged] == tag) {
+		if d.Digest == want && (tag == "" || d.Annotations[tagKey] == tag) {
 			return d, nil
 		}
-		have = append(have, fmt.Sprintf("%s (tag %q)", d.Digest, d.Annotations[tagged]))
+		have = append(have, fmt.Sprintf("%s (tag %q)", d.Digest, d.Annotations[tagKey]))
 	}
 	return v1.Descriptor{}, errkind.New(errkind.Mismatch, "the source is to be %s, tag %q; the layout has %s", want, tag, strings.Join(have, ", ")).
 		Do("Correct the digest in the source of the image block, or bring the image that it names.")
@@ -262,8 +328,12 @@ func layerType(t types.MediaType) bool {
 	return t.IsLayer() && t.IsDistributable() || t == types.OCILayerZStd
 }
 
-// copyBlob copies a blob of a layout and verifies it.
+// copyBlob takes a blob of a layout and verifies it. It is the same file where both are on
+// one file system: it is only read.
 func copyBlob(ctx context.Context, from string, d v1.Descriptor, to string) error {
+	if info, err := os.Lstat(from); err == nil && info.Mode().IsRegular() && os.Link(from, to) == nil {
+		return verifyBlob(to, d.Digest, d.Size)
+	}
 	in, err := os.Open(from)
 	if err != nil {
 		return notRead("blob", from, err)

@@ -9,6 +9,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
@@ -85,6 +88,8 @@ type Recipe struct {
 	source  source
 	wrong   error // of Source
 	secrets func(secret.Ref) (secret.Value, error)
+
+	downloads string // folder of WithDownloads
 }
 
 // Name implements images.Recipe.
@@ -145,6 +150,24 @@ func (r Recipe) WithSecrets(resolve func(secret.Ref) (secret.Value, error)) imag
 	return r
 }
 
+// WithDownloads implements images.Downloader.
+func (r Recipe) WithDownloads(dir string) images.Recipe {
+	r.downloads = dir
+	return r
+}
+
+// Fetch implements images.Downloader: of a registry an OCI layout comes to be there.
+func (r Recipe) Fetch(ctx context.Context, dir string, say func(string)) error {
+	if r.source.transport != registryPrefix {
+		return nil
+	}
+	b := &builder{recipe: r, disk: bootdisk.Maker{Say: say}}
+	if err := b.fetchLayout(ctx, dir); err != nil {
+		return fmt.Errorf("image %s: %s: %w", r.Block, r.Source, err)
+	}
+	return nil
+}
+
 // Build implements images.Recipe.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
 	b := &builder{recipe: r, disk: bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Arch: r.Arch}}
@@ -194,12 +217,29 @@ func (b *builder) fetch(ctx context.Context) (err error) {
 		return err
 	}
 	for n, d := range b.image.layers {
-		b.disk.Say(fmt.Sprintf("layer %d of %d, %s: %.1f MiB", n+1, len(b.image.layers), short(d.Digest.String()), float64(d.Size)/(1<<20)))
 		if err := b.image.blob(ctx, d, b.layer(n)); err != nil {
+			if errkind.Of(err) == errkind.Corrupt {
+				err = errors.Join(err, b.forget(d))
+			}
 			return fmt.Errorf("layer %d (%s): %w", n+1, d.Digest, err)
 		}
 	}
 	return nil
+}
+
+// forget has a layer fetched again by the next build, where it came from a registry: it
+// was damaged here.
+func (b *builder) forget(d v1.Descriptor) error {
+	if b.recipe.source.transport != registryPrefix {
+		return nil
+	}
+	dir := b.downloads()
+	return errors.Join(os.Remove(filepath.Join(dir, indexFile)), os.Remove(filepath.Join(dir, "blobs", d.Digest.Algorithm, d.Digest.Hex)))
+}
+
+// downloads is where the image of a registry is fetched to.
+func (b *builder) downloads() string {
+	return cmp.Or(b.recipe.downloads, filepath.Join(b.disk.Dir, "downloads"))
 }
 
 // unpack makes the root file system of the layers, which are removed one by one.

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -23,6 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
 )
@@ -160,6 +162,17 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.inner.RoundTrip(req)
 }
 
+// fetchLayers brings the layers of an image into a folder of blobs.
+func (r *registry) fetchLayers(ctx context.Context, layers []v1.Descriptor, blobs string) error {
+	for n, d := range layers {
+		r.say(fmt.Sprintf("layer %d of %d, %s: %.1f MiB", n+1, len(layers), short(d.Digest.String()), float64(d.Size)/(1<<20)))
+		if err := r.fetch(ctx, d.Digest, d.Size, filepath.Join(blobs, d.Digest.Hex)); err != nil {
+			return fmt.Errorf("layer %d (%s): %w", n+1, d.Digest, err)
+		}
+	}
+	return nil
+}
+
 // fetch writes a blob to a file and verifies its digest. What was fetched of it stays in
 // the file, and the next try goes on from there.
 func (r *registry) fetch(ctx context.Context, h v1.Hash, size int64, to string) error {
@@ -231,7 +244,8 @@ func (r *registry) fetchRest(ctx context.Context, h v1.Hash, size int64, to stri
 		cancel(errkind.New(errkind.Timeout, "no byte came in %s", r.waits.idle))
 	})
 	defer idle.Stop()
-	n, err := io.Copy(f, progressReader{io.LimitReader(resp.Body, size-have+1), func() { idle.Reset(r.waits.idle) }})
+	far := &meter.Meter{Say: r.say, What: "fetched", Total: size, Done: have}
+	n, err := io.Copy(io.MultiWriter(f, far), progressReader{io.LimitReader(resp.Body, size-have+1), func() { idle.Reset(r.waits.idle) }})
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return false, cause

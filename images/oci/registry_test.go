@@ -3,13 +3,17 @@
 package oci
 
 import (
+	"context"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -178,9 +182,54 @@ func TestLayerIsResumed(t *testing.T) {
 	b, _ = open(r)
 	_, err = fetchAll(t, b)
 	wantError(t, err, errkind.Corrupt, "layer 1", "the manifest says")
-	if left, err := os.ReadDir(b.disk.Dir); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(filepath.Join(b.downloads(), "blobs", "sha256")); err != nil || len(left) > 0 {
 		t.Errorf("the damaged layer is left: %v, %v", left, err)
 	}
+}
+
+// What was fetched before a build stays there: a fetch that was stopped goes on in the
+// middle of a layer, and the build asks the registry for nothing more.
+func TestFetchAhead(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t, false)
+	recipe := builderOf(t, r.source(t), plainHTTP).recipe
+	dir := t.TempDir()
+	blob := filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(r.first, "sha256:"))
+	ctx, cancel := context.WithCancel(t.Context())
+	r.cuts.Store(1)
+	err := recipe.Fetch(ctx, dir, func(text string) {
+		if strings.Contains(text, "trying again") {
+			cancel()
+		}
+	})
+	if err == nil {
+		t.Fatal("it was stopped in the middle, and says nothing")
+	}
+	if info, err := os.Stat(blob); err != nil || info.Size() == 0 {
+		t.Fatalf("nothing stayed of the first layer: %v", err)
+	}
+	must(t, recipe.Fetch(t.Context(), dir, func(string) {}))
+	if r.ranges.Load() == 0 {
+		t.Error("it began from the start")
+	}
+	r.server.Close()
+	b := builderOf(t, r.source(t), plainHTTP)
+	b.recipe = recipe.WithDownloads(dir).(Recipe)
+	if got, err := fetchAll(t, b); err != nil || len(got) != 2 {
+		t.Errorf("%d layers, %v", len(got), err)
+	}
+	if err := os.WriteFile(blob, []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b = builderOf(t, r.source(t), plainHTTP)
+	b.recipe = recipe.WithDownloads(dir).(Recipe)
+	_, err = fetchAll(t, b)
+	wantError(t, err, errkind.Corrupt, "the manifest says")
+	if _, err := os.Stat(blob); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the damaged layer is left: %v", err)
+	}
+	_, err = fetchAll(t, b)
+	wantError(t, err, errkind.Unreachable) // it is asked for again
 }
 
 func TestRegistryLogin(t *testing.T) {

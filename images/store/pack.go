@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
 
@@ -126,7 +126,7 @@ func compressPieces(jobs <-chan *piece) error {
 
 // assembleBlob writes the chunks in their order and fills in the manifest.
 func assembleBlob(ctx context.Context, m *manifest.Manifest, out io.Writer, order <-chan *piece, size int64, say func(string)) error {
-	shown := int64(0)
+	far := meter.Meter{Say: say, What: "compressed", Total: size}
 	for p := range order {
 		select {
 		case <-p.ready:
@@ -142,10 +142,7 @@ func assembleBlob(ctx context.Context, m *manifest.Manifest, out io.Writer, orde
 		}
 		m.Chunks = append(m.Chunks, c)
 		m.Size, m.Blob = m.Size+c.Plain, m.Blob+c.Length
-		if percent := 100 * m.Size / max(size, 1); percent >= shown+20 {
-			shown = percent
-			say(fmt.Sprintf("compressing: %d %%, %d MiB of %d MiB", percent, m.Size>>20, size>>20))
-		}
+		far.Add(c.Plain)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@
 //	recipes/HEX          digest of the image that the recipe sha256:HEX was built into
 //	sha256-HEX/          one image: manifest.json, blob and further files
 //	work/                builds in progress; what a crash leaves is swept by the next build
+//	downloads/HEX/       what was fetched for the recipe sha256:HEX, until it is built
 //	lock                 held by the process that builds
 package store
 

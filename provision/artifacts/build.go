@@ -21,25 +21,18 @@ type Built struct {
 // the package repositories that their nodes' driver stacks need. What is built
 // already is left alone; the repositories of the rest are asked first. say is told in short lines how far it is.
 func (a Artifacts) Build(ctx context.Context, names []string, say func(string)) ([]Built, error) {
-	for _, name := range names {
-		if _, err := a.image(name); err != nil {
-			return nil, err
-		}
+	blocks, err := a.named(names)
+	if err != nil {
+		return nil, err
 	}
 	if err := a.probeSources(ctx, names, say); err != nil {
 		return nil, err
 	}
 	var out []Built
-	for _, i := range a.inv.Images {
-		if len(names) > 0 && !slices.Contains(names, i.Name) {
-			continue
-		}
-		r, err := a.recipe(i)
+	for _, i := range blocks {
+		r, err := a.buildable(i)
 		if err != nil {
 			return out, err
-		}
-		if reader, ok := r.(images.SecretReader); ok {
-			r = reader.WithSecrets(a.secrets)
 		}
 		digest, err := images.Ensure(ctx, r, a.Images, say)
 		if err != nil {
@@ -52,6 +45,74 @@ func (a Artifacts) Build(ctx context.Context, names []string, say func(string)) 
 		}
 	}
 	return out, nil
+}
+
+// named are the image blocks of those names, all of them when none is named.
+func (a Artifacts) named(names []string) (list []*inventory.Image, err error) {
+	for _, name := range names {
+		if _, err := a.image(name); err != nil {
+			return nil, err
+		}
+	}
+	for _, i := range a.inv.Images {
+		if len(names) == 0 || slices.Contains(names, i.Name) {
+			list = append(list, i)
+		}
+	}
+	return list, nil
+}
+
+// buildable is the recipe of a block with what its build may read.
+func (a Artifacts) buildable(i *inventory.Image) (images.Recipe, error) {
+	r, err := a.recipe(i)
+	if err != nil {
+		return nil, err
+	}
+	if reader, ok := r.(images.SecretReader); ok {
+		r = reader.WithSecrets(a.secrets)
+	}
+	return r, nil
+}
+
+// Fetch brings the sources of the named images, of all when none is named, to this
+// controller, as far as an image is not built yet and its kind has a source that is
+// fetched apart from the build. It returns the names of those that were fetched.
+func (a Artifacts) Fetch(ctx context.Context, names []string, say func(string)) (fetched []string, err error) {
+	blocks, err := a.named(names)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range blocks {
+		r, err := a.buildable(i)
+		if err != nil {
+			return fetched, err
+		}
+		some, err := images.Fetch(ctx, r, a.Images, say)
+		if err != nil {
+			return fetched, err
+		}
+		if some {
+			fetched = append(fetched, "image."+i.Name)
+		}
+	}
+	return fetched, nil
+}
+
+// PruneDownloads removes what was fetched for images that the files no longer describe.
+func (a Artifacts) PruneDownloads(ctx context.Context) error {
+	if a.Images == nil {
+		return nil
+	}
+	var keep []string
+	for _, i := range a.inv.Images {
+		keep = append(keep, Recipe(i))
+	}
+	unlock, err := a.Images.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return a.Images.KeepDownloads(keep)
 }
 
 // buildRepos builds what the driver stacks of an image's nodes install from.

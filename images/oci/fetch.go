@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
@@ -70,29 +71,9 @@ func (b *builder) fetchLayout(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	top, err := r.get(ctx, b.recipe.source.digest)
+	top, image, texts, err := b.manifests(ctx, r)
 	if err != nil {
 		return err
-	}
-	d, texts := top, map[string][]byte{}
-	if top.MediaType.IsIndex() {
-		texts[top.Digest.Hex] = top.Manifest
-		index, err := top.ImageIndex()
-		if err != nil {
-			return err
-		}
-		chosen, err := b.choose(index)
-		if err != nil {
-			return err
-		}
-		if d, err = r.get(ctx, chosen.String()); err != nil {
-			return err
-		}
-	}
-	texts[d.Digest.Hex] = d.Manifest
-	image, err := d.Image()
-	if err != nil {
-		return registryError(r.repo.String(), err)
 	}
 	found, err := b.read(image, nil)
 	if err != nil {
@@ -114,6 +95,32 @@ func (b *builder) fetchLayout(ctx context.Context, dir string) error {
 		}
 	}
 	return finishLayout(dir, top.Descriptor, b.recipe.source.tag)
+}
+
+// manifests fetches what the source names, and of an index the image for the architecture:
+// both texts by their digests, hex.
+func (b *builder) manifests(ctx context.Context, r *registry) (top *remote.Descriptor, image v1.Image, texts map[string][]byte, err error) {
+	if top, err = r.get(ctx, b.recipe.source.digest); err != nil {
+		return nil, nil, nil, err
+	}
+	d := top
+	if top.MediaType.IsIndex() {
+		index, err := top.ImageIndex()
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		chosen, err := b.choose(index)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		if d, err = r.get(ctx, chosen.String()); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if image, err = d.Image(); err != nil {
+		return nil, nil, nil, registryError(r.repo.String(), err)
+	}
+	return top, image, map[string][]byte{top.Digest.Hex: top.Manifest, d.Digest.Hex: d.Manifest}, nil
 }
 
 // indexFile lists what a layout has (image-layout.md).

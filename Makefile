@@ -176,6 +176,7 @@ lab-full: lab-image
 # more, as root, with a Debian mirror in reach.
 drivers-lab:
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerDebian' ./images/driver/stack
+	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerCompile' ./images/compile
 
 clean:
 	rm -rf $(BIN)

@@ -42,13 +42,18 @@ func buildRepo(ctx context.Context, o Options, base string, get gather) error {
 	return publishRepo(base, out, strings.Replace(digest, ":", "-", 1))
 }
 
-// fetch downloads packages and what they need, as the image's sources have them.
+// fetch downloads packages and what they need, as the image's sources have them, and
+// makes those that are made here.
 func (o Options) fetch(ctx context.Context, dir, pool string) (map[string]stanza, error) {
 	debs, err := downloadPackages(ctx, o, dir)
 	if err != nil {
 		return nil, err
 	}
-	return fillPool(ctx, pool, debs)
+	made, err := o.make(ctx, filepath.Join(filepath.Dir(dir), "made"))
+	if err != nil {
+		return nil, err
+	}
+	return fillPool(ctx, pool, append(debs, made...))
 }
 
 // aptConf makes apt work in a root of its own: no setting, source, key or list of
@@ -89,7 +94,7 @@ func downloadPackages(ctx context.Context, o Options, dir string) ([]string, err
 		return nil, err
 	}
 	debs, err := filepath.Glob(filepath.Join(run.Dir, "var/cache/apt/archives/*.deb"))
-	if err == nil && len(debs) == 0 {
+	if err == nil && len(debs) == 0 && len(o.Made.Packages) == 0 {
 		err = errkind.New(errkind.Refused, "the image has all packages already").Do("Take the driver out of the site: there is nothing to install.")
 	}
 	return debs, err
@@ -120,10 +125,6 @@ func aptFiles(o Options, dir string) error {
 	if err != nil {
 		return err
 	}
-	sources, err := os.ReadFile(o.Image.Sources)
-	if err != nil {
-		return err
-	}
 	// The name of the keyring must not hold what apt.conf would not take; the copy's does not.
 	keyring := filepath.Join(dir, "etc/apt/image.gpg")
 	if err := copyFile(keyring, o.Image.Keyring); err != nil {
@@ -133,16 +134,9 @@ func aptFiles(o Options, dir string) error {
 		return errkind.New(errkind.Unsupported, "the state folder's path %q has signs that apt.conf cannot hold", dir)
 	}
 	conf := fmt.Sprintf(aptConf, dir, keyring, status, o.Image.arch())
-	list := withComponents(withoutSignedBy(sources), o.Components)
-	for i, s := range o.Sources {
-		file := ""
-		if len(s.Key) > 0 {
-			file = filepath.Join(dir, fmt.Sprintf("etc/apt/source-%d.asc", i))
-			if err := os.WriteFile(file, s.Key, 0o644); err != nil {
-				return err
-			}
-		}
-		list = append(list, s.line(file)...)
+	list, err := o.Image.ListSources(o.Sources, o.Components, filepath.Join(dir, "etc/apt"))
+	if err != nil {
+		return err
 	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "apt.conf"), []byte(conf), 0o644),

@@ -63,6 +63,7 @@ type Options struct {
 	Pins       []Pin    // versions that are taken although newer ones are on offer
 	Sources    []Source // beside those of the image
 	Components []string // added to the image's own sources, such as non-free
+	Made       Made     // packages that no source has
 
 	Say func(string) // progress in short lines; nil for silence
 }
@@ -105,7 +106,7 @@ func (o *Options) check() error {
 	if len(o.Packages) == 0 {
 		return errkind.New(errkind.Refused, "repository %s: no packages", o.Name)
 	}
-	for _, p := range o.Packages {
+	for _, p := range slices.Concat(o.Packages, o.Made.Packages) {
 		if len(p) < 2 || !isWord(p, "+-.") {
 			return errkind.New(errkind.Refused, "repository %s: %q is no package name", o.Name, p)
 		}
@@ -152,6 +153,9 @@ func (o *Options) inputs() string {
 	}
 	if len(o.Pins)+len(o.Sources)+len(o.Components) > 0 {
 		fmt.Fprintf(h, "%q\n%q\n%q\n", o.Pins, o.Sources, o.Components)
+	}
+	if len(o.Made.Packages) > 0 {
+		fmt.Fprintf(h, "%q\n%q\n", o.Made.Packages, o.Made.Inputs)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

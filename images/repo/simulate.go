@@ -31,7 +31,7 @@ func Simulate(ctx context.Context, o Options) (Repo, error) { return SimulateKno
 // not among them is added.
 func SimulateKnown(ctx context.Context, o Options, known []Known) (Repo, error) {
 	all := slices.Clone(known)
-	for _, p := range o.Packages {
+	for _, p := range slices.Concat(o.Packages, o.Made.Packages) {
 		if !slices.ContainsFunc(known, func(k Known) bool { return k.Name == p }) {
 			all = append(all, Known{Name: p, Version: o.simulatedVersion(p), Arch: o.Image.arch()})
 		}

@@ -30,8 +30,9 @@ const lastLines = 12
 // Runner says where tools run. The zero value runs them in this process's folder
 // and environment, in the C locale.
 type Runner struct {
-	Dir string
-	Env []string // added to this process's environment
+	Dir  string
+	Env  []string // added to this process's environment
+	Jail *Jail    // in which tools run; nil: in none
 }
 
 // Run runs a tool to its end. Its lines go to each, when given; an error carries
@@ -60,12 +61,18 @@ func (r Runner) Output(ctx context.Context, argv ...string) ([]byte, error) {
 }
 
 func (r Runner) command(ctx context.Context, argv []string) *exec.Cmd {
+	if r.Jail != nil {
+		argv = jailed(argv)
+	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = r.Dir
 	cmd.Env = append(append(cmd.Environ(), "LC_ALL=C.UTF-8", "TZ=UTC"), r.Env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its children are told, too
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
+	if r.Jail != nil {
+		r.Jail.enclose(cmd, r.Env)
+	}
 	return cmd
 }
 

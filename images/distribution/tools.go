@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package distribution
+
+import "github.com/ironrail/ironrail/inventory"
+
+// Tools are the packages of a distribution's own archive with the programs that tests of
+// nodes run, and with what such programs are built.
+type Tools struct {
+	MPI     []string // mpirun, and Open MPI for Python
+	RDMA    []string // ib_write_bw and its sisters
+	Disks   []string // fio
+	Compile []string // make, a compiler of C and C++, Open MPI's headers
+	CMake   []string // cmake, with the library of Boost that nvbandwidth takes
+}
+
+// Tools returns them by the package manager: the names differ between managers, not
+// between the distributions of one.
+func (f Family) Tools() Tools {
+	switch f.Manager {
+	case Apt:
+		return Tools{MPI: []string{"openmpi-bin", "python3-mpi4py"}, RDMA: []string{"perftest"}, Disks: []string{"fio"},
+			Compile: []string{"g++", "libc6-dev", "libopenmpi-dev", "make"}, CMake: []string{"cmake", "libboost-program-options-dev"}}
+	case Dnf:
+		return Tools{MPI: []string{"openmpi", "python3-mpi4py-openmpi"}, RDMA: []string{"perftest"}, Disks: []string{"fio"},
+			Compile: []string{"gcc-c++", "make", "openmpi-devel"}, CMake: []string{"boost-devel", "cmake"}}
+	}
+	return Tools{}
+}
+
+// MPIHome is the folder with include/mpi.h and lib/libmpi.so of the archive's Open MPI.
+func (f Family) MPIHome(arch inventory.Arch) string {
+	if f.Manager == Dnf {
+		return "/usr/lib64/openmpi"
+	}
+	triplet := "x86_64-linux-gnu"
+	if arch == inventory.ARM64 {
+		triplet = "aarch64-linux-gnu"
+	}
+	return "/usr/lib/" + triplet + "/openmpi"
+}

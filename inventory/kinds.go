@@ -69,6 +69,9 @@ func driverKinds() map[string]KindSpec {
 	kind := func(attrs ...language.Attr) KindSpec {
 		return KindSpec{Spec: language.Spec{Attrs: attrs, Blocks: []language.BlockSpec{repository}}}
 	}
+	archive := func(program string) language.BlockSpec { // of sources
+		return singleBlock(program, requiredAttr("source", language.String), optionalAttr("checksum", typeDigest))
+	}
 	return map[string]KindSpec{
 		"cuda": kind(
 			requiredAttr("version", language.String),
@@ -87,6 +90,7 @@ func driverKinds() map[string]KindSpec {
 		"inbox": kind(
 			requiredAttr("packages", language.Strings),
 		),
+		"tools": {Spec: language.Spec{Blocks: []language.BlockSpec{archive("nccl_tests"), archive("rccl_tests"), archive("nvbandwidth"), archive("stream")}}},
 	}
 }
 

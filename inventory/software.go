@@ -120,7 +120,7 @@ type Accounts struct {
 	Ranges         map[string]hcl.Range // the places of the attributes that were given
 }
 
-// Driver is a driver stack. Kind is cuda, rocm, doca or inbox; the kind's owner
+// Driver is a driver stack. Kind is cuda, rocm, doca, inbox or tools; the kind's owner
 // reads the rest through Block.
 type Driver struct {
 	Block

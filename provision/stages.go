@@ -22,11 +22,12 @@ import (
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/inbox"
+	stacks "github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/images/driver/tools"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/artifacts"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/handover"
@@ -212,8 +213,9 @@ func (s standings) Changed(ctx context.Context, since map[string]time.Time) (map
 func driverKinds(w world) map[string]driver.Kind {
 	kinds := map[string]driver.Kind{
 		inbox.Name: inbox.New(w.nodes, w.repos),
+		tools.Name: tools.New(stacks.Recipes(), w.nodes, w.repos),
 	}
-	for name, recipe := range artifacts.StackRecipes() {
+	for name, recipe := range stacks.Recipes() {
 		kinds[name] = stack.New(recipe, w.nodes, w.repos)
 	}
 	return kinds

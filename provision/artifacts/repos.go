@@ -151,14 +151,14 @@ func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) 
 	}
 	o := repo.Options{Dir: a.path("repo"), Name: repositoryName(d.Name, image), Packages: d.Packages, Key: key,
 		Image: repo.Image{Digest: digest, Status: file(images.StatusFile), Sources: file(images.SourcesFile), Keyring: file(images.KeyringFile), Arch: a.packagesOf(image)}}
-	recipe := StackRecipes()[d.Kind]
-	if recipe == nil {
+	choose := selectorOf(d.Kind)
+	if choose == nil {
 		return o, nil
 	}
-	sel, err := a.made.selection(recipe, a.inv, d, image, o.Image)
+	sel, err := a.made.selection(choose, a.inv, d, image, o.Image)
 	if err != nil {
 		return o, err
 	}
-	o.Packages, o.Pins, o.Sources, o.Components = sel.Packages, sel.Pins, sel.Sources, sel.Components
+	o.Packages, o.Pins, o.Sources, o.Components, o.Made = sel.Packages, sel.Pins, sel.Sources, sel.Components, sel.Made
 	return o, nil
 }

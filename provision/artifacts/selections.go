@@ -9,11 +9,10 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/images/distribution"
-	"github.com/ironrail/ironrail/images/driver/cuda"
-	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/inbox"
-	"github.com/ironrail/ironrail/images/driver/rocm"
+	stacks "github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/images/driver/tools"
 	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -23,13 +22,27 @@ import (
 // served reports whether this controller makes a repository of a stack for the
 // nodes of an image.
 func served(d *inventory.Driver, i *inventory.Image) bool {
-	return d.Kind == inbox.Name || StackRecipes()[d.Kind] != nil && kinds.Supported(i)
+	return d.Kind == inbox.Name || selectorOf(d.Kind) != nil && kinds.Supported(i)
 }
 
-// StackRecipes are the kinds of `driver` blocks whose modules are built on the node, by
-// what they install.
-func StackRecipes() map[string]stack.Recipe {
-	return map[string]stack.Recipe{cuda.Name: cuda.Recipe, doca.Name: doca.Recipe, rocm.Name: rocm.Recipe}
+// selector says what the repository of a stack for the nodes of an image is made of.
+// kernel is the release of the image's kernel; "" when nobody knows it.
+type selector func(inv *inventory.Inventory, d *inventory.Driver, i *inventory.Image, kernel string) (stack.Selection, error)
+
+// selectorOf is that of a kind whose packages are computed; nil where a block lists them.
+func selectorOf(kind string) selector {
+	if kind == tools.Name {
+		return func(inv *inventory.Inventory, d *inventory.Driver, i *inventory.Image, kernel string) (stack.Selection, error) {
+			return tools.Select(stacks.Recipes(), inv, d, i, kernel)
+		}
+	}
+	recipe := stacks.Recipes()[kind]
+	if recipe == nil {
+		return nil
+	}
+	return func(inv *inventory.Inventory, d *inventory.Driver, i *inventory.Image, kernel string) (stack.Selection, error) {
+		return stack.Select(recipe, inv, d, i, kernel)
+	}
 }
 
 // selections remembers what repositories are made of, since every node asks. It is
@@ -49,7 +62,7 @@ type selected struct {
 }
 
 // selection is what the repository of a stack is made of.
-func (s *selections) selection(recipe stack.Recipe, inv *inventory.Inventory, d *inventory.Driver, image string, built repo.Image) (stack.Selection, error) {
+func (s *selections) selection(choose selector, inv *inventory.Inventory, d *inventory.Driver, image string, built repo.Image) (stack.Selection, error) {
 	kernel, err := s.kernel(built)
 	if err != nil {
 		return stack.Selection{}, err
@@ -64,7 +77,7 @@ func (s *selections) selection(recipe stack.Recipe, inv *inventory.Inventory, d 
 		if i.Name != image {
 			continue
 		}
-		got, err := stack.Select(recipe, inv, d, i, kernel)
+		got, err := choose(inv, d, i, kernel)
 		if err != nil {
 			return got, err
 		}

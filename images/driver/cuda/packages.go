@@ -230,7 +230,9 @@ func (r *recipe) tools() {
 	}
 	if toolkit != "" {
 		v := usage.ParseRelease(toolkit)
-		r.set.Packages = append(r.set.Packages, fmt.Sprintf("cuda-toolkit-%d-%d", v.Major(), v.Minor()), "libnccl2", "libnccl-dev")
+		kit := []string{fmt.Sprintf("cuda-toolkit-%d-%d", v.Major(), v.Minor()), "libnccl2", "libnccl-dev"}
+		r.set.Packages = append(r.set.Packages, kit...)
+		r.set.Toolkit = &stack.Toolkit{Packages: kit, Home: fmt.Sprintf("/usr/local/cuda-%d.%d", v.Major(), v.Minor()), Library: "/usr", Targets: listTargets(r.Node.Hardware)}
 		r.set.Pins = append(r.set.Pins, repo.Pin{Packages: []string{"libnccl2", "libnccl-dev"}, Version: fmt.Sprintf("*+cuda%d.%d", v.Major(), v.Minor())})
 		r.set.Libraries = append(r.set.Libraries, "libnccl.so.2")
 	}
@@ -250,6 +252,20 @@ func nvidiaGPUs(h *inventory.Hardware) []inventory.GPU {
 		return nil
 	}
 	return (&usage.Usage{Hardware: h}).GPUs("nvidia")
+}
+
+// listTargets lists the compute capabilities of the GPUs of a chassis, sorted, without
+// those of models that no table knows.
+func listTargets(h *inventory.Hardware) (list []string) {
+	for _, g := range nvidiaGPUs(h) {
+		for _, w := range usage.ModelWords(g.Model) {
+			if c, ok := capabilities[w]; ok {
+				list = append(list, c)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // countGPUs counts them.

@@ -113,6 +113,19 @@ var models = map[string]architecture{
 	"B300": blackUp, "GB300": blackUp,
 }
 
+// capabilities are the compute capabilities of models, as nvcc writes them
+// (developer.nvidia.com/cuda-gpus).
+var capabilities = map[string]string{
+	"P100": "60", "P40": "61", "P4": "61",
+	"V100": "70", "V100S": "70",
+	"T4":   "75",
+	"A100": "80", "A800": "80", "A30": "80", "A40": "86", "A10": "86", "A16": "86", "A2": "86",
+	"L40": "89", "L40S": "89", "L4": "89", "L20": "89", "L2": "89",
+	"H100": "90", "H200": "90", "H800": "90", "H20": "90", "GH200": "90",
+	"B100": "100", "B200": "100", "GB200": "100",
+	"B300": "103", "GB300": "103",
+}
+
 // trays are the models that stand in tray racks, whose NVSwitches are in switch
 // trays of their own (NVL72, NVL36).
 var trays = map[string]bool{"GB200": true, "GB300": true}

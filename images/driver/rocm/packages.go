@@ -4,6 +4,7 @@ package rocm
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,8 +57,24 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		{Packages: []string{"amdgpu-dkms*"}, Version: "*." + driverCode(kernelDriverOf(t.Driver)) + "-*"},
 		{Packages: []string{"rocm", "rocm-*", "rccl*", "hip*", "hsa-rocr*"}, Version: "*." + versionCode(t.Driver.Version) + "-*"},
 	}
+	s.Toolkit = &stack.Toolkit{Packages: []string{"rocm", "rccl", "rccl-dev"}, Home: "/opt/rocm", Library: "/opt/rocm", Targets: listTargets(t.Node.Hardware)}
 	stack.AddExtra(t.Driver, &s)
 	return s, nil
+}
+
+// listTargets lists the names that the compiler has for the GPUs of a chassis, sorted,
+// without those of models that no table knows.
+func listTargets(h *inventory.Hardware) (list []string) {
+	if h == nil {
+		return nil
+	}
+	for _, g := range (&usage.Usage{Hardware: h}).GPUs("amd") {
+		if gen, ok := generationOf(g.Model); ok {
+			list = append(list, gen.target)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // kernelDriverOf is the amdgpu release of a block: the one that it names, or the one

@@ -48,16 +48,17 @@ var bundled = map[release]string{{7, 0}: "30.10", {7, 1}: "30.20", {7, 2}: "30.3
 
 // generation is a family of Instinct GPUs.
 type generation struct {
-	name  string
-	first release // of ROCm
+	name   string
+	first  release // of ROCm
+	target string  // as the compiler calls it
 }
 
 // models are the Instinct GPUs by the word of their names; releases as in the
 // historical ROCm compatibility matrix (gfx942 from 6.0, gfx950 from 7.0).
 var models = map[string]generation{
-	"MI210": {"CDNA 2", release{5, 0}}, "MI250": {"CDNA 2", release{5, 0}}, "MI250X": {"CDNA 2", release{5, 0}},
-	"MI300X": {"CDNA 3", release{6, 0}}, "MI300A": {"CDNA 3", release{6, 0}}, "MI308X": {"CDNA 3", release{6, 0}}, "MI325X": {"CDNA 3", release{6, 0}},
-	"MI350X": {"CDNA 4", release{7, 0}}, "MI355X": {"CDNA 4", release{7, 0}},
+	"MI210": {"CDNA 2", release{5, 0}, "gfx90a"}, "MI250": {"CDNA 2", release{5, 0}, "gfx90a"}, "MI250X": {"CDNA 2", release{5, 0}, "gfx90a"},
+	"MI300X": {"CDNA 3", release{6, 0}, "gfx942"}, "MI300A": {"CDNA 3", release{6, 0}, "gfx942"}, "MI308X": {"CDNA 3", release{6, 0}, "gfx942"}, "MI325X": {"CDNA 3", release{6, 0}, "gfx942"},
+	"MI350X": {"CDNA 4", release{7, 0}, "gfx950"}, "MI355X": {"CDNA 4", release{7, 0}, "gfx950"},
 }
 
 func generationOf(model string) (generation, bool) {

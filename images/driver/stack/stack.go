@@ -29,6 +29,12 @@ type Base struct {
 	Kernel string // release, such as 6.1.0-56-amd64; "": not known before the image is built
 }
 
+// BaseOf is what an image block says of its system.
+func BaseOf(i *inventory.Image) Base {
+	system, _ := distribution.OfImage(i)
+	return Base{System: system, Kernel: kernelOf(i)}
+}
+
 // Set is what one node needs of a stack.
 type Set struct {
 	Packages  []string   // to install; what they depend on comes with them
@@ -43,6 +49,15 @@ type Set struct {
 	Libraries []string   // names that the dynamic linker must know, such as libcuda.so.1
 	Devices   []Device   // what the modules make
 	Stays     bool       // a running module is never taken out: the node may need it for its network
+	Toolkit   *Toolkit   // what programs for it are compiled with; nil: it brings none
+}
+
+// Toolkit is what a stack has to compile programs with.
+type Toolkit struct {
+	Packages []string // of its repository
+	Home     string   // folder of the compiler
+	Library  string   // folder of the library of collectives, with include and lib
+	Targets  []string // code for its GPUs, as the compiler calls it: 90, gfx942
 }
 
 // Module is a kernel module.
@@ -100,7 +115,7 @@ func (s *Stack) Fits(t driver.Target) hcl.Diagnostics {
 		return hcl.Diagnostics{newDiagnostic(t, "Driver does not go with its system", fmt.Sprintf("The archive of %s itself is not what driver %q of kind %q is installed from.", system, t.Driver.Name, t.Driver.Kind),
 			`Name the repository that has it in the block, best a mirror inside the site: repository { url = "http://mirror.example/FOLDER/" key = file("KEY.asc") }.`)}
 	}
-	_, err := s.recipe(t, Base{System: system, Kernel: kernelOf(t.Node.Image)})
+	_, err := s.recipe(t, BaseOf(t.Node.Image))
 	if err != nil {
 		return hcl.Diagnostics{newDiagnostic(t, "Driver does not go with its system", err.Error()+".", errkind.Action(err))}
 	}
@@ -171,6 +186,7 @@ type Selection struct {
 	Pins       []repo.Pin
 	Sources    []repo.Source
 	Components []string
+	Made       repo.Made
 }
 
 // Select joins what all nodes with an image need of a stack. kernel is the release

@@ -105,6 +105,10 @@ var measuring = map[string]program{"nvbandwidth": {run: runNvbandwidth}, "rvs": 
 // placed are the files that packages bring, of those that something looks for.
 var placed = map[string]string{
 	"nvbandwidth":                     "usr/bin/nvbandwidth",
+	"ironrail-nvbandwidth":            "usr/bin/nvbandwidth",
+	"ironrail-nccl-tests":             "usr/bin/" + perfProgram + withMPI,
+	"ironrail-rccl-tests":             "usr/bin/" + perfProgram + withMPI,
+	"ironrail-stream":                 "usr/bin/stream",
 	"datacenter-gpu-manager-4-cuda12": "usr/libexec/datacenter-gpu-manager-4/plugins/cuda12/nvbandwidth",
 	"datacenter-gpu-manager-4-cuda13": "usr/libexec/datacenter-gpu-manager-4/plugins/cuda13/nvbandwidth",
 	"rocm-validation-suite":           "opt/rocm/bin/rvs",

@@ -19,8 +19,12 @@ import (
 // The words and formats are those of nccl-tests 2.17 and rccl-tests 2.13 (util.cu,
 // common.cu), built with MPI, and of public outputs of them.
 
-// perfProgram is the all-reduce of nccl-tests and of rccl-tests.
-const perfProgram = "all_reduce_perf"
+// perfProgram is the all-reduce of nccl-tests and of rccl-tests; compiled with MPI, its
+// file has withMPI at the end of its name.
+const (
+	perfProgram = "all_reduce_perf"
+	withMPI     = "_mpi"
+)
 
 // What a collective carries of its rails. Read: 387 of 400 GB/s on 8 nodes of H100
 // with 8 rails of 400 Gb/s (CoreWeave), 357 on two nodes of MI300X (oci-hpc-oke).

@@ -125,6 +125,32 @@ func runLdconfig(_ context.Context, c call) int {
 	return 0
 }
 
+// compiledFor are the libraries that programs need which were compiled on the
+// controller, by their packages.
+var compiledFor = map[string][]string{"ironrail-nccl-tests": {"libnccl.so.2"}, "ironrail-rccl-tests": {"librccl.so.1", "libamdhip64.so.7"}, "ironrail-nvbandwidth": {"libcuda.so.1"}}
+
+// runLdd is ldd of one program.
+func runLdd(_ context.Context, c call) int {
+	if len(c.Argv) != 2 || !c.n.tree.exists(c.path(c.Argv[1])) {
+		_, _ = fmt.Fprintf(c.Err, "ldd: %s: No such file or directory\n", strings.Join(c.Argv[1:], " "))
+		return 1
+	}
+	c.print("\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f0000000000)\n")
+	for pkg, libraries := range compiledFor {
+		if version := c.n.packages()[pkg]; version == "" || "/"+placed[pkg] != c.Argv[1] {
+			continue
+		}
+		for _, lib := range libraries {
+			if brought, _ := c.n.installedAs(packagedLibraries[lib]); brought == "" {
+				c.print(fmt.Sprintf("\t%s => not found\n", lib))
+				continue
+			}
+			c.print(fmt.Sprintf("\t%s => /lib/x86_64-linux-gnu/%[1]s (0x00007f0000000000)\n", lib))
+		}
+	}
+	return 0
+}
+
 // rocmMajor is the major release of a ROCm package: its number stands behind the
 // package's own as in 7.0.2.70002-56.
 func rocmMajor(version string) string {

@@ -26,7 +26,7 @@ var commands = map[string]program{
 
 	"hostname": {run: hostnameProgram}, "uname": {run: runUname},
 	"uptime": {run: runSmall}, "date": {run: runSmall}, "id": {run: runSmall}, "whoami": {run: runSmall}, "nproc": {run: runSmall},
-	"modprobe": {run: runModprobe}, "lsmod": {run: runLsmod}, "modinfo": {run: runModinfo}, "ldconfig": {run: runLdconfig}, "update-initramfs": {run: updateInitramfs},
+	"modprobe": {run: runModprobe}, "lsmod": {run: runLsmod}, "modinfo": {run: runModinfo}, "ldconfig": {run: runLdconfig}, "ldd": {run: runLdd}, "update-initramfs": {run: updateInitramfs},
 	"groupadd": {run: exitWith(0)}, "sysctl": {run: runSysctl}, "systemd-sysctl": {run: systemdSysctl}, "locale": {run: runLocale}, "dmesg": {run: runDmesg}, "journalctl": {run: runJournalctl}, "chronyc": {pkgChrony, runChronyc},
 	"dmidecode": {run: runDmidecode}, "lscpu": {run: runLscpu}, "systemctl": {run: runSystemctl},
 	"reboot": {run: leaveProgram}, "poweroff": {run: leaveProgram}, "shutdown": {run: leaveProgram},

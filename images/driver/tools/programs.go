@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tools
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/images/compile"
+	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// program is a program that is compiled from the sources that a block of a driver names.
+type program struct {
+	block  string // in the language
+	of     string // kind of the driver stack that it is compiled for; "": none
+	pkg    string // package that comes out
+	about  string
+	cmake  bool
+	mpi    bool
+	runs   string // a program of it that must be there on nodes
+	files  []compile.Files
+	env    func(stack.Toolkit) []string
+	recipe func(k stack.Toolkit, s system) [][]string
+}
+
+// mostJobs is how many compilers run at once at most: those of GPUs take gigabytes each.
+const mostJobs = 8
+
+// system is what programs are compiled on.
+type system struct {
+	family distribution.Family
+	arch   inventory.Arch
+	jobs   int // compilers at once
+}
+
+// mpiSuffix ends the names of programs that were compiled with MPI: without it, the same
+// program runs by itself on each node, and shows the bandwidth of NVLink for that of the
+// network.
+const mpiSuffix = "_mpi"
+
+// plainMPI leaves Open MPI 4's classes for C++ out of mpi.h: they are in a library of
+// their own, which no Makefile names, so that nothing would link.
+const plainMPI = "-DOMPI_SKIP_MPICXX=1"
+
+// collectives are what the tests of NCCL and RCCL make: build/all_reduce_perf_mpi, or,
+// where their Makefile has no NAME_SUFFIX, build/all_reduce_perf.
+var collectives = []compile.Files{{Glob: "build/*_perf*", Trim: mpiSuffix, Suffix: mpiSuffix}}
+
+// programs are all that can be compiled, in the order of their blocks.
+func programs() []program {
+	return []program{
+		// README of github.com/NVIDIA/nccl-tests, "Build".
+		{block: "nccl_tests", of: "cuda", pkg: "ironrail-nccl-tests", about: "tests of NCCL, with MPI", mpi: true, runs: "all_reduce_perf" + mpiSuffix, files: collectives,
+			env: func(stack.Toolkit) []string { return []string{"NVCC_APPEND_FLAGS=" + plainMPI} },
+			recipe: func(k stack.Toolkit, s system) [][]string {
+				return [][]string{{"/usr/bin/make", "-j" + strconv.Itoa(s.jobs), "MPI=1", "NAME_SUFFIX=" + mpiSuffix, "MPI_HOME=" + s.family.MPIHome(s.arch), "CUDA_HOME=" + k.Home, "NCCL_HOME=" + k.Library,
+					"NVCC_GENCODE=" + codeFlags(k.Targets)}}
+			}},
+		// README of github.com/ROCm/rccl-tests, "Build"; hipcc takes the GPUs from the
+		// environment where the Makefile does not name them.
+		{block: "rccl_tests", of: "rocm", pkg: "ironrail-rccl-tests", about: "tests of RCCL, with MPI", mpi: true, runs: "all_reduce_perf" + mpiSuffix, files: collectives,
+			env: func(k stack.Toolkit) []string {
+				return []string{"PATH=" + k.Home + "/bin:/usr/bin:/bin", "HCC_AMDGPU_TARGET=" + strings.Join(k.Targets, ","), "HIPCC_COMPILE_FLAGS_APPEND=" + plainMPI}
+			},
+			recipe: func(k stack.Toolkit, s system) [][]string {
+				return [][]string{{"/usr/bin/make", "-j" + strconv.Itoa(s.jobs), "MPI=1", "NAME_SUFFIX=" + mpiSuffix, "MPI_HOME=" + s.family.MPIHome(s.arch), "HIP_HOME=" + k.Home, "ROCM_PATH=" + k.Home, "NCCL_HOME=" + k.Library,
+					"GPU_TARGETS=" + strings.Join(k.Targets, ",")}}
+			}},
+		// README of github.com/NVIDIA/nvbandwidth, "Build". The libraries of the driver are
+		// on nodes: here are the toolkit's stubs of them.
+		{block: "nvbandwidth", of: "cuda", pkg: "ironrail-nvbandwidth", about: "nvbandwidth", cmake: true, runs: "nvbandwidth", files: []compile.Files{{Glob: "nvbandwidth"}},
+			recipe: func(k stack.Toolkit, s system) [][]string {
+				return [][]string{
+					{"/usr/bin/cmake", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CUDA_COMPILER=" + k.Home + "/bin/nvcc", "-DCMAKE_CUDA_ARCHITECTURES=" + strings.Join(k.Targets, ";"), "-DCMAKE_EXE_LINKER_FLAGS=-L" + k.Home + "/lib64/stubs", "."},
+					{"/usr/bin/make", "-j" + strconv.Itoa(s.jobs)},
+				}
+			}},
+		// STREAM's own instructions (stream.c, "Array size"): each array at least four times
+		// the caches. Three arrays of 1.6 GB; such addresses need the larger code model.
+		{block: "stream", pkg: "ironrail-stream", about: "STREAM, the bandwidth of memory", runs: "stream", files: []compile.Files{{Glob: "stream"}},
+			recipe: func(_ stack.Toolkit, s system) [][]string {
+				model := "medium"
+				if s.arch == inventory.ARM64 {
+					model = "large" // it has no medium one
+				}
+				return [][]string{{"/usr/bin/gcc", "-O3", "-fopenmp", "-fno-pic", "-no-pie", "-mcmodel=" + model, "-DSTREAM_ARRAY_SIZE=200000000", "-DNTIMES=20", "-o", "stream", "stream.c"}}
+			}},
+	}
+}
+
+// codeFlags tells nvcc for which GPUs it is to make code: the fewer, the sooner it is done.
+func codeFlags(targets []string) string {
+	var flags []string
+	for _, t := range targets {
+		flags = append(flags, "-gencode=arch=compute_"+t+",code=sm_"+t)
+	}
+	return strings.Join(flags, " ")
+}
+
+// given are the programs whose blocks a driver has.
+func given(d *inventory.Driver) []program {
+	return slices.DeleteFunc(programs(), func(p program) bool {
+		_, ok := inventory.Attribute(d.Value, p.block)
+		return !ok
+	})
+}
+
+// sourceOf is the source that a driver names for a program.
+func sourceOf(d *inventory.Driver, p program) compile.Source {
+	block, _ := inventory.Attribute(d.Value, p.block)
+	b := inventory.Block{Value: block}
+	return compile.Source{At: b.Text("source"), Checksum: b.Text("checksum")}
+}
+
+// compiledWith are the packages that a program is compiled with, beside those of the
+// stack that it is for.
+func (p program) compiledWith(t distribution.Tools) []string {
+	if p.cmake {
+		return slices.Concat(t.Compile, t.CMake)
+	}
+	return t.Compile
+}

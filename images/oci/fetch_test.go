@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/ironrail/ironrail/images/internal/aptsource"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -238,7 +239,7 @@ func TestAptSources(t *testing.T) {
 	root, err := os.OpenRoot(path)
 	must(t, err)
 	defer root.Close()
-	got, err := aptSources(linkFS{root})
+	got, err := aptsource.Read(root.FS(), linkFS{root}.read)
 	want := "deb http://mirror.example/a bookworm main contrib\ndeb http://mirror.example/debian trixie main\ndeb http://mirror.example/debian trixie-updates main\ndeb http://mirror.example/flat ./\n"
 	if err != nil || got != want {
 		t.Errorf("got %q, %v", got, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/internal/aptsource"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -379,7 +380,7 @@ func (b *builder) keepPackages(root *os.Root) error {
 		b.disk.Say("the image does not say which packages it has, or whom it trusts for more: no driver stack can be added to it")
 		return nil
 	}
-	sources, err := aptSources(files)
+	sources, err := aptsource.Read(root.FS(), files.read)
 	if err != nil {
 		return err
 	}

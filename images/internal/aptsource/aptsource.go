@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package oci
+// Package aptsource reads where the packages of a system come from.
+package aptsource
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 )
 
-// aptSources are the package archives of a root in the one-line format of
-// sources.list(5), without options.
-func aptSources(files linkFS) (string, error) {
-	var all []string
-	names, err := fs.Glob(files.root.FS(), "etc/apt/sources.list.d/*")
+// Read returns the package archives of the root file system of an apt system in the
+// one-line format of sources.list(5), sorted, without options. read reads a small text
+// file below the root; one that is not there is fs.ErrNotExist.
+func Read(root fs.FS, read func(name string) (string, error)) (string, error) {
+	names, err := fs.Glob(root, "etc/apt/sources.list.d/*")
 	if err != nil {
 		return "", err
 	}
+	var all []string
 	for _, name := range append([]string{"etc/apt/sources.list"}, names...) {
-		if !files.exists(name) {
+		stanzas := strings.HasSuffix(name, ".sources")
+		if !stanzas && !strings.HasSuffix(name, ".list") {
 			continue
 		}
-		text, err := files.read(name)
+		text, err := read(name)
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return "", err
-		case strings.HasSuffix(name, ".sources"):
+		case stanzas:
 			all = append(all, fromStanzas(text)...)
-		case strings.HasSuffix(name, ".list"):
+		default:
 			all = append(all, fromLines(text)...)
 		}
 	}

@@ -22,8 +22,9 @@ import (
 )
 
 // Mount makes the root file system of a disk that is in partition part usable,
-// grown to the partition, calls do, and takes it off again, with everything on
-// the disk. See At for a real one.
+// grown to the partition, with /boot where it is a file system of its own on the disk;
+// it calls do, and takes all off again, with everything on the disk. See At for a real
+// one.
 type Mount func(ctx context.Context, dev disk.Device, part gpt.Partition, do func(rootfs.Root) error) error
 
 // Configurator configures one disk at a time. All but Open and Progress is required.
@@ -57,8 +58,10 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 	c.phase("mount")
 	if err := c.mounted(ctx, t, func(root rootfs.Root) error {
 		c.phase("settings")
-		result.HostKey, err = settings.write(root, c.Self, fresh)
-		return err
+		if result.HostKey, err = settings.write(root, c.Self, fresh); err != nil || t.layout != nil || !isForeign(root) {
+			return err
+		}
+		return settings.foreign(root, t.devs[0])
 	}); err != nil {
 		return result, fmt.Errorf("disk %s: %w", p.Disk.Path, err)
 	}

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
+	"github.com/ironrail/ironrail/internal/sysdisk"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
@@ -21,28 +24,45 @@ import (
 // At mounts with this very kernel, at a folder that is made when absent.
 func At(dir string) Mount {
 	return func(ctx context.Context, dev disk.Device, part gpt.Partition, do func(rootfs.Root) error) error {
-		return mounted(ctx, partitionPath(dev.Name(), part.Number), dir, part.Size(), do)
+		table, err := gpt.Read(dev, dev.Size())
+		if err != nil {
+			return errkind.New(errkind.Corrupt, "%w", err)
+		}
+		m := mounter{disk: dev.Name(), parts: sysdisk.Parts(dev, table), dir: dir}
+		for _, p := range m.parts {
+			if p.Number == part.Number {
+				return m.mounted(ctx, p, do)
+			}
+		}
+		return errkind.New(errkind.NotFound, "no partition %d on the disk", part.Number)
 	}
 }
 
-// mounted mounts part at dir, grows its file system to size bytes, calls do, and
-// takes it off again.
-func mounted(ctx context.Context, part, dir string, size int64, do func(rootfs.Root) error) (err error) {
-	if err := waitFor(ctx, part); err != nil {
-		return err
-	}
+// mounter mounts a system at a folder.
+type mounter struct {
+	disk  string
+	parts []sysdisk.Part
+	dir   string
+}
+
+// mounted mounts the root, grows its file system to the size of its partition, calls do
+// with /boot in its place, and takes all off again.
+func (m mounter) mounted(ctx context.Context, part sysdisk.Part, do func(rootfs.Root) error) (err error) {
+	dir := m.dir
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	// A mount that a killed agent has left behind.
-	if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("unmount what was at %s: %w", dir, err)
+	for _, old := range []string{filepath.Join(dir, "boot"), dir} {
+		if err := unix.Unmount(old, unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("unmount what was at %s: %w", old, err)
+		}
 	}
-	if err := unix.Mount(part, dir, "ext4", unix.MS_NOATIME, ""); err != nil {
-		return errkind.New(errkind.Corrupt, "mount %s as ext4: %w", part, err).Do("Write the image again; its root file system is damaged.")
+	if err := m.mount(ctx, part, dir); err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, takeOff(dir)) }()
-	if err := growFileSystem(dir, size); err != nil {
+	if err := growFileSystem(dir, part.Size()); err != nil {
 		return err
 	}
 	root, err := rootfs.Open(dir)
@@ -50,7 +70,47 @@ func mounted(ctx context.Context, part, dir string, size int64, do func(rootfs.R
 		return err
 	}
 	defer root.Close()
+	return m.withBoot(ctx, root, do)
+}
+
+// withBoot calls do with /boot mounted, where it is a file system of its own.
+func (m mounter) withBoot(ctx context.Context, root rootfs.Root, do func(rootfs.Root) error) (err error) {
+	fstab, err := fs.ReadFile(root.FS(), fstabFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	boot, own, err := bootPart(m.parts, string(fstab))
+	if err != nil {
+		return err
+	}
+	if !own {
+		return do(root)
+	}
+	at := filepath.Join(m.dir, "boot")
+	if info, err := os.Lstat(at); err != nil || !info.IsDir() { // a link would lead out of the root
+		return errkind.New(errkind.Corrupt, "/boot of the image is no folder: %w", err)
+	}
+	if err := m.mount(ctx, boot, at); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, takeOff(at)) }()
 	return do(root)
+}
+
+// mount mounts a partition at a folder.
+func (m mounter) mount(ctx context.Context, part sysdisk.Part, dir string) error {
+	kind := part.Kind
+	if kind != sysdisk.XFS {
+		kind = sysdisk.Ext4
+	}
+	path := partitionPath(m.disk, part.Number)
+	if err := waitFor(ctx, path); err != nil {
+		return err
+	}
+	if err := unix.Mount(path, dir, kind, unix.MS_NOATIME, ""); err != nil {
+		return errkind.New(errkind.Corrupt, "mount %s as %s: %w", path, kind, err).Do("Write the image again; its file system is damaged.")
+	}
+	return nil
 }
 
 // takeOff syncs and unmounts.

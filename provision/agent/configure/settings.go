@@ -185,14 +185,18 @@ func (s settings) authorize(root rootfs.Root) error {
 	return rootfs.WriteText(root, "root/.ssh/authorized_keys", text, 0o600)
 }
 
-// bootLoader writes what the image's grub.cfg takes in: kernel arguments, with
-// the serial console last, so that it is /dev/console.
-func (s settings) bootLoader(root rootfs.Root) error {
+// arguments are the kernel's, with the serial console last, so that it is /dev/console.
+func (s settings) arguments() []string {
 	args := slices.Clone(s.KernelArgs)
 	if s.Console != "" {
 		args = append(args, "console=tty0", "console="+s.Console)
 	}
-	text := "# Written by ironrail when this node was installed.\nset ironrail_args=\"" + strings.Join(args, " ") + "\"\n"
+	return args
+}
+
+// bootLoader writes what the grub.cfg of images that ironrail made takes in.
+func (s settings) bootLoader(root rootfs.Root) error {
+	text := "# Written by ironrail when this node was installed.\nset ironrail_args=\"" + strings.Join(s.arguments(), " ") + "\"\n"
 	return rootfs.WriteText(root, "boot/grub/ironrail.cfg", text, 0o644)
 }
 

@@ -134,7 +134,8 @@ func writeDisk(path string, is twin.Twin, seed uint64, spoilt bool) error {
 	_, err2 := f.WriteAt(data[realData/2:], rootStart+rootSize-realData)
 	_, err3 := f.WriteAt(superblock(), rootStart+1024)
 	_, err4 := f.WriteAt(is.Encode(), rootStart+twin.Place)
-	return errors.Join(err1, err2, err3, err4, f.Sync())
+	_, err5 := f.WriteAt([]byte{0xeb, 0x63}, 0) // a loader for a BIOS begins so
+	return errors.Join(err1, err2, err3, err4, err5, f.Sync())
 }
 
 // superblock is as much of ext4's as tells it from other file systems: magic,

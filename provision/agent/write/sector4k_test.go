@@ -127,6 +127,21 @@ func TestPeerSector4KRefused(t *testing.T) {
 	}
 }
 
+// TestPeerNoLoaderForBIOS: nothing is written to a node with a BIOS that would find no
+// loader in the image.
+func TestPeerNoLoaderForBIOS(t *testing.T) {
+	f := newFixture(t)
+	w := f.writer()
+	w.BIOS = true
+	_, err := w.Run(t.Context(), f.params)
+	if errkind.Of(err) != errkind.Unsupported || !strings.Contains(err.Error(), "no boot loader for a BIOS") || errkind.Action(err) == "" {
+		t.Errorf("got %v, action %q", err, errkind.Action(err))
+	}
+	if b, err := os.ReadFile(f.path); err != nil || !disk.AllZero(b) {
+		t.Errorf("the disk was written to (%v)", err)
+	}
+}
+
 // unaligned makes the image one whose second partition begins in the middle of
 // 4096 bytes.
 func (f *fixture) unaligned(t *testing.T) {

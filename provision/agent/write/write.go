@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -166,7 +167,7 @@ func (j *job) run(ctx context.Context) (wire.WriteResult, error) {
 	if err := j.lookAgain(old); err != nil {
 		return wire.WriteResult{}, err
 	}
-	if err := j.movable(ctx); err != nil {
+	if err := errors.Join(j.movable(ctx), j.startable(ctx)); err != nil {
 		return wire.WriteResult{}, err
 	}
 	for _, step := range []struct {
@@ -271,6 +272,24 @@ func (j *job) movable(ctx context.Context) error {
 	if err := table.Move(sector, j.dev.Size()); err != nil {
 		return errkind.New(errkind.Mismatch, "the image does not fit onto disk %s: %w", j.params.Disk.Path, err).
 			Do("Use an image whose partitions are aligned to 4096 bytes, or set the disk to 512-byte logical sectors (nvme format, sg_format).")
+	}
+	return nil
+}
+
+// startable checks, before anything is erased, that a node with a BIOS finds a loader in
+// the first sector of the image: images for UEFI alone have none.
+func (j *job) startable(ctx context.Context) error {
+	if !j.BIOS {
+		return nil
+	}
+	first, err := j.tableOfImage(ctx)
+	if err != nil {
+		return fmt.Errorf("first sector of the image: %w", err)
+	}
+	const code = 440 // bytes of the MBR before the disk's signature
+	if disk.AllZero(first[:min(code, len(first))]) {
+		return errkind.New(errkind.Unsupported, "the image has no boot loader for a BIOS in its first sector, and this node boots by BIOS").
+			Do("Set the node to UEFI boot, or take an image for both.")
 	}
 	return nil
 }

@@ -52,13 +52,18 @@ func imageKinds() map[string]KindSpec {
 		optionalAttr("username", language.String),
 		optionalAttr("password", language.Secret),
 	}}}
+	raw := KindSpec{Spec: language.Spec{Attrs: []language.Attr{
+		requiredAttr("source", language.String),
+		requiredAttr("checksum", typeDigest), // of the file
+		optionalAttr("os", language.OneOf("debian", "ubuntu")),
+	}}}
 	mayHaveSource := KindSpec{Spec: language.Spec{Attrs: []language.Attr{optionalAttr("source", language.String)}}}
 	return map[string]KindSpec{
 		"debian":    release,
 		"ubuntu":    release,
 		"rhel":      release,
 		"oci":       oci,
-		"raw":       source,
+		"raw":       raw,
 		"installer": source,
 		"diskless":  mayHaveSource,
 	}

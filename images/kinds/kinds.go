@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/oci"
+	"github.com/ironrail/ironrail/images/raw"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -19,6 +20,7 @@ func All() []images.Kind {
 	return []images.Kind{
 		debian.Kind{},
 		oci.Kind{},
+		raw.Kind{},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/imagestest"
 	"github.com/ironrail/ironrail/images/oci"
+	"github.com/ironrail/ironrail/images/raw"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
@@ -74,6 +75,32 @@ var cases = []imagestest.Case{
 			{container("os", "docker://registry.example/hpc"+one), container("os", "docker://registry.example/hpc"+one, login("reader", "env:X"))},
 		},
 	},
+	{
+		Kind: raw.Kind{},
+		Built: []inventory.Image{
+			disk("url", "https://mirror.example/os.qcow2", one[1:]), disk("path", "images/os.img.xz", two[1:]),
+			disk("known", "os.img", "sha256:3"+one[len("@sha256:1"):], system("ubuntu", "noble")),
+		},
+		Unsupported: map[string]inventory.Image{
+			"is of arm64": disk("os", "os.img", one[1:], arm64), "names others": disk("os", "os.img", one[1:], packages("chrony")), "is of rhel": disk("os", "os.img", one[1:], system("rhel", "9")),
+			"written as they are": disk("os", "os.img", one[1:], func(i *inventory.Image) { i.Storage = []string{inventory.StorageTree} }),
+		},
+		Wrong: map[string]inventory.Image{
+			"is no URL": disk("os", "ftp://mirror.example/os.img", one[1:]), "has a password": disk("os", "https://a:b@mirror.example/os.img", one[1:]),
+			"is not sha256": disk("os", "os.img", "sha256:11"), "without os": disk("os", "os.img", one[1:], system("", "12")), "is no release of": disk("os", "os.img", one[1:], system("debian", "stable")),
+		},
+		Same: [][2]inventory.Image{{disk("os", "os.img", one[1:]), disk("os", "https://mirror.example/os.img", one[1:])}},
+	},
+}
+
+// disk is a block of kind raw.
+func disk(name, source, checksum string, change ...func(*inventory.Image)) inventory.Image {
+	return image(name, "", append([]func(*inventory.Image){func(i *inventory.Image) { i.Source, i.Checksum = source, checksum }}, change...)...)
+}
+
+// system is what an image says to be.
+func system(os, release string) func(*inventory.Image) {
+	return func(i *inventory.Image) { i.OS, i.Release = os, release }
 }
 
 // container is a block of kind oci.

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
+	"github.com/ironrail/ironrail/internal/sysdisk"
 )
 
 // The install marker takes the last 4 KiB before 1 MiB of every system disk.
@@ -58,19 +59,19 @@ func (b *builder) partitions(ctx context.Context) error {
 	if table.Sector() != gpt.Sector {
 		return errkind.New(errkind.Unsupported, "the partition table is made for sectors of %d bytes; one for %d is moved onto either kind of disk", table.Sector(), gpt.Sector)
 	}
-	all := table.Partitions()
-	if err := b.markerFree(f, all); err != nil {
+	b.parts = sysdisk.Parts(f, table)
+	if err := b.markerFree(f); err != nil {
 		return err
 	}
-	if err := b.findESP(ctx, all); err != nil {
+	if err := b.findESP(ctx); err != nil {
 		return err
 	}
-	return b.findRoot(ctx, table, all)
+	return b.findRoot(ctx, table)
 }
 
 // markerFree checks that nothing is lost by the install marker.
-func (b *builder) markerFree(f io.ReaderAt, all []gpt.Partition) error {
-	for _, p := range all {
+func (b *builder) markerFree(f io.ReaderAt) error {
+	for _, p := range b.parts {
 		if p.Offset() < markerEnd && p.Offset()+p.Size() > markerStart {
 			return errkind.New(errkind.Unsupported, "partition %d begins at byte %d; the last 4 KiB before 1 MiB have to be free for the install marker", p.Number, p.Offset()).
 				Do("Take an image whose first partition begins at 1 MiB, as tools align it today.")
@@ -84,46 +85,44 @@ func (b *builder) markerFree(f io.ReaderAt, all []gpt.Partition) error {
 }
 
 // findESP finds the EFI system partition, by its type, and the loader in it.
-func (b *builder) findESP(ctx context.Context, all []gpt.Partition) error {
-	esps := slices.DeleteFunc(slices.Clone(all), func(p gpt.Partition) bool { return p.Type != gpt.EFISystem })
+func (b *builder) findESP(ctx context.Context) error {
+	esps := slices.DeleteFunc(slices.Clone(b.parts), func(p sysdisk.Part) bool { return p.Type != gpt.EFISystem })
 	if len(esps) != 1 {
 		return errkind.New(errkind.Unsupported, "the disk has %d EFI system partitions, and one is needed: UEFI would start nothing, or nobody knows which", len(esps))
 	}
-	b.esp = span{esps[0].Offset(), esps[0].Size()}
 	const loader = "::/EFI/BOOT/BOOTX64.EFI"
-	if out, err := (tool.Runner{Env: []string{"MTOOLS_SKIP_CHECK=1"}}).Output(ctx, "mdir", "-b", "-i", fmt.Sprintf("%s@@%d", b.disk, b.esp.start), loader); err != nil {
+	if out, err := (tool.Runner{Env: []string{"MTOOLS_SKIP_CHECK=1"}}).Output(ctx, "mdir", "-b", "-i", fmt.Sprintf("%s@@%d", b.disk, esps[0].Offset()), loader); err != nil {
 		return errkind.New(errkind.NotFound, "the EFI system partition (%d) has no %s, which UEFI starts where it knows nothing else: %w", esps[0].Number, strings.TrimPrefix(loader, "::"), err).
 			Do(fmt.Sprintf("Take an image for UEFI. %s", strings.TrimSpace(string(out))))
 	}
 	return nil
 }
 
+// isMountable reports whether a partition has a file system that systems lie on.
+func isMountable(p sysdisk.Part) bool { return p.Kind == sysdisk.Ext4 || p.Kind == sysdisk.XFS }
+
 // findRoot finds the root file system: the one partition that holds a system.
-func (b *builder) findRoot(ctx context.Context, table *gpt.Table, all []gpt.Partition) error {
-	var roots []gpt.Partition
-	for _, p := range all {
-		kind := b.fileSystem(p)
-		if kind == "" {
+func (b *builder) findRoot(ctx context.Context, table *gpt.Table) error {
+	var roots []sysdisk.Part
+	for _, p := range b.parts {
+		if !isMountable(p) {
 			continue
 		}
 		found := false
-		err := b.mounted(ctx, span{p.Offset(), p.Size()}, kind, func(root fs.FS) error {
-			found = holds(root, "usr/lib/os-release") || holds(root, "etc/os-release")
+		err := b.mounted(ctx, p, func(root fs.FS) error {
+			found = holds(root, "etc/os-release") || holds(root, "usr/lib/os-release")
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("partition %d: %w", p.Number, err)
+			return err
 		}
 		if found {
-			if kind != "ext4" {
-				return errkind.New(errkind.Unsupported, "the root file system, partition %d, is %s; ext4 is grown and configured", p.Number, kind)
-			}
 			roots = append(roots, p)
 		}
 	}
 	switch len(roots) {
 	case 0:
-		return errkind.New(errkind.NotFound, "none of the %d partitions holds a system: there is no os-release on ext4 or xfs", len(all)).Do("Encrypted, LVM, btrfs and ZFS roots are not installed as they are.")
+		return errkind.New(errkind.NotFound, "none of the %d partitions holds a system: there is no os-release on ext4 or xfs", len(b.parts)).Do("Encrypted, LVM, btrfs and ZFS roots are not installed as they are.")
 	case 1:
 	default:
 		return errkind.New(errkind.Refused, "partitions %d and %d both hold a system", roots[0].Number, roots[1].Number)
@@ -131,29 +130,9 @@ func (b *builder) findRoot(ctx context.Context, table *gpt.Table, all []gpt.Part
 	if last, _ := table.Last(); last.Number != roots[0].Number {
 		return errkind.New(errkind.Unsupported, "the root file system is partition %d, and partition %d lies behind it: it could not be grown", roots[0].Number, last.Number)
 	}
-	b.root = span{roots[0].Offset(), roots[0].Size()}
-	b.say(fmt.Sprintf("root file system: partition %d, %d MiB of %d MiB", roots[0].Number, b.root.size>>20, b.size>>20))
+	b.root = roots[0]
+	b.say(fmt.Sprintf("root file system: partition %d, %s, %d MiB of %d MiB", b.root.Number, b.root.Kind, b.root.Size()>>20, b.size>>20))
 	return nil
-}
-
-// fileSystem tells ext4 and xfs by their superblocks; "" is anything else.
-func (b *builder) fileSystem(p gpt.Partition) string {
-	f, err := os.Open(b.disk)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	head := make([]byte, 2048)
-	if _, err := f.ReadAt(head, p.Offset()); err != nil {
-		return ""
-	}
-	switch {
-	case string(head[:4]) == "XFSB":
-		return "xfs"
-	case head[1024+56] == 0x53 && head[1024+57] == 0xef:
-		return "ext4"
-	}
-	return ""
 }
 
 func holds(root fs.FS, name string) bool {
@@ -163,14 +142,14 @@ func holds(root fs.FS, name string) bool {
 
 // mounted mounts a part of the disk read-only, without its journal, for as long as do
 // takes.
-func (b *builder) mounted(ctx context.Context, at span, kind string, do func(root fs.FS) error) (err error) {
-	dir := b.path("mnt")
+func (b *builder) mounted(ctx context.Context, p sysdisk.Part, do func(root fs.FS) error) (err error) {
+	dir := b.path(fmt.Sprintf("mnt%d", p.Number))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	options := fmt.Sprintf("ro,loop,offset=%d,sizelimit=%d,nosuid,nodev,noexec,", at.start, at.size) + map[string]string{"ext4": "noload", "xfs": "norecovery"}[kind]
-	if err := (tool.Runner{}).Run(ctx, nil, "mount", "-t", kind, "-o", options, b.disk, dir); err != nil {
-		return errkind.New(errkind.Corrupt, "its %s cannot be mounted: %w", kind, err)
+	options := fmt.Sprintf("ro,loop,offset=%d,sizelimit=%d,nosuid,nodev,noexec,", p.Offset(), p.Size()) + map[string]string{sysdisk.Ext4: "noload", sysdisk.XFS: "norecovery,nouuid"}[p.Kind]
+	if err := (tool.Runner{}).Run(ctx, nil, "mount", "-t", p.Kind, "-o", options, b.disk, dir); err != nil {
+		return errkind.New(errkind.Corrupt, "partition %d: its %s cannot be mounted: %w", p.Number, p.Kind, err)
 	}
 	defer func() {
 		err = errors.Join(err, (tool.Runner{}).Run(context.WithoutCancel(ctx), nil, "umount", dir))
@@ -186,17 +165,19 @@ func (b *builder) mounted(ctx context.Context, at span, kind string, do func(roo
 // inspect reads what an installation needs to know of the system, and copies out what
 // later builds need.
 func (b *builder) inspect(ctx context.Context) error {
-	return b.mounted(ctx, b.root, "ext4", func(root fs.FS) error {
-		boot, err := b.bootFolder(ctx, root)
-		if err != nil {
-			return err
-		}
-		for _, check := range []func(fs.FS) error{b.checkSystem, checkPrograms, checkArchitecture} {
+	return b.mounted(ctx, b.root, func(root fs.FS) error {
+		for _, check := range []func(fs.FS) error{b.checkSystem, checkPrograms, checkArchitecture, b.checkMounts, checkSSH, checkInitrd} {
 			if err := check(root); err != nil {
 				return err
 			}
 		}
-		if err := b.ramdisk(ctx, root, boot); err != nil {
+		err := b.withBoot(ctx, root, func(boot fs.FS) error {
+			if err := checkLoader(root, boot); err != nil {
+				return err
+			}
+			return b.ramdisk(ctx, root, boot)
+		})
+		if err != nil {
 			return err
 		}
 		return b.keep(root)
@@ -212,7 +193,8 @@ var required = []struct {
 }{
 	{[]string{"usr/lib/systemd/system/systemd-networkd.service", "lib/systemd/system/systemd-networkd.service"}, "systemd-networkd, which the node's addresses are set by"},
 	{[]string{sshd}, "an SSH server (openssh-server), which the node is driven by"},
-	{[]string{"usr/sbin/update-grub"}, "GRUB with update-grub, which kernel arguments are set by"},
+	{[]string{"usr/sbin/update-grub"}, "GRUB with update-grub, which keeps the kernel's arguments when a kernel is installed"},
+	{[]string{"etc/fstab"}, "an fstab"},
 	{[]string{"var/lib/dpkg/status"}, "packages of dpkg"},
 }
 
@@ -250,9 +232,9 @@ func checkArchitecture(root fs.FS) error {
 
 // osRelease reads os-release(5).
 func osRelease(root fs.FS) map[string]string {
-	text, err := fs.ReadFile(root, "usr/lib/os-release")
+	text, err := fs.ReadFile(root, "etc/os-release")
 	if err != nil {
-		text, _ = fs.ReadFile(root, "etc/os-release")
+		text, _ = fs.ReadFile(root, "usr/lib/os-release")
 	}
 	return distribution.ReadOSRelease(string(text))
 }

@@ -34,11 +34,14 @@ const release = "6.1.0-9-amd64"
 // tree is as little of a system as is installed.
 func tree() map[string]string {
 	return map[string]string{
-		"etc/os-release":                     "ID=debian\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
-		"etc/fstab":                          "LABEL=cloudimg-rootfs / ext4 rw 0 1\nLABEL=UEFI /boot/efi vfat umask=0077 0 1\n",
-		"etc/apt/sources.list.d/own.sources": "Types: deb\nURIs: http://archive.example/debian\nSuites: bookworm bookworm-updates\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
-		"usr/share/keyrings/debian-archive-keyring.gpg":   "keys",
-		"usr/lib/systemd/system/systemd-networkd.service": "",
+		"etc/os-release":                                     "ID=debian\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n",
+		"etc/fstab":                                          "LABEL=cloudimg-rootfs / ext4 rw 0 1\nLABEL=UEFI /boot/efi vfat umask=0077 0 1\n",
+		"etc/apt/sources.list.d/own.sources":                 "Types: deb\nURIs: http://archive.example/debian\nSuites: bookworm bookworm-updates\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
+		"etc/ssh/sshd_config":                                "Include /etc/ssh/sshd_config.d/*.conf\nPermitRootLogin no\n",
+		"etc/ssh/sshd_config.d/60-c.conf":                    "PermitRootLogin no\n",
+		"boot/grub/grub.cfg":                                 "menuentry 'Debian' {\n\tlinux\t/boot/vmlinuz root=LABEL=cloudimg-rootfs ro quiet\n}\n",
+		"usr/share/keyrings/debian-archive-keyring.gpg":      "keys",
+		"usr/lib/systemd/system/systemd-networkd.service":    "",
 		"usr/sbin/sshd":                                      program(elf.EM_X86_64),
 		"usr/sbin/update-grub":                               "#!/bin/sh\n",
 		"var/lib/dpkg/status":                                "Package: base-files\n",
@@ -96,7 +99,7 @@ func (d disk) image(t *testing.T) string {
 	command(t, "truncate", "-s", "72M", path)
 	layout := d.layout
 	if layout == nil {
-		layout = []string{"-n", "14:2048:8191", "-t", "14:ef02", "-n", "15:8192:81919", "-t", "15:ef00", "-n", "1:81920:145407", "-t", "1:8303"}
+		layout = []string{"-n", "14:2048:8191", "-t", "14:ef02", "-n", "15:8192:81919", "-t", "15:ef00", "-c", "15:esp", "-n", "1:81920:145407", "-t", "1:8303"}
 	}
 	command(t, append([]string{"sgdisk"}, append(slices.Clone(layout), path)...)...)
 	files := tree()
@@ -187,9 +190,12 @@ func TestPeerForms(t *testing.T) {
 			if got, err := os.ReadFile(src.Disk); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("another disk of %d bytes, %v", len(got), err)
 			}
+			if drivers, err := os.ReadFile(src.Files[images.DriversFile]); err != nil || !strings.Contains(string(drivers), "module ext4") {
+				t.Errorf("drivers %q, %v", drivers, err)
+			}
 			for name, text := range map[string]string{
 				images.KernelFile: "kernel 9", images.StatusFile: "Package: base-files\n", images.KeyringFile: "keys",
-				images.SourcesFile: "deb http://archive.example/debian bookworm main\ndeb http://archive.example/debian bookworm-updates main\n\n",
+				images.SourcesFile: "deb http://archive.example/debian bookworm main\ndeb http://archive.example/debian bookworm-updates main\n",
 			} {
 				if got, err := os.ReadFile(src.Files[name]); err != nil || string(got) != text {
 					t.Errorf("%s is %q, %v; want %q", name, got, err, text)
@@ -197,6 +203,70 @@ func TestPeerForms(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPeerLayouts: images with /boot apart, in the order of their vendors' partitions,
+// are taken with the kernel from there: Ubuntu 24.04's on ext4, Rocky 9's on xfs. What is
+// in them is ours.
+func TestPeerLayouts(t *testing.T) {
+	needMakers(t)
+	peertest.Need(t, "mkfs.xfs")
+	for _, c := range []struct {
+		name, fstab string
+		kind        string
+		table       []string
+		boot, root  int // MiB
+	}{
+		{"ubuntu-24.04", "LABEL=cloudimg-rootfs / ext4 discard,commit=30,errors=remount-ro 0 1\nLABEL=BOOT /boot ext4 defaults 0 2\nLABEL=UEFI /boot/efi vfat umask=0077 0 1\n", "ext4",
+			[]string{"-n", "14:2048:+4M", "-t", "14:ef02", "-n", "15:10240:+40M", "-t", "15:ef00", "-n", "16:92160:+310M", "-t", "16:ea00", "-n", "1:727040:+310M", "-t", "1:8300"}, 45, 355},
+		{"rocky-9", "LABEL=cloudimg-rootfs / xfs defaults 0 0\nLABEL=BOOT /boot xfs defaults 0 0\nLABEL=UEFI /boot/efi vfat defaults 0 2\n", "xfs",
+			[]string{"-n", "1:2048:+4M", "-t", "1:4100", "-n", "2:10240:+1M", "-t", "2:ef02", "-n", "3:12288:+39M", "-t", "3:ef00", "-n", "4:92160:+310M", "-t", "4:8300", "-n", "5:727040:+310M", "-t", "5:8300"}, 45, 355},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "disk")
+			command(t, "truncate", "-s", "667M", path)
+			command(t, append(append([]string{"sgdisk"}, c.table...), path)...)
+			files, boot := tree(), map[string]string{}
+			files["etc/fstab"] = c.fstab
+			for name, text := range files {
+				if below, ok := strings.CutPrefix(name, "boot/"); ok {
+					boot[below] = text
+					delete(files, name)
+				}
+			}
+			files["boot/.keep"] = ""
+			for label, at := range map[string]int{"BOOT": c.boot, "cloudimg-rootfs": c.root} {
+				content := map[string]map[string]string{"BOOT": boot, "cloudimg-rootfs": files}[label]
+				fill(t, path, c.kind, label, at, content)
+			}
+			command(t, "mkfs.vfat", "-F", "16", "-n", "UEFI", "--offset="+map[string]string{"ext4": "10240", "xfs": "12288"}[c.kind], path, "39936")
+			loader := write(t, t.TempDir(), map[string]string{"EFI/BOOT/BOOTX64.EFI": "MZ"})
+			command(t, "mcopy", "-s", "-i", fmt.Sprintf("%s@@%d", path, map[string]int{"ext4": 5 * mib, "xfs": 6 * mib}[c.kind]), filepath.Join(loader, "EFI"), "::/")
+			dir := t.TempDir()
+			src, err := recipe(t, path).Build(t.Context(), dir, func(line string) { t.Log(line) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(src.Files[images.KernelFile]); err != nil || string(got) != "kernel 9" {
+				t.Errorf("kernel %q, %v", got, err)
+			}
+			if mounts, err := os.ReadFile("/proc/self/mounts"); err != nil || bytes.Contains(mounts, []byte(dir)) {
+				t.Errorf("something is still mounted, %v", err)
+			}
+		})
+	}
+}
+
+// fill makes a file system of 310 MiB with files in a disk, from mib on.
+func fill(t *testing.T, disk, kind, label string, at int, files map[string]string) {
+	t.Helper()
+	fs, dir := filepath.Join(t.TempDir(), "fs"), t.TempDir()
+	command(t, "truncate", "-s", "310M", fs)
+	command(t, "mkfs."+kind, "-q", "-L", label[:min(len(label), map[string]int{"xfs": 12, "ext4": 16}[kind])], fs)
+	command(t, "mount", "-o", "loop", fs, dir)
+	write(t, dir, files)
+	command(t, "umount", dir)
+	command(t, "dd", "if="+fs, "of="+disk, "bs=1M", fmt.Sprintf("seek=%d", at), "conv=notrunc,sparse", "status=none")
 }
 
 // cut makes an image that is cut off after size bytes.
@@ -259,7 +329,22 @@ var refusals = []struct {
 	{"other release", made(disk{}), func(r *Recipe) { r.Release = "13" }, "the image is of Debian 12, and its block says Debian 13"},
 	{"other distribution", made(with("etc/os-release", "ID=arch\nPRETTY_NAME=\"Arch Linux\"\n")), nil, `the image is of "Arch Linux"`},
 	{"no system", made(without("etc/os-release")), nil, "holds a system"},
-	{"boot of its own", made(with("etc/fstab", "LABEL=BOOT /boot ext4 defaults 0 2\n")), nil, "a file system of its own at /boot (LABEL=BOOT)"},
+	{"boot that is not there", made(with("etc/fstab", "LABEL=BOOT /boot ext4 defaults 0 2\n")), nil, "/etc/fstab line 1, /boot: no partition is LABEL=BOOT"},
+	{"boot by number", made(with("etc/fstab", "/dev/vda16 /boot ext4 defaults 0 2\n")), nil, "/etc/fstab line 1, /boot: /dev/vda16 names no file system"},
+	{"boot on the ESP", made(with("etc/fstab", "PARTLABEL=esp /boot vfat defaults 0 2\n")), nil, "partition 15 is neither ext4 nor xfs"},
+	{"var of its own", made(with("etc/fstab", "PARTLABEL=esp /var vfat defaults 0 2\n")), nil, "/etc/fstab line 1, /var is a file system of its own"},
+	{"a disk that is waited for", made(with("etc/fstab", "tmpfs /tmp tmpfs\nUUID=ab /data ext4 nofail\nUUID=ab /srv ext4\n")), nil, "/etc/fstab line 3, /srv: no partition is UUID=ab"},
+	{"another partition as ESP", made(with("etc/fstab", "LABEL=cloudimg-rootfs /boot/efi ext4\n")), nil, "which is no EFI system partition"},
+	{"no initrd at boot", made(with("etc/default/grub.d/40-force-partuuid.cfg", "GRUB_FORCE_PARTUUID=0a-1b\n")), nil, "GRUB_FORCE_PARTUUID in /etc/default/grub.d/40-force-partuuid.cfg"},
+	{"no menu", made(without("boot/grub")), nil, "GRUB has no menu"},
+	{"menu without a kernel", made(with("boot/grub/grub.cfg", "set timeout=0\n")), nil, "/boot/grub/grub.cfg starts no kernel"},
+	{"boot entries", made(disk{tree: func(files map[string]string) {
+		files["boot/grub/grub.cfg"], files["boot/loader/entries/a.conf"] = "blscfg\n", "linux /vmlinuz\n"
+	}}), nil, "the kernels are in /boot/loader/entries (1 of them)"},
+	{"initrd of one machine", made(with("etc/initramfs-tools/conf.d/x", "MODULES=dep\n")), nil, "MODULES=dep in /etc/initramfs-tools/conf.d/x"},
+	{"root is kept out", made(with("etc/ssh/sshd_config", "PermitRootLogin no\nInclude /etc/ssh/sshd_config.d/*.conf\n")), nil, "/etc/ssh/sshd_config line 1, PermitRootLogin: root could not log in"},
+	{"users of ssh", made(with("etc/ssh/sshd_config.d/90-site.conf", "# site\nAllowUsers=ops\n")), nil, "/etc/ssh/sshd_config.d/90-site.conf line 2, AllowUsers: root could not log in"},
+	{"settings of ssh", made(with("etc/ssh/sshd_config", "UsePAM yes\n")), nil, "does not include etc/ssh/sshd_config.d"},
 	{"two systems", made(disk{second: true, layout: []string{"-n", "15:8192:40959", "-t", "15:ef00", "-n", "2:40960:81919", "-t", "2:8303", "-n", "1:81920:145407", "-t", "1:8303"}}), nil, "partitions 1 and 2 both hold a system"},
 	{"no ESP", made(disk{noEFI: true, layout: []string{"-n", "1:81920:145407", "-t", "1:8303"}}), nil, "0 EFI system partitions"},
 	{"ESP without a loader", made(disk{noEFI: true}), nil, "has no /EFI/BOOT/BOOTX64.EFI"},

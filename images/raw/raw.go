@@ -8,13 +8,11 @@
 // erased anywhere.
 //
 // What an image has to have: a GUID partition table for sectors of 512 bytes with the
-// root file system (ext4) as its last partition; an EFI system partition with the
-// loader at its removable path; nothing where the install marker goes, in the last
-// 4 KiB before 1 MiB; a kernel with modules, systemd-networkd, an SSH server and GRUB
-// with update-grub.
-//
-// Blocks of kind raw are not installed yet, and this package is in no list of kinds:
-// nothing configures such a system on a node.
+// root file system (ext4 or xfs) as its last partition; /boot in it, or on a partition
+// that its fstab names by UUID or label; an EFI system partition with the loader at its
+// removable path; nothing where the install marker goes, in the last 4 KiB before 1 MiB;
+// a kernel with modules and an initrd for any machine, systemd-networkd, an SSH server
+// that lets root in by key, and GRUB with its menu in /boot/grub/grub.cfg.
 package raw
 
 import (
@@ -24,6 +22,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/images"
@@ -31,7 +30,40 @@ import (
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/manifest"
+	"github.com/ironrail/ironrail/internal/sysdisk"
+	"github.com/ironrail/ironrail/inventory"
 )
+
+// kindName is the label of the kind's blocks.
+const kindName = "raw"
+
+// Kind is the kind "raw": disk images of Debian and Ubuntu for amd64. It implements
+// images.Kind.
+type Kind struct{}
+
+// Name implements images.Kind.
+func (Kind) Name() string { return kindName }
+
+// Supports implements images.Kind.
+func (Kind) Supports(i *inventory.Image) error {
+	switch {
+	case i.Arch == inventory.ARM64:
+		return errkind.New(errkind.Unsupported, "images of kind %q are installed for %s; image %q is of %s", kindName, inventory.AMD64, i.Name, i.Arch)
+	case i.Kernel != "" || len(i.Packages) > 0:
+		return errkind.New(errkind.Unsupported, "images of kind %q are installed with the packages that are in them; image %q names others. Put them into the image", kindName, i.Name)
+	case i.OS != "" && !slices.Contains(systems, i.OS):
+		return errkind.New(errkind.Unsupported, "images of kind %q of %s are installed; image %q is of %s", kindName, strings.Join(systems, " and "), i.Name, i.OS)
+	case len(i.Storage) > 0:
+		return errkind.New(errkind.Unsupported, "images of kind %q are written as they are, one root file system on one disk; a disk_layout of the nodes of image %q asks for RAID, swap, other partitions or another file system", kindName, i.Name)
+	}
+	return nil
+}
+
+// Recipe implements images.Kind.
+func (Kind) Recipe(i *inventory.Image, site string) images.Recipe {
+	return Recipe{Block: i.Name, Source: i.Source, Checksum: i.Checksum, OS: i.OS, Release: i.Release, Site: site}
+}
 
 // Version changes whenever the same source would give another image.
 const Version = 1
@@ -96,12 +128,12 @@ func (r Recipe) Digest() string {
 		Kind, Block, Checksum, OS, Release string
 		Builder, Ramdisk                   int
 		Modules                            string
-	}{"raw", r.Block, r.Checksum, r.OS, r.Release, Version, ramdisk.Version, ramdisk.Selection()})
+	}{kindName, r.Block, r.Checksum, r.OS, r.Release, Version, ramdisk.Version, ramdisk.Selection()})
 }
 
 // Inputs implements images.Recipe.
 func (r Recipe) Inputs() string {
-	return images.DigestOf(struct{ Kind, Checksum, OS, Release string }{"raw", r.Checksum, r.OS, r.Release})
+	return images.DigestOf(struct{ Kind, Checksum, OS, Release string }{kindName, r.Checksum, r.OS, r.Release})
 }
 
 // Archives implements images.Recipe: an image is taken as it is.
@@ -128,10 +160,11 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		}
 	}
 	files := map[string]string{images.KernelFile: b.path(images.KernelFile), images.InitrdFile: b.path(images.InitrdFile)}
-	for _, name := range []string{images.StatusFile, images.SourcesFile, images.KeyringFile} {
+	for _, name := range []string{images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile} {
 		files[name] = b.path(name)
 	}
-	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk, Files: files}, nil
+	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk, Files: files,
+		System: manifest.System{Distribution: b.system.Family, Release: b.system.Version, Arch: string(inventory.AMD64), Kernel: b.kernel}}, nil
 }
 
 // builder is one build in progress.
@@ -142,11 +175,11 @@ type builder struct {
 	source string // path of the file, checked
 	disk   string // path of the plain disk
 	size   int64  // bytes of it
-	root   span   // of the root file system
-	esp    span
+	parts  []sysdisk.Part
+	root   sysdisk.Part // with the root file system
+	fstab  []sysdisk.Mount
+	system distribution.Release
+	kernel string // release of the newest
 }
-
-// span is a part of the disk, in bytes.
-type span struct{ start, size int64 }
 
 func (b *builder) path(name string) string { return filepath.Join(b.dir, name) }

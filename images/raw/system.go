@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/internal/aptsource"
+	"github.com/ironrail/ironrail/images/modalias"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
@@ -27,40 +28,13 @@ func (b *builder) checkSystem(root fs.FS) error {
 	if !ok || !slices.Contains(systems, release.Family) {
 		return errkind.New(errkind.Unsupported, "the image is of %q (os-release: ID=%s, VERSION_ID=%s); images of %s are installed", have["PRETTY_NAME"], have["ID"], have["VERSION_ID"], strings.Join(systems, " and "))
 	}
-	if b.recipe.OS == "" {
+	if b.system = release; b.recipe.OS == "" {
 		return nil
 	}
 	if want, _ := distribution.ParseRelease(b.recipe.OS, b.recipe.Release); want != release {
 		return errkind.New(errkind.Mismatch, "the image is of %s, and its block says %s", release, want).Do("Correct os and release, or source and checksum.")
 	}
 	return nil
-}
-
-// bootFolder is where the kernels lie: in the root file system.
-func (b *builder) bootFolder(_ context.Context, root fs.FS) (fs.FS, error) {
-	for _, m := range readFstab(root) {
-		if m.dir == "/boot" {
-			return nil, errkind.New(errkind.Unsupported, "the image has a file system of its own at /boot (%s), which is not configured yet", m.device).
-				Do("Take an image with /boot in its root file system.")
-		}
-	}
-	return fs.Sub(root, "boot")
-}
-
-type fstabLine struct{ device, dir string }
-
-// readFstab reads fstab(5).
-func readFstab(root fs.FS) (list []fstabLine) {
-	text, err := fs.ReadFile(root, "etc/fstab")
-	if err != nil {
-		return nil
-	}
-	for line := range strings.Lines(string(text)) {
-		if words := strings.Fields(line); len(words) >= 2 && !strings.HasPrefix(words[0], "#") {
-			list = append(list, fstabLine{words[0], path.Clean(words[1])})
-		}
-	}
-	return list
 }
 
 // ramdisk packs the newest kernel and its modules for the install. It is the kernel that
@@ -79,7 +53,15 @@ func (b *builder) ramdisk(ctx context.Context, root, boot fs.FS) error {
 		return errkind.New(errkind.NotFound, "there is no kernel inside: no /boot/vmlinuz-RELEASE with initrd.img-RELEASE and /lib/modules/RELEASE").Do("Take an image for machines, not one for containers.")
 	}
 	release := strings.TrimPrefix(slices.MaxFunc(names, distribution.CompareKernels), "vmlinuz-")
+	b.kernel = release
 	if err := copyOut(boot, "vmlinuz-"+release, b.path(images.KernelFile)); err != nil {
+		return err
+	}
+	drivers, err := os.Create(b.path(images.DriversFile))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(modalias.Collect(drivers, root, release), drivers.Close()); err != nil {
 		return err
 	}
 	out, err := os.Create(b.path(images.InitrdFile))
@@ -103,7 +85,10 @@ func (b *builder) keep(root fs.FS) error {
 	if err := copyOut(root, "var/lib/dpkg/status", b.path(images.StatusFile)); err != nil {
 		return err
 	}
-	sources, err := readSources(root)
+	sources, err := aptsource.Read(root, func(name string) (string, error) {
+		text, err := fs.ReadFile(root, name)
+		return string(text), err
+	})
 	if err != nil {
 		return err
 	}
@@ -111,7 +96,7 @@ func (b *builder) keep(root fs.FS) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.WriteFile(b.path(images.SourcesFile), sources, 0o644), os.WriteFile(b.path(images.KeyringFile), keys, 0o644))
+	return errors.Join(os.WriteFile(b.path(images.SourcesFile), []byte(sources), 0o644), os.WriteFile(b.path(images.KeyringFile), keys, 0o644))
 }
 
 // readKeyrings joins the keyrings of the distribution: a keyring is packets one after
@@ -135,55 +120,4 @@ func readKeyrings(root fs.FS) ([]byte, error) {
 		}
 	}
 	return all.Bytes(), nil
-}
-
-// readSources are apt's sources (sources.list(5)) in the one-line format.
-func readSources(root fs.FS) ([]byte, error) {
-	var all bytes.Buffer
-	for _, pattern := range []string{"etc/apt/sources.list", "etc/apt/sources.list.d/*.list", "etc/apt/sources.list.d/*.sources"} {
-		names, err := fs.Glob(root, pattern)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			text, err := fs.ReadFile(root, name)
-			if err != nil {
-				return nil, err
-			}
-			if strings.HasSuffix(name, ".sources") {
-				text = oneLine(text)
-			}
-			all.Write(append(text, '\n'))
-		}
-	}
-	return all.Bytes(), nil
-}
-
-// oneLine writes deb822 stanzas in the one-line format. Their keys are those of the
-// image's keyrings.
-func oneLine(text []byte) []byte {
-	var out bytes.Buffer
-	for stanza := range strings.SplitSeq(strings.ReplaceAll(string(text), "\r", ""), "\n\n") {
-		fields := map[string][]string{}
-		key := ""
-		for line := range strings.Lines(stanza) {
-			if strings.HasPrefix(line, "#") {
-				continue
-			}
-			if line[0] != ' ' && line[0] != '\t' {
-				name, rest, _ := strings.Cut(line, ":")
-				key, line = strings.ToLower(strings.TrimSpace(name)), rest
-			}
-			fields[key] = append(fields[key], strings.Fields(line)...)
-		}
-		if !slices.Contains(fields["types"], "deb") || slices.Equal(fields["enabled"], []string{"no"}) {
-			continue
-		}
-		for _, uri := range fields["uris"] {
-			for _, suite := range fields["suites"] {
-				fmt.Fprintf(&out, "deb %s %s %s\n", uri, suite, strings.Join(fields["components"], " "))
-			}
-		}
-	}
-	return out.Bytes()
 }

@@ -20,19 +20,25 @@ const UnimplementedCheck = "setting.unimplemented"
 // Gaps lists what the site asks for and does not get from this version, or not yet. It
 // is computed from the files, and from what lies in the image store and among the
 // repositories; nothing is contacted or changed.
-func (s *Site) Gaps() (gaps.List, error) {
+func (s *Site) Gaps() (gaps.List, error) { return s.gapsIn(nil) }
+
+// gapsIn are the gaps by what the state knows; nil: nothing.
+func (s *Site) gapsIn(view stage.View) (gaps.List, error) {
 	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return nil, err
 	}
-	f := gaps.Found{Refused: slices.Concat(services.CheckControllers(s.Inv), s.offlineWorld().refusals(digests)), Stock: s.Artifacts.Unmirrored(digests)}
+	f := gaps.Found{Refused: slices.Concat(services.CheckControllers(s.Inv), s.offlineWorld().refusals(digests, view)), Stock: s.Artifacts.Unmirrored(digests)}
 	return gaps.Collect(s.Inv, f), nil
 }
 
 // refusals are what the stages of the site find wrong for a plan.
-func (w world) refusals(digests map[string]string) (found hcl.Diagnostics) {
+func (w world) refusals(digests map[string]string, view stage.View) (found hcl.Diagnostics) {
 	for _, st := range w.bareStages(digests) {
-		if c, ok := st.(stage.Checker); ok {
+		switch c := st.(type) {
+		case stage.ViewChecker:
+			found = append(found, c.CheckView(view)...)
+		case stage.Checker:
 			found = append(found, c.Check()...)
 		}
 	}
@@ -50,7 +56,7 @@ func Refusals(inv *inventory.Inventory) (hcl.Diagnostics, error) {
 	for _, i := range inv.Images {
 		digests[i.Name] = "built"
 	}
-	all := slices.Concat(refused(inv), s.offlineWorld().refusals(digests))
+	all := slices.Concat(refused(inv), s.offlineWorld().refusals(digests, nil))
 	return slices.DeleteFunc(all, func(d *hcl.Diagnostic) bool { return d.Severity != hcl.DiagError }), nil
 }
 

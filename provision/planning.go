@@ -136,7 +136,7 @@ func (p *planning) beginPresence(ctx context.Context) error {
 }
 
 func (p *planning) listGaps(context.Context) (err error) {
-	p.gaps, err = p.site.Gaps()
+	p.gaps, err = p.site.gapsIn(p.prior)
 	if err == nil && p.asked.Gaps != nil {
 		p.asked.Gaps(p.gaps)
 	}

@@ -34,7 +34,7 @@ func burning(n int) *inventory.Inventory {
 	driver := &inventory.Driver{Block: inventory.Block{Kind: "cuda", Name: "r580"}, Version: "580.126.16"}
 	for _, node := range inv.Nodes {
 		node.Hardware, node.Role, node.Drivers = &hw, role, []*inventory.Driver{driver}
-		node.Image = &inventory.Image{Block: inventory.Block{Kind: "ubuntu", Name: "hpc"}}
+		node.Image = &inventory.Image{Block: inventory.Block{Kind: "ubuntu", Name: "hpc"}, Packages: []string{"openmpi-bin", "python3-mpi4py", "perftest"}}
 	}
 	inv.Nodes[0].Validation.BurnIn = unit.Duration(30 * time.Minute)
 	return inv

@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -19,6 +22,14 @@ import (
 	"github.com/ironrail/ironrail/validate/result"
 )
 
+// serving is a view of a site of which some nodes are in service.
+type serving struct {
+	nodes []string
+	stage.View
+}
+
+func (s serving) InService(node string) bool { return slices.Contains(s.nodes, node) }
+
 // gpuSite has n nodes of eight H100 with eight rails of 400 Gb/s.
 func gpuSite(n int, scopes ...string) *inventory.Inventory {
 	inv := site(n, 8)
@@ -26,7 +37,7 @@ func gpuSite(n int, scopes ...string) *inventory.Inventory {
 	h.GPUs = []inventory.GPU{{Vendor: "nvidia", Model: "H100", Count: 8, Interconnect: "nvswitch"}}
 	h.NICs[0].Speed = 400e9
 	inv.Fabrics[0].MTU = 9000
-	image := &inventory.Image{Packages: []string{"openmpi-bin"}}
+	image := &inventory.Image{Packages: []string{"openmpi-bin", "ironrail-nccl-tests"}}
 	for i, node := range inv.Nodes {
 		node.Image, node.ScalableUnit = image, 1+i/4
 	}
@@ -247,15 +258,49 @@ func TestAllReduceOfGPUsIsPlanned(t *testing.T) {
 		set  func()
 		want string
 	}{
-		"no Open MPI": {func() { inv.Nodes[0].Image.Packages = nil }, "Nothing starts the ranks"},
-		"no units":    {func() { inv.Nodes[0].Validation.AllReduce.Scope, inv.Nodes[3].ScalableUnit = []string{"unit"}, 0 }, "Scope is not supported"},
-		"no GPUs":     {func() { inv.Nodes[0].Hardware.GPUs = nil }, "Engine is not supported"},
+		"no units": {func() { inv.Nodes[0].Validation.AllReduce.Scope, inv.Nodes[3].ScalableUnit = []string{"unit"}, 0 }, "Scope is not supported"},
+		"no GPUs":  {func() { inv.Nodes[0].Hardware.GPUs = nil }, "Engine is not supported"},
 	} {
 		inv = gpuSite(4, "node", "pair", "all")
 		c.set()
 		_, diags := validate.New(inv, nil).Plan(onnodetest.NewRun())
 		if len(diags) != 1 || diags[0].Summary != c.want {
 			t.Errorf("%s: %v", name, diags)
+		}
+	}
+	inv = gpuSite(4, "all")
+	inv.Nodes[0].Image.Packages = nil
+	for names, want := range map[string][]hcl.DiagnosticSeverity{"n1 n2 n3 n4": {hcl.DiagWarning}, "n1 n2": {hcl.DiagWarning, hcl.DiagError}} {
+		_, diags := validate.New(inv, nil).Plan(serving{strings.Fields(names), onnodetest.NewRun()})
+		var got []hcl.DiagnosticSeverity
+		for _, d := range diags {
+			got = append(got, d.Severity)
+		}
+		if !slices.Equal(got, want) || !strings.Contains(diags[0].Detail, "nothing brings it to node n1, which is in service") {
+			t.Errorf("%s in service: %v", names, diags)
+		}
+	}
+	for name, c := range map[string]struct {
+		set  func(*inventory.Image)
+		says []string
+		sev  hcl.DiagnosticSeverity
+	}{
+		"nothing":            {func(i *inventory.Image) { i.Packages = nil }, []string{"Open MPI (mpirun) and the tests of NCCL", `driver "tools" "tools" { nccl_tests {`}, hcl.DiagError},
+		"no tests":           {func(i *inventory.Image) { i.Packages = i.Packages[:1] }, []string{"runs the tests of NCCL with MPI", "to node n1"}, hcl.DiagError},
+		"no Open MPI":        {func(i *inventory.Image) { i.Packages = i.Packages[1:] }, []string{"runs Open MPI (mpirun), and", `driver "tools" "tools" {}`}, hcl.DiagError},
+		"an image of others": {func(i *inventory.Image) { i.Packages, i.Source = nil, "os.qcow2" }, []string{"is not known"}, hcl.DiagWarning},
+	} {
+		inv = gpuSite(4, "all")
+		c.set(inv.Nodes[0].Image)
+		_, diags := validate.New(inv, nil).Plan(onnodetest.NewRun())
+		if len(diags) != 1 || diags[0].Severity != c.sev || diags[0].Subject.Start.Line != 46 {
+			t.Errorf("%s: %v", name, diags)
+			continue
+		}
+		for _, words := range c.says {
+			if !strings.Contains(diags[0].Detail, words) {
+				t.Errorf("%s: %s", name, diags[0].Detail)
+			}
 		}
 	}
 }

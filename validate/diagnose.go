@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -15,9 +16,10 @@ import (
 	"github.com/ironrail/ironrail/validate/target"
 )
 
-// checkGroup finds what of a validation block cannot be tested.
-func checkGroup(g target.Group) hcl.Diagnostics {
-	var p target.Problems
+// checkGroup finds what of a validation block cannot be tested, by what the view knows of
+// its nodes; nil: nothing.
+func checkGroup(g target.Group, view stage.View) hcl.Diagnostics {
+	p := target.Problems{InService: func(node string) bool { return stage.InService(view, node) }}
 	for _, c := range Checks {
 		if c.Asks.Block != nil {
 			c.Asks.Block(g, &p)

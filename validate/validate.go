@@ -62,20 +62,23 @@ func (s *Stage) Name() string { return StageName }
 func (s *Stage) Version() int { return 1 }
 
 // Check implements stage.Checker.
-func (s *Stage) Check() (diags hcl.Diagnostics) {
+func (s *Stage) Check() hcl.Diagnostics { return s.CheckView(nil) }
+
+// CheckView implements stage.ViewChecker.
+func (s *Stage) CheckView(view stage.View) (diags hcl.Diagnostics) {
 	for _, g := range s.groups() {
-		diags = append(diags, checkGroup(g)...)
+		diags = append(diags, checkGroup(g, view)...)
 	}
 	return diags
 }
 
 // Plan implements stage.Stage.
-func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
+func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 	p := planning{s: s, earlier: map[*Check][]*Check{}, steps: make([]plan.Step, 0, len(s.inv.Nodes)+8)}
 	var diags hcl.Diagnostics
 	for i := range s.groups() {
 		g := &s.groups()[i]
-		found := checkGroup(*g)
+		found := checkGroup(*g, view)
 		diags = append(diags, found...)
 		if !found.HasErrors() {
 			p.plan(target.Target{Name: g.Set, Group: g}, (*Check).Together)

@@ -107,6 +107,9 @@ func (p Prior) Fact(k fact.Key) (fact.Fact, bool) {
 	return f, ok
 }
 
+// InService reports whether somebody may be using a node.
+func (p Prior) InService(node string) bool { return p.Nodes[node].InService() }
+
 // eachNode gives f the name of each node that a step works on.
 func eachNode(s *Step, f func(string)) {
 	if s.Group == nil {

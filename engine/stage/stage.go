@@ -39,6 +39,16 @@ type View interface {
 	Fact(fact.Key) (fact.Fact, bool)
 }
 
+// Serving is a View that knows which nodes are in service.
+type Serving interface{ InService(node string) bool }
+
+// InService reports whether a node is in service by what a View knows; false where it
+// does not know.
+func InService(v View, node string) bool {
+	s, ok := v.(Serving)
+	return ok && s.InService(node)
+}
+
 // Conformity answers "is it already so?".
 type Conformity string
 
@@ -129,6 +139,10 @@ type Suspect struct {
 // Checker is a Stage whose Plan refuses things. Check finds the same from the files
 // alone, without making steps. It is pure.
 type Checker interface{ Check() hcl.Diagnostics }
+
+// ViewChecker is a Checker whose Plan refuses for new nodes what it tolerates on such as
+// are in service. CheckView finds the same as a Plan with the View, which may be nil.
+type ViewChecker interface{ CheckView(View) hcl.Diagnostics }
 
 // Source turns a range of the site's files into a plan's.
 func Source(r hcl.Range) plan.SourceRange {

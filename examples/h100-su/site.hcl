@@ -112,7 +112,7 @@ hardware "dgx-h100" {
 image "debian" "hpc" {
   release  = "bookworm"
   kernel   = "linux-image-amd64"
-  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
+  packages = ["openssh-server", "chrony", "nvme-cli"]
 }
 
 disk_layout "os" {
@@ -144,6 +144,13 @@ driver "cuda" "r580" {
   fabric_manager = true
   repository { # likewise
     url = "http://mirror.example/cuda/debian12/x86_64/"
+  }
+}
+
+driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of NCCL, which the controller compiles once
+  nccl_tests {
+    source   = "https://github.com/NVIDIA/nccl-tests/archive/v2.17.6.tar.gz"
+    checksum = "sha256:38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0"
   }
 }
 
@@ -203,7 +210,7 @@ role "worker" {
   image      = image.hpc
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.doca32, driver.r580]
+  drivers    = [driver.doca32, driver.r580, driver.tools]
   partitions = ["compute/tenant-a"]
   validation = validation.h100
   handover   = handover.prod

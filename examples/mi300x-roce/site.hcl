@@ -109,7 +109,7 @@ hardware "mi300x" {
 image "debian" "hpc" {
   release  = "bookworm"
   kernel   = "linux-image-amd64"
-  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
+  packages = ["openssh-server", "chrony", "nvme-cli"]
 }
 
 disk_layout "os" {
@@ -134,6 +134,14 @@ driver "rocm" "rocm7" {
     url        = "http://mirror.example/rocm/apt/7.0.2"
     suite      = "jammy"
     components = ["main"]
+  }
+}
+
+driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of RCCL, which the controller compiles once
+  # github.com/ROCm/rccl-tests has no releases: take an archive of a commit, and put it
+  # here before `ironrail image build`. ironrail.lock keeps what it was.
+  rccl_tests {
+    source = "sources/rccl-tests.tar.gz"
   }
 }
 
@@ -186,7 +194,7 @@ role "worker" {
   image      = image.hpc
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.rocm7]
+  drivers    = [driver.rocm7, driver.tools]
   validation = validation.mi300x
   handover   = handover.prod
 }

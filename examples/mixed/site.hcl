@@ -238,7 +238,7 @@ hardware "storage" {
 image "debian" "gpu" {
   release  = "bookworm"
   kernel   = "linux-image-amd64"
-  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
+  packages = ["openssh-server", "chrony", "nvme-cli"]
 }
 
 image "debian" "plain" {
@@ -285,6 +285,13 @@ driver "cuda" "r580-pcie" {
   cuda    = "13.0"
   repository { # likewise
     url = "http://mirror.example/cuda/debian12/x86_64/"
+  }
+}
+
+driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of NCCL, which the controller compiles once
+  nccl_tests {
+    source   = "https://github.com/NVIDIA/nccl-tests/archive/v2.17.6.tar.gz"
+    checksum = "sha256:38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0"
   }
 }
 
@@ -376,7 +383,7 @@ role "train" {
   image      = image.gpu
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.doca32, driver.r580]
+  drivers    = [driver.doca32, driver.r580, driver.tools]
   validation = validation.train
   handover   = handover.batch
   rollout {

@@ -106,7 +106,7 @@ image "ubuntu" "hpc" {
   arch     = "arm64"
   release  = "24.04"
   kernel   = "linux-image-nvidia-64k"
-  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
+  packages = ["openssh-server", "chrony", "nvme-cli"]
 }
 
 disk_layout "os" {
@@ -128,6 +128,13 @@ driver "doca" "doca32" {
 driver "cuda" "r580" { # the fabric manager runs on the NVLink switches
   version = "580.126.16"
   cuda    = "13.0"
+}
+
+driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of NCCL, which the controller compiles once
+  nccl_tests {
+    source   = "https://github.com/NVIDIA/nccl-tests/archive/v2.17.6.tar.gz"
+    checksum = "sha256:38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0"
+  }
 }
 
 fabric "infiniband" "compute" {
@@ -174,7 +181,7 @@ role "tray" {
   image      = image.hpc
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.doca32, driver.r580]
+  drivers    = [driver.doca32, driver.r580, driver.tools]
   validation = validation.gb200
   handover   = handover.prod
 }

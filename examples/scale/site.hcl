@@ -134,6 +134,13 @@ driver "cuda" "r580" {
   }
 }
 
+driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of NCCL, which the controller compiles once
+  nccl_tests {
+    source   = "https://github.com/NVIDIA/nccl-tests/archive/v2.17.6.tar.gz"
+    checksum = "sha256:38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0"
+  }
+}
+
 fabric "roce" "compute" {
   rails      = 8
   link       = "400Gbps"
@@ -181,7 +188,7 @@ role "worker" {
   image      = { rdma = image.os, gpu = image.gpu }[var.stack]
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = { rdma = [driver.rdma], gpu = [driver.rdma, driver.r580] }[var.stack]
+  drivers    = { rdma = [driver.rdma], gpu = [driver.rdma, driver.r580, driver.tools] }[var.stack]
   validation = { rdma = validation.h100, gpu = validation.gpus }[var.stack]
   handover   = handover.prod
 }

@@ -112,6 +112,7 @@ func TestSimulatedIsListed(t *testing.T) {
 		"packages of driver r580 for image hpc: empty, by the names and versions of 12 packages in ironrail.lock (2)",
 		"packages of driver rdma for image hpc: empty, by the names that the driver asks for; what they need is not known (2)",
 		"packages of driver rdma for image plain: empty, by the names that the driver asks for; what they need is not known (2)",
+		"packages of driver tools for image hpc: empty, by the names that the driver asks for; what they need is not known (2)",
 		"protect of role worker: lifted: there is nothing to lose (2)",
 		"hook after validate: its program is not run, and taken to have ended well (4)",
 	}
@@ -163,7 +164,7 @@ func TestRefusedAlike(t *testing.T) {
 		"release":         {`release = "12"`, `release = "11"`},
 		"kind of driver":  {`fabric = fabric.compute`, `fabric = fabric.compute`, "  subnet_manager { run_on = [controller.head] }\n", ""},
 		"handover":        {`handover "slurm" "batch" { controller = "head" }`, `handover "ansible" "batch" { playbook = "site.yml" }`},
-		"validation":      {`"openmpi-bin"`, `"zsh"`},
+		"validation":      {`[driver.rdma, driver.r580, driver.tools]`, `[driver.rdma, driver.r580]`},
 		"no repository":   {`  repository { url = "http://mirror.example/cuda/debian13/x86_64/" }` + "\n", ""},
 		"burn-in of CPUs": {"validation \"cpu\" {\n", "validation \"cpu\" {\n  burn_in = \"30min\"\n"},
 	} {

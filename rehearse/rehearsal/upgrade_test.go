@@ -23,11 +23,13 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/images/driver/tools"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
@@ -88,15 +90,60 @@ func unpackOne(dir string, h *tar.Header, r io.Reader) error {
 	return os.WriteFile(to, b, h.FileInfo().Mode().Perm())
 }
 
+// loadWithTools loads the site of a folder with a driver that brings what its tests run: in
+// the time of that version it stood in the image of every virtual node. The files stay as they are.
+func loadWithTools(t *testing.T, dir string) *inventory.Inventory {
+	t.Helper()
+	path := filepath.Join(dir, "site.hcl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := string(text)
+	for last, block := range map[string]string{"driver.r580]": "nccl_tests", "[driver.rocm7]": "rccl_tests"} {
+		if !strings.Contains(now, last) {
+			continue
+		}
+		now = strings.Replace(now, last, strings.TrimSuffix(last, "]")+", driver.tools]", 1)
+		now += "\ndriver \"tools\" \"tools\" {\n  " + block + " {\n    source = \"tests.tar.gz\"\n  }\n}\n"
+	}
+	if now == string(text) {
+		t.Fatal("no role of the site has drivers of GPUs")
+	}
+	if err := os.WriteFile(path, []byte(now), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Now()})
+	if diags.HasErrors() {
+		t.Fatal(diags)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return inv
+}
+
+// withoutTools takes that driver out of a site.
+func withoutTools(inv *inventory.Inventory) {
+	isTools := func(d *inventory.Driver) bool { return d.Kind == tools.Name }
+	without := func(list []*inventory.Driver) []*inventory.Driver { // which several blocks share
+		return slices.DeleteFunc(slices.Clone(list), isTools)
+	}
+	inv.Drivers = without(inv.Drivers)
+	for _, r := range inv.Roles {
+		r.Drivers = without(r.Drivers)
+	}
+	for _, n := range inv.Nodes {
+		n.Drivers = without(n.Drivers)
+	}
+}
+
 // upgrade brings the site of a folder up with this ironrail, puts the state that the
 // earlier one wrote in place of its own, and gives both to f. What the state says of
 // that very rack is corrected: it was another one.
 func upgrade(t *testing.T, dir string, f func(ctx context.Context, l *rehearsaltest.Later, s *state.Bolt) error) {
 	t.Helper()
-	inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Now()})
-	if diags.HasErrors() {
-		t.Fatal(diags)
-	}
+	inv := loadWithTools(t, dir)
 	old, err := state.Open(filepath.Join(dir, "state", "state.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -114,6 +161,7 @@ func upgrade(t *testing.T, dir string, f func(ctx context.Context, l *rehearsalt
 		for _, n := range inv.Nodes {
 			n.InstallDisk = ""
 		}
+		withoutTools(inv)
 		now, err := state.ReadFacts(ctx, l.Store)
 		if err != nil {
 			return err
@@ -149,6 +197,12 @@ func upgrade(t *testing.T, dir string, f func(ctx context.Context, l *rehearsalt
 	if len(sum.Quarantined) > 0 {
 		t.Errorf("before the upgrade: %+v", sum)
 	}
+}
+
+// isOfLaterRack reports whether a change is a package that the nodes of racks have since
+// then: the kernel's, and those that bring what tests run.
+func isOfLaterRack(c drift.Change) bool {
+	return c.Kind == wire.ItemPackages && (strings.HasPrefix(c.Name, "linux-image-") || slices.Contains([]string{"fio", "ironrail-nccl-tests", "openmpi-bin", "python3-mpi4py"}, c.Name))
 }
 
 // touched counts what was done to the nodes of a rack.
@@ -248,8 +302,7 @@ func TestUpgradeOfFinishedSite(t *testing.T) {
 		}
 		d, err := l.Drift(ctx, observe.DriftOptions{})
 		for _, c := range d.Changes {
-			kernel := c.Kind == wire.ItemPackages && strings.HasPrefix(c.Name, "linux-image-") && c.Was == "absent" // racks of then had no packages of the kernel
-			if c.Name != "install" && !kernel {                                                                     // the marker on the disk is that of this rack's own install
+			if c.Name != "install" && !isOfLaterRack(c) { // the marker on the disk is that of this rack's own install
 				t.Errorf("drift: %+v", c)
 			}
 		}

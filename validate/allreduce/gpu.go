@@ -8,9 +8,11 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/validate/grouprun"
+	"github.com/ironrail/ironrail/validate/nccl"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -40,6 +42,7 @@ func findProblems(g target.Group, p *target.Problems) {
 	if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
 		p.Add(hcl.DiagError, c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", g.Validation.Name, diag.Quoted(c.Scope))
 	}
+	p.Lacking(g, c.Decl, "all_reduce", kinds.MPI, kinds.MPI4Py)
 	if c.Floor > 0 {
 		p.Add(hcl.DiagError, c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", g.Validation.Name, result.AllReduceBandwidth)
 	}
@@ -60,24 +63,16 @@ func gpuProblems(g target.Group, p *target.Problems) {
 		case n.Hardware == nil || n.Hardware.GPUCount() == 0:
 			p.Add(hcl.DiagError, a.Decl, "Engine is not supported", "The all_reduce test of validation %q asks for engine %q, which runs on GPUs, and node %s has none: \"mpi\" (host memory) is supported there.", g.Validation.Name, a.Engine, n.Name)
 			return
-		case !startsRanks(n):
-			p.Add(hcl.DiagError, a.Decl, "Nothing starts the ranks", "The all_reduce test of validation %q is started by mpirun, and nothing brings Open MPI to node %s: put \"openmpi-bin\" into the packages of its image or of a driver, and the tests of the library, built with MPI=1, into the image.", g.Validation.Name, n.Name)
-			return
 		case slices.Contains(a.Scope, "unit") && g.UnitOf(n) == "":
 			p.Add(hcl.DiagError, a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"unit\", and node %s has neither a domain nor a scalable_unit, and its leaves are of no unit or of several.", g.Validation.Name, n.Name)
 			return
 		}
 	}
-}
-
-// startsRanks reports whether something installs Open MPI on a node.
-func startsRanks(n *inventory.Node) bool {
-	has := func(packages []string) bool {
-		return slices.ContainsFunc(packages, func(p string) bool {
-			return p == "openmpi-bin" || p == "openmpi" || strings.HasPrefix(p, "openmpi-bin=")
-		})
+	tests := kinds.NCCLTests
+	if len(g.Nodes) > 0 && grouprun.EngineOf(a, g.Nodes[0]) == nccl.RCCL {
+		tests = kinds.RCCLTests
 	}
-	return n.Image != nil && has(n.Image.Packages) || slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool { return has(d.Packages) })
+	p.Lacking(g, a.Decl, "all_reduce", kinds.MPI, tests)
 }
 
 // gpuInput declares what decides an all-reduce of GPUs.

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
@@ -267,22 +268,17 @@ func limitProblems(g target.Group, l inventory.MeasureLimit, p *target.Problems)
 	}
 }
 
-// programPackages bring the programs that measure GPUs, by vendor.
-var programPackages = map[string][]string{"nvidia": {"nvbandwidth", "datacenter-gpu-manager-4-cuda"}, "amd": {"rocm-validation-suite"}}
+// measuring are the programs that measure GPUs, by vendor.
+var measuring = map[string]kinds.Program{"nvidia": kinds.NVBandwidth, "amd": kinds.RVS}
 
 // hasProgram reports whether something installs the program that measures the GPUs of a
 // vendor: a package of that name, or the driver from its vendor's own repository,
 // whose recipe has it.
 func hasProgram(n *inventory.Node, vendor string) bool {
-	has := func(packages []string) bool {
-		return slices.ContainsFunc(packages, func(p string) bool {
-			return slices.ContainsFunc(programPackages[vendor], func(name string) bool { return strings.HasPrefix(p, name) })
-		})
-	}
-	if n.Image == nil || has(n.Image.Packages) || !stack.HasOwnArchive(n.Image) {
+	if n.Image == nil || kinds.Brought(n, measuring[vendor]) || !stack.HasOwnArchive(n.Image) {
 		return true // what other systems have is not known: their drivers come from the vendor's repositories
 	}
 	return slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool {
-		return has(d.Packages) || target.GPUDrivers[d.Kind] && stack.HasRepository(d)
+		return target.GPUDrivers[d.Kind] && stack.HasRepository(d)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -18,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -67,19 +67,10 @@ func isAsked(n *inventory.Node) bool {
 // a node: repositories of NVIDIA and of AMD have one, the archives of distributions
 // have none.
 func bringsLoad(n *inventory.Node) bool {
-	want := map[string]string{"nvidia": "datacenter-gpu-manager", "amd": "rocm-validation-suite"}[burnin.VendorOf(n.Hardware)]
-	has := func(packages []string) bool {
-		return slices.ContainsFunc(packages, func(p string) bool { return strings.HasPrefix(p, want) })
-	}
-	if n.Image == nil {
-		return false
-	}
-	for _, d := range n.Drivers {
-		if target.GPUDrivers[d.Kind] && !stack.FromOwnArchive(n.Image, d) || has(d.Packages) {
-			return true
-		}
-	}
-	return has(n.Image.Packages)
+	want := map[string]kinds.Program{"nvidia": kinds.DCGM, "amd": kinds.RVS}[burnin.VendorOf(n.Hardware)]
+	return n.Image != nil && (kinds.Brought(n, want) || slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool {
+		return target.GPUDrivers[d.Kind] && !stack.FromOwnArchive(n.Image, d)
+	}))
 }
 
 // mostBurn is the longest burn-in: DCGM takes no longer one.

@@ -27,8 +27,12 @@ const (
 	RCCL Engine = "rccl"
 )
 
-// Program is the name of the test.
-const Program = "all_reduce_perf"
+// Program is the name of the test. One that was compiled with MPI beside one that was
+// not has withMPI at its end.
+const (
+	Program = "all_reduce_perf"
+	withMPI = Program + "_mpi"
+)
 
 // Places returns the folders in which an engine's tests are looked for.
 func (e Engine) Places() []string {
@@ -187,8 +191,10 @@ func BandwidthCeiling(nodes, gpus int, wire float64, ring bool) float64 {
 // with 1 where it is not.
 func (e Engine) Find() []string {
 	script := ""
-	for _, p := range e.Places() {
-		script += fmt.Sprintf("if [ -x %[1]s/%[2]s ]; then echo %[1]s/%[2]s; exit 0; fi\n", p, Program)
+	for _, name := range []string{withMPI, Program} {
+		for _, p := range e.Places() {
+			script += fmt.Sprintf("if [ -x %[1]s/%[2]s ]; then echo %[1]s/%[2]s; exit 0; fi\n", p, name)
+		}
 	}
 	return []string{"sh", "-c", script + "exit 1\n"}
 }

@@ -20,7 +20,10 @@ type Asks struct {
 }
 
 // Problems are what of a validation block cannot be tested.
-type Problems struct{ Diags hcl.Diagnostics }
+type Problems struct {
+	Diags     hcl.Diagnostics
+	InService func(node string) bool // nil: no node is known to be
+}
 
 // Add adds what is wrong, or worth knowing.
 func (p *Problems) Add(sev hcl.DiagnosticSeverity, at hcl.Range, summary, format string, args ...any) {

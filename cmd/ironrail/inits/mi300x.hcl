@@ -72,7 +72,7 @@ hardware "mi300x" {
 image "debian" "hpc" {
   release  = "bookworm"
   kernel   = "linux-image-amd64"
-  packages = ["openssh-server", "chrony", "nvme-cli", "openmpi-bin"]
+  packages = ["openssh-server", "chrony", "nvme-cli"]
 }
 
 @include disks@
@@ -85,6 +85,14 @@ driver "rocm" "rocm7" {
     suite      = "jammy"
     components = ["main"]
     # key = file("keys/rocm.asc")
+  }
+}
+
+driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of RCCL, which the controller compiles once
+  # github.com/ROCm/rccl-tests has no releases: take an archive of a commit, and put it
+  # here before `ironrail image build`. ironrail.lock keeps what it was.
+  rccl_tests {
+    source = "sources/rccl-tests.tar.gz"
   }
 }
 
@@ -134,7 +142,7 @@ role "worker" {
   image      = image.hpc
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.rocm7]
+  drivers    = [driver.rocm7, driver.tools]
   validation = validation.gpu
   handover   = handover.prod
 }

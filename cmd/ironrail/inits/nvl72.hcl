@@ -99,6 +99,13 @@ driver "cuda" "r580" { # the fabric manager runs on the NVLink switches
   cuda    = "13.0"
 }
 
+driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of NCCL, which the controller compiles once
+  nccl_tests {
+    source   = "https://github.com/NVIDIA/nccl-tests/archive/v2.17.6.tar.gz"
+    checksum = "sha256:38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0"
+  }
+}
+
 # The fast network. The topology says which port each cable goes to.
 fabric "infiniband" "compute" {
   rails     = 4
@@ -146,7 +153,7 @@ role "worker" {
   image      = image.hpc
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.doca32, driver.r580]
+  drivers    = [driver.doca32, driver.r580, driver.tools]
   validation = validation.gpu
   handover   = handover.prod
 }

@@ -3,6 +3,7 @@
 package validate_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,7 @@ func TestGPUDirect(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				inv := systemtest.NewSite(4, 2, 400e9)
+				inv.Nodes[0].Image.Packages = append(slices.Clone(systemtest.Packages), "ironrail-nccl-tests")
 				v := &inventory.Validation{Name: "v", AllReduce: &inventory.CollectiveTest{Engine: "nccl", Scope: []string{"pair"}, Sizes: []unit.Bytes{8 << 30}}}
 				for _, n := range inv.Nodes {
 					n.Validation, n.Drivers = v, []*inventory.Driver{{Block: inventory.Block{Kind: "cuda", Name: "r580"}}}

@@ -3,6 +3,7 @@
 package validate_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -35,6 +36,7 @@ func TestAllReduceOfGPUs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inv := systemtest.NewSite(6, 4, 400e9)
 				h := inv.Nodes[0].Hardware
+				inv.Nodes[0].Image.Packages = append(slices.Clone(systemtest.Packages), "ironrail-"+c.engine+"-tests")
 				if c.engine == "rccl" {
 					h.GPUs = []inventory.GPU{{Vendor: "amd", Model: "MI300X", Count: 2}}
 				}

@@ -107,7 +107,7 @@ func jobOptions(c call) (job, error) {
 		argv = argv[takes+1:]
 	}
 	var err error
-	if len(argv) > 0 && path.Base(argv[0]) == perfProgram && len(j.hosts) > 0 {
+	if len(argv) > 0 && path.Base(argv[0]) == perfProgram+withMPI && len(j.hosts) > 0 {
 		j.script = argv[0]
 		j.perf, err = perfArguments(argv[1:], env)
 	} else {
@@ -214,6 +214,9 @@ func (j job) start(ctx context.Context) ([]*node, string) {
 		}
 		if j.perf == nil && !n.tree.exists(relativeName(j.script)) {
 			return nil, fmt.Sprintf("/usr/bin/python3: can't open file '%s': [Errno 2] No such file or directory\n%s", j.script, abortedText(2))
+		}
+		if j.perf != nil && !n.tree.exists(relativeName(j.script)) {
+			return nil, fmt.Sprintf("%smpirun was unable to launch the specified application as it could not access\nor execute an executable:\n\nExecutable: %s\nNode: %s\n\nwhile attempting to start process rank 0.\n%s", rule, j.script, n.hostname(), rule)
 		}
 		members = append(members, n)
 	}

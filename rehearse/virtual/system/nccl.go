@@ -95,15 +95,6 @@ func perfArguments(argv []string, env map[string]string) (*perfTest, error) {
 	return p, nil
 }
 
-// haveTests puts the test where the image of a node with GPUs is taken to have it.
-// Open MPI may come later, with a driver.
-func (n *node) haveTests() {
-	if h := n.cfg.Hardware; h != nil && h.GPUCount() > 0 {
-		_ = n.tree.write("usr/bin/"+perfProgram, nil, 0o755)
-	}
-	n.place()
-}
-
 // allReducePerf is the program called without mpirun.
 func allReducePerf(_ context.Context, c call) int {
 	c.fail("this virtual node runs it under mpirun alone")

@@ -39,7 +39,7 @@ func (n *node) startUnits(context.Context) {
 	n.networkd()
 	n.applySysctls()
 	n.coldplug()
-	n.haveTests()
+	n.place()
 }
 
 // finishStart runs what is still starting when sshd already answers.

@@ -35,7 +35,7 @@ var commands = map[string]program{
 	"ip": {run: runIP}, "ethtool": {run: runEthtool}, "rdma": {run: rdmaProgram}, "ib_write_bw": {pkgPerftest, writeBW}, "ib_write_lat": {pkgPerftest, writeBW},
 	"ibv_devices": {pkgVerbs, ibvDevices}, "ibv_devinfo": {pkgVerbs, ibvDevinfo}, "ibstat": {pkgDiags, runIbstat},
 
-	"mpirun": {pkgMPI, runMpirun}, "mpiexec": {pkgMPI, runMpirun}, "orterun": {pkgMPI, runMpirun}, perfProgram: {pkgMPI, allReducePerf}, "python3": {pkgMPI4Py, runPython},
+	"mpirun": {pkgMPI, runMpirun}, "mpiexec": {pkgMPI, runMpirun}, "orterun": {pkgMPI, runMpirun}, perfProgram + withMPI: {pkgMPI, allReducePerf}, "python3": {pkgMPI4Py, runPython},
 	"nvidia-imex-ctl": {run: imexCtl}, "nvidia-smi": {run: nvidiaSMI}, "amd-smi": {run: amdSMI}, "dcgmi": {run: runDcgmi},
 }
 

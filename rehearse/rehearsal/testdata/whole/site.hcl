@@ -107,6 +107,10 @@ driver "cuda" "r580" {
   repository { url = "http://mirror.example/cuda/debian13/x86_64/" }
 }
 
+driver "tools" "tools" {
+  nccl_tests { source = "sources/nccl-tests.tar.gz" }
+}
+
 driver "inbox" "rdma" { packages = ["rdma-core", "perftest", "openmpi-bin", "python3-mpi4py"] }
 
 fabric "infiniband" "compute" {
@@ -152,7 +156,7 @@ role "trainer" {
   bmc        = bmc.redfish
   image      = image.hpc
   disks      = disk_layout.one
-  drivers    = [driver.rdma, driver.r580]
+  drivers    = [driver.rdma, driver.r580, driver.tools]
   validation = validation.gpu
   handover   = handover.k8s
 }

@@ -3,6 +3,7 @@
 package raw
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,8 +13,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -27,7 +30,7 @@ const stall = time.Minute
 func (b *builder) fetch(ctx context.Context) error {
 	sum := sha256.New()
 	if b.recipe.isURL() {
-		b.source = b.path("source")
+		b.source = filepath.Join(cmp.Or(b.recipe.downloads, b.dir), "source")
 		if err := b.download(ctx, sum); err != nil {
 			return err
 		}
@@ -37,12 +40,18 @@ func (b *builder) fetch(ctx context.Context) error {
 			return err
 		}
 	}
-	if got := "sha256:" + hex.EncodeToString(sum.Sum(nil)); got != b.recipe.Checksum {
+	if got := checksumOf(sum); got != b.recipe.Checksum {
+		if b.recipe.isURL() {
+			os.Remove(b.source) // what is not wanted is not continued; a file that stays is refused again
+		}
 		return errkind.New(errkind.Mismatch, "%s has checksum %s; the site's files say %s", b.recipe.Source, got, b.recipe.Checksum).
 			Do("Compare both with what the vendor publishes, best over another way. The file may be a newer one of the same name, cut off, or not what it is said to be. Nothing was taken over.")
 	}
 	return nil
 }
+
+// checksumOf is sha256:HEX of what was hashed.
+func checksumOf(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
 
 // hashFile reads a source that is a file of this controller.
 func (b *builder) hashFile(ctx context.Context, sum hash.Hash) error {
@@ -58,23 +67,32 @@ func (b *builder) hashFile(ctx context.Context, sum hash.Hash) error {
 	if !info.Mode().IsRegular() {
 		return errkind.New(errkind.Refused, "source %s is no file", b.source)
 	}
-	m := &meter{say: b.say, what: "read", total: info.Size()}
+	m := &meter.Meter{Say: b.say, What: "read", Total: info.Size()}
 	_, err = io.Copy(io.MultiWriter(sum, m), &reader{ctx, f})
 	return err
 }
 
-// download fetches the source; a transfer that breaks off goes on where it was.
+// download fetches the source; a transfer that breaks off goes on where it was, also one
+// of an earlier build.
 func (b *builder) download(ctx context.Context, sum hash.Hash) error {
-	out, err := os.Create(b.source)
+	out, err := os.OpenFile(b.source, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	m := &meter{say: b.say, what: "fetched"}
+	had, err := io.Copy(sum, &reader{ctx, out})
+	if err != nil {
+		return err
+	}
+	if checksumOf(sum) == b.recipe.Checksum {
+		b.say("the source was fetched before")
+		return nil
+	}
+	m := &meter.Meter{Say: b.say, What: "fetched", Done: had}
 	to := io.MultiWriter(out, sum, m)
 	var failed error
 	for range fetchTries {
-		before := m.done
+		before := m.Done
 		err := b.get(ctx, to, m)
 		if err == nil {
 			return out.Close()
@@ -82,16 +100,30 @@ func (b *builder) download(ctx context.Context, sum hash.Hash) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if failed = err; m.done == before || errkind.Of(err) == errkind.NotFound {
+		if errors.Is(err, errWhole) {
+			sum.Reset()
+			*m = meter.Meter{Say: b.say, What: "fetched"}
+			if _, err := out.Seek(0, io.SeekStart); err != nil {
+				return err
+			}
+			if err := out.Truncate(0); err != nil {
+				return err
+			}
+			continue
+		}
+		if failed = err; m.Done == before || errkind.Of(err) == errkind.NotFound {
 			break // nothing came
 		}
-		b.say(fmt.Sprintf("the source broke off after %d MiB: %v; going on", m.done>>20, err))
+		b.say(fmt.Sprintf("the source broke off after %d MiB: %v; going on", m.Done>>20, err))
 	}
 	return fmt.Errorf("%s: %w", b.recipe.Source, failed)
 }
 
+// errWhole says that a server gives the file only from its start, or has a shorter one.
+var errWhole = errkind.New(errkind.Unsupported, "the server does not continue the file")
+
 // get asks for what is missing and writes it to to.
-func (b *builder) get(ctx context.Context, to io.Writer, m *meter) error {
+func (b *builder) get(ctx context.Context, to io.Writer, m *meter.Meter) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(stall, func() { cancel(errkind.New(errkind.Timeout, "nothing came for %s", stall)) })
@@ -100,28 +132,30 @@ func (b *builder) get(ctx context.Context, to io.Writer, m *meter) error {
 	if err != nil {
 		return err
 	}
-	if m.done > 0 {
-		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", m.done))
+	if m.Done > 0 {
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", m.Done))
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	defer resp.Body.Close()
-	switch want := map[bool]int{false: http.StatusOK, true: http.StatusPartialContent}[m.done > 0]; {
+	switch want := map[bool]int{false: http.StatusOK, true: http.StatusPartialContent}[m.Done > 0]; {
 	case resp.StatusCode == http.StatusNotFound:
 		return errkind.New(errkind.NotFound, "there is no such file (404)").Do("Vendors remove old images: take a newer one with its checksum, or the old one from a mirror.")
+	case m.Done > 0 && (resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable):
+		return errWhole
 	case resp.StatusCode != want:
 		return errkind.New(errkind.Refused, "the server answers %s", resp.Status)
 	}
-	if m.total == 0 && resp.ContentLength > 0 {
-		m.total = resp.ContentLength
+	if m.Total == 0 && resp.ContentLength > 0 {
+		m.Total = m.Done + resp.ContentLength
 	}
 	_, err = io.Copy(to, &progressReader{resp.Body, func() { watch.Reset(stall) }})
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	if m.total > 0 && m.done < m.total {
+	if m.Total > 0 && m.Done < m.Total {
 		return io.ErrUnexpectedEOF
 	}
 	return nil
@@ -152,44 +186,4 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, context.Cause(r.ctx)
 	}
 	return r.r.Read(p)
-}
-
-// every is how often a meter says how far it is.
-const every = 5 * time.Second
-
-// meter says how much came, how fast, and how long the rest takes.
-type meter struct {
-	say         func(string)
-	what        string
-	done, total int64 // bytes; total 0: not known
-	began, last time.Time
-}
-
-// Write implements io.Writer: it only counts.
-func (m *meter) Write(p []byte) (int, error) {
-	m.add(int64(len(p)))
-	return len(p), nil
-}
-
-// add counts n bytes.
-func (m *meter) add(n int64) {
-	now := time.Now()
-	if m.began.IsZero() {
-		m.began, m.last = now, now
-	}
-	m.done += n
-	if now.Sub(m.last) >= every {
-		m.last = now
-		m.say(m.line(now))
-	}
-}
-
-// line is such as "fetched 120 of 600 MiB, 24 MiB/s, 20s left".
-func (m *meter) line(now time.Time) string {
-	rate := float64(m.done) / now.Sub(m.began).Seconds()
-	if m.total <= 0 {
-		return fmt.Sprintf("%s %d MiB, %.0f MiB/s", m.what, m.done>>20, rate/(1<<20))
-	}
-	left := time.Duration(float64(m.total-m.done) / rate * float64(time.Second)).Round(time.Second)
-	return fmt.Sprintf("%s %d of %d MiB, %.0f MiB/s, %s left", m.what, m.done>>20, m.total>>20, rate/(1<<20), left)
 }

@@ -80,6 +80,8 @@ type Recipe struct {
 	OS       string // that the image has to be of; "": any that can be installed
 	Release  string // of OS; "": any
 	Site     string // folder that a path is relative to; it changes no digest
+
+	downloads string // folder of WithDownloads
 }
 
 // Name implements images.Recipe.
@@ -138,6 +140,25 @@ func (r Recipe) Inputs() string {
 
 // Archives implements images.Recipe: an image is taken as it is.
 func (r Recipe) Archives() []images.Archive { return nil }
+
+// WithDownloads implements images.Downloader.
+func (r Recipe) WithDownloads(dir string) images.Recipe {
+	r.downloads = dir
+	return r
+}
+
+// Fetch implements images.Downloader.
+func (r Recipe) Fetch(ctx context.Context, dir string, say func(string)) error {
+	if !r.isURL() {
+		return nil
+	}
+	r.downloads = dir
+	b := builder{recipe: r, say: say}
+	if err := b.fetch(ctx); err != nil {
+		return fmt.Errorf("image %s (%s): %w", r.Block, r.Source, err)
+	}
+	return nil
+}
 
 // Build implements images.Recipe. dir needs room for the file and for what of its disk
 // is not zeroes.

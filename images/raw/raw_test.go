@@ -5,6 +5,8 @@ package raw
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -85,6 +87,66 @@ func TestDownload(t *testing.T) {
 	if err := b.fetch(ended); err == nil {
 		t.Error("an ended context fetches")
 	}
+}
+
+// A fetch continues what an earlier one left, begins again where the server gives the file
+// only from its start, and asks for nothing once it is whole.
+func TestFetchAhead(t *testing.T) {
+	t.Parallel()
+	text := bytes.Repeat([]byte("ironrail"), 100_000)
+	for name, resumes := range map[string]bool{"with ranges": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sent := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !resumes {
+					r.Header.Del("Range")
+				}
+				http.ServeContent(countingWriter{w, &sent}, r, "", time.Time{}, bytes.NewReader(text))
+			}))
+			defer server.Close()
+			plain, dir := filepath.Join(t.TempDir(), "f"), t.TempDir()
+			if err := os.WriteFile(plain, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := recipe(t, plain)
+			r.Source = server.URL + "/image"
+			left := filepath.Join(dir, "source")
+			if err := os.WriteFile(left, text[:500_000], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 { // the second asks for nothing
+				if err := r.Fetch(t.Context(), dir, func(string) {}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := os.ReadFile(left); err != nil || !bytes.Equal(got, text) {
+				t.Errorf("%d bytes came, %v", len(got), err)
+			}
+			if resumes && sent != 300_000 || !resumes && sent < 800_000 {
+				t.Errorf("%d bytes were sent", sent)
+			}
+			r.Checksum = "sha256:" + strings.Repeat("0", 64)
+			if err := r.Fetch(t.Context(), dir, func(string) {}); errkind.Of(err) != errkind.Mismatch {
+				t.Errorf("another checksum: %v", err)
+			}
+			if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("a file that is not wanted is left: %v", err)
+			}
+		})
+	}
+}
+
+// countingWriter counts the bytes of answers.
+type countingWriter struct {
+	http.ResponseWriter
+	sent *int
+}
+
+func (w countingWriter) Write(p []byte) (int, error) {
+	n, err := w.ResponseWriter.Write(p)
+	*w.sent += n
+	return n, err
 }
 
 // FuzzQcow2: no image makes the reader fail in another way than by an error.

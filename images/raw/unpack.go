@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -96,7 +97,7 @@ func (b *builder) decompress(ctx context.Context, f *os.File) (*os.File, error) 
 
 // copySparse copies to the end and leaves zeroes out.
 func (b *builder) copySparse(out *os.File, in io.Reader) error {
-	m := &meter{say: b.say, what: "unpacked"}
+	m := &meter.Meter{Say: b.say, What: "unpacked"}
 	p, off := make([]byte, block), int64(0)
 	for {
 		n, err := readBlock(in, p)
@@ -108,7 +109,7 @@ func (b *builder) copySparse(out *os.File, in io.Reader) error {
 		if off += int64(n); off > maxDisk {
 			return errkind.New(errkind.Refused, "it unpacks to more than %d GiB", int64(maxDisk)>>30)
 		}
-		m.add(int64(n))
+		m.Add(int64(n))
 		switch {
 		case errors.Is(err, io.EOF):
 			return out.Truncate(off)
@@ -148,7 +149,7 @@ func (b *builder) convert(ctx context.Context, in *os.File) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	m := &meter{say: b.say, what: "converted", total: b.size}
+	m := &meter.Meter{Say: b.say, What: "converted", Total: b.size}
 	for off := int64(0); off < b.size; off += 1 << img.bits {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -163,7 +164,7 @@ func (b *builder) convert(ctx context.Context, in *os.File) (err error) {
 				return err
 			}
 		}
-		m.add(n)
+		m.Add(n)
 	}
 	return out.Truncate(b.size)
 }

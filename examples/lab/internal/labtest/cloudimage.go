@@ -32,7 +32,8 @@ truncate -s 3300M disk
 sgdisk -n 14:2048:+4M -t 14:ef02 -n 15:10240:+106M -t 15:ef00 -n 16:227328:+913M -t 16:ea00 -n 1:2099200:0 -t 1:8300 disk >/dev/null
 mke2fs -q -t ext4 -L cloudimg-rootfs -E offset=1074790400 disk 2270m
 mke2fs -q -F -t ext4 -L BOOT -E offset=116391936 disk 913m
-mkfs.vfat --offset=10240 -F 32 -n UEFI disk 108544 >/dev/null
+truncate -s 106M esp
+mkfs.vfat -F 32 -n UEFI esp >/dev/null
 mkdir at
 mount -o loop,offset=1074790400,sizelimit=2380267520 disk at
 mkdir at/boot
@@ -41,32 +42,48 @@ cp -a root/. at/
 cp -r at/usr/lib/grub/x86_64-efi at/boot/grub/
 mount -t tmpfs -o mode=755 dev at/dev
 for d in null zero urandom; do cp -a /dev/$d at/dev/; done
-uuids=
 mkdir -p at/dev/disk/by-uuid
-for m in at at/boot; do
-	loop=$(findmnt -no SOURCE $m)
-	uuid=$(blkid -o value -s UUID $loop)
-	cp -a $loop at/dev/
-	ln -s ../../$(basename $loop) at/dev/disk/by-uuid/$uuid
-	uuids="$uuids $uuid"
-done
+root=$(findmnt -no SOURCE at)
+boot=$(findmnt -no SOURCE at/boot)
+rootuuid=$(blkid -o value -s UUID $root)
+bootuuid=$(blkid -o value -s UUID $boot)
+cp -a $root at/dev/image1
+cp -a $boot at/dev/image16
+ln -s ../../image1 at/dev/disk/by-uuid/$rootuuid
+ln -s ../../image16 at/dev/disk/by-uuid/$bootuuid
 mount -t proc proc at/proc
 mount -t sysfs -o ro sys at/sys
+# GRUB takes a loop device for the file behind it, which is not in the root
+cat >at/tmp/grub-probe <<X
+#!/bin/sh
+case "\$*" in
+*target=device*/boot*) echo /dev/image16 ;;
+*target=device*) echo /dev/image1 ;;
+*target=fs_uuid*) case "\$*" in */dev/image16*|*/boot*) echo $bootuuid ;; *) echo $rootuuid ;; esac ;;
+*target=fs*) echo ext2 ;;
+*target=partmap*) echo gpt ;;
+*target=partuuid*) exit 1 ;;
+esac
+X
+chmod 755 at/tmp/grub-probe
+mount --bind at/tmp/grub-probe at/usr/sbin/grub-probe
 chroot at update-grub
-set -- "$1" "$2" "$3" $uuids
-grep -q "root=UUID=$4" at/boot/grub/grub.cfg
-sed -i "s/root=UUID=$4/root=LABEL=cloudimg-rootfs/" at/boot/grub/grub.cfg
+umount at/usr/sbin/grub-probe
+rm at/tmp/grub-probe
+grep -q "root=UUID=$rootuuid" at/boot/grub/grub.cfg
+sed -i "s/root=UUID=$rootuuid/root=LABEL=cloudimg-rootfs/" at/boot/grub/grub.cfg
 umount at/dev at/proc at/sys
 mkdir -p EFI/BOOT EFI/debian
 cp at/usr/lib/shim/shimx64.efi.signed EFI/BOOT/BOOTX64.EFI
 cp at/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed EFI/BOOT/grubx64.efi
-printf "search.fs_uuid %s root\nset prefix=(\$root)'/grub'\nconfigfile \$prefix/grub.cfg\n" "$5" >EFI/debian/grub.cfg
-MTOOLS_SKIP_CHECK=1 mcopy -s -i disk@@5242880 EFI ::/
+printf "search.fs_uuid %s root\nset prefix=(\$root)'/grub'\nconfigfile \$prefix/grub.cfg\n" "$bootuuid" >EFI/debian/grub.cfg
+mcopy -s -i esp EFI ::/
+dd if=esp of=disk bs=1M seek=5 conv=notrunc status=none
 umount at/boot
 umount at
 qemu-img convert -c -O qcow2 disk "$3.new"
 mv "$3.new" "$3"
-rm -rf root disk EFI
+rm -rf root disk EFI at esp
 `
 
 // CloudImage makes an image of a release of Debian as vendors publish theirs, with

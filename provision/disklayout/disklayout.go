@@ -112,7 +112,10 @@ func (b *builder) disks(all []Disk, system bool) {
 // volume adds a file system to the disks that it is on.
 func (b *builder) volume(use wire.VolumeUse, f inventory.FileSystem) {
 	first, count, level := 0, len(b.in.System), b.in.Layout.RAID
-	name := f.Name
+	name := f.Name // of its partitions; unlike that of a data block, root and swap are ours
+	if use == wire.VolumeData {
+		name = "data-" + f.Name
+	}
 	if f.On != "" && f.On != b.in.Layout.On {
 		first, count, level = b.names[f.On], len(b.in.Data[f.On]), -1
 	}
@@ -122,7 +125,6 @@ func (b *builder) volume(use wire.VolumeUse, f inventory.FileSystem) {
 		v.Label, v.Mount = RootLabel, "/"
 	case use == wire.VolumeData:
 		v.Keep = b.in.Layout.Preserves(f.Name)
-		name = "data-" + f.Name
 	}
 	if v.Filesystem == "" {
 		v.Filesystem = "ext4"

@@ -74,6 +74,15 @@ c p1 bios 1+1 p2 esp 2+64 p3 root 66+2176
 d p1 bios 1+1 p2 esp 2+64 p3 root 66+2176
 root raid 10 xfs ironrail-os "/" keep false on a/p3 b/p3 c/p3 d/p3
 `},
+		{"data with the names of ours", Input{Layout: &inventory.DiskLayout{On: "os", RAID: 1, Swap: gib, Root: sized, Data: []inventory.FileSystem{{Name: "root", Size: gib, Mount: "/a"}, {Name: "swap", Mount: "/b"}}},
+			System: four[:2]}, `
+a p2 esp 2+64 p3 swap 66+1152 p4 root 1218+4224 p5 data-root 5442+1152 p6 data-swap 6594+1597
+b p2 esp 2+64 p3 swap 66+1152 p4 root 1218+4224 p5 data-root 5442+1152 p6 data-swap 6594+1597
+swap raid 1 swap swap "" keep false on a/p3 b/p3
+root raid 1 xfs ironrail-os "/" keep false on a/p4 b/p4
+root raid 1 ext4 root "/a" keep false on a/p5 b/p5
+swap raid 1 ext4 swap "/b" keep false on a/p6 b/p6
+`},
 	} {
 		c.in.Seed = "n1/a/write"
 		got, err := Compute(c.in)

@@ -4,7 +4,9 @@ package inventory
 
 import (
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -51,7 +53,7 @@ func (l *loader) unknownDisk(h *Hardware, d *DiskLayout, name string, at hcl.Ran
 // setStorage enters into the images what the disk layouts of their nodes need in them.
 func (inv *Inventory) setStorage() {
 	for _, n := range inv.Nodes {
-		if n.Image == nil || n.Disks == nil {
+		if n.Image == nil || n.Disks == nil || n.Retired {
 			continue
 		}
 		all := append(slices.Clone(n.Image.Storage), n.Disks.Storage()...)
@@ -84,6 +86,12 @@ func (l *loader) checkVolumes(d *DiskLayout, body *language.Body) {
 		if len(f.Name) > longest {
 			l.diags.Add("disk.layout", b.Named, "Label that is too long", fmt.Sprintf("The name of a data block is the label of its file system; that of %s has %d characters at most, and %q has %d.", f.Filesystem, longest, f.Name, len(f.Name))).In(d.Decl)
 		}
+		if strings.HasPrefix(f.Name, ownLabels) {
+			l.diags.Add("disk.layout", b.Named, "Label of ironrail's own", fmt.Sprintf("Labels that begin with %q are those of the root file system. Give data %q another name.", ownLabels, f.Name)).In(d.Decl)
+		}
+		if part := systemPart(f.Mount); part != "" {
+			l.diags.Add("disk.layout", b.Range("mount"), "Data where the system is", fmt.Sprintf("data %q is mounted at %s: %s belongs to the root file system, without which nothing mounts data disks. Mount it elsewhere, such as below /srv, /home or /var/lib/NAME.", f.Name, f.Mount, part)).In(d.Decl)
+		}
 		if first, taken := mounts[f.Mount]; taken && f.Mount != "" {
 			l.diags.Add("disk.layout", b.Range("mount"), "Two file systems in one place", fmt.Sprintf("data %q is mounted at %s, where another file system of the layout is.", f.Name, f.Mount)).Also("the other one", first).In(d.Decl)
 		}
@@ -99,4 +107,23 @@ func (l *loader) checkVolumes(d *DiskLayout, body *language.Body) {
 			rest[on] = f
 		}
 	}
+}
+
+// ownLabels begins the labels of root file systems that ironrail makes.
+const ownLabels = "ironrail-"
+
+// systemPart returns the folder of the system that a mount would cover or lie in; "":
+// none. Data are mounted late and may be missing, so that nothing that boots a node, or
+// that a package manager writes, may lie on them.
+func systemPart(mount string) string {
+	for _, whole := range []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root", "/run", "/sbin", "/sys", "/usr"} {
+		if mount == whole || strings.HasPrefix(mount, whole+"/") {
+			return whole
+		}
+	}
+	switch mount = path.Clean(mount); mount {
+	case "/", "/var", "/var/cache", "/var/lib", "/var/lib/dpkg", "/var/lib/rpm", "/var/lib/systemd", "/var/log", "/var/spool":
+		return mount
+	}
+	return ""
 }

@@ -57,8 +57,8 @@ const (
 
 // Storage is what a layout needs in an image; nothing where it takes the image's disk.
 func (d *DiskLayout) Storage() (needs []string) {
-	if d.Whole() {
-		return nil
+	if d.Whole() || !d.Made() {
+		return nil // an image is not another one for a layout that nobody makes
 	}
 	if d.RAID >= 0 {
 		needs = append(needs, StorageRAID)
@@ -79,6 +79,10 @@ func (d *DiskLayout) Preserves(label string) bool { return slices.Contains(d.Pre
 func (d *DiskLayout) Whole() bool {
 	return d.RAID < 0 && len(d.Data) == 0 && len(d.Preserve) == 0 && d.Swap == 0 && (d.Root.Filesystem == "" || d.Root.Filesystem == "ext4")
 }
+
+// Made reports whether this version makes the layout on a node: without RAID, or of a
+// level whose copies a node boots from when a disk is gone.
+func (d *DiskLayout) Made() bool { return d.RAID < 0 || d.RAID == 1 || d.RAID == 10 }
 
 // FileSystem is one partition of a disk layout.
 type FileSystem struct {

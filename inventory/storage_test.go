@@ -2,7 +2,10 @@
 
 package inventory
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWhole(t *testing.T) {
 	t.Parallel()
@@ -23,6 +26,38 @@ func TestWhole(t *testing.T) {
 	} {
 		if c.d.Whole() != c.want {
 			t.Errorf("%+v takes the image's disk: %v", c.d, !c.want)
+		}
+	}
+}
+
+// TestStorage: an image is another one only for layouts that are made.
+func TestStorage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		level int
+		want  string
+	}{{-1, "tree xfs"}, {0, ""}, {1, "raid tree xfs"}, {5, ""}, {10, "raid tree xfs"}} {
+		d := DiskLayout{RAID: c.level, Root: FileSystem{Name: "root", Filesystem: "xfs"}}
+		if got := strings.Join(d.Storage(), " "); got != c.want {
+			t.Errorf("RAID %d needs %q, want %q", c.level, got, c.want)
+		}
+	}
+	node := func(retired bool) *Node {
+		return &Node{Name: "n1", Image: &Image{}, Retired: retired, Disks: &DiskLayout{RAID: 1}}
+	}
+	for _, retired := range []bool{false, true} {
+		inv := Inventory{Nodes: []*Node{node(retired)}}
+		if inv.setStorage(); (len(inv.Nodes[0].Image.Storage) > 0) == retired {
+			t.Errorf("retired %v: %v", retired, inv.Nodes[0].Image.Storage)
+		}
+	}
+}
+
+func TestSystemPart(t *testing.T) {
+	t.Parallel()
+	for mount, want := range map[string]string{"/usr/local": "/usr", "/etc": "/etc", "/boot/efi": "/boot", "/var": "/var", "/var/lib": "/var/lib", "/": "/", "/user": "", "/var/lib/docker": "", "/srv": "", "/home": "", "/tmp": ""} {
+		if got := systemPart(mount); got != want {
+			t.Errorf("%s is of %q, want %q", mount, got, want)
 		}
 	}
 }

@@ -71,3 +71,18 @@ func TestCheckLayoutRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestStarts: a BIOS starts no disk with sectors of 4096 bytes; one with data may have them.
+func TestStarts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sector       int
+		bios, system bool
+		want         bool
+	}{{512, true, true, true}, {4096, true, true, false}, {4096, false, true, true}, {4096, true, false, true}, {520, false, false, false}} {
+		j := job{Maker: Maker{BIOS: c.bios}}
+		if err := j.starts(wire.LayoutDisk{System: c.system}, c.sector); (err == nil) != c.want {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

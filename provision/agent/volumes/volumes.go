@@ -11,8 +11,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
@@ -67,6 +70,7 @@ type Maker struct {
 	Find     func(wire.Disk) (wire.Disk, error) // the disk as it is now, or Mismatch
 	Open     disk.Opener                        // nil: disk.Open
 	Node     Node
+	BIOS     bool                          // the firmware is a BIOS: it starts no disk with sectors of 4096 bytes
 	Progress func(phase string, add int64) // nil: nobody listens
 }
 
@@ -144,11 +148,27 @@ func (j *job) open(ctx context.Context) error {
 			return err
 		}
 		j.devs = append(j.devs, dev)
+		if err := j.starts(d, dev.SectorSize()); err != nil {
+			return err
+		}
 		old, _ := disk.ReadMarker(dev)
 		j.old = append(j.old, old)
 		if err := j.mayErase(d, old.Text, disk.Probe(dev, dev.Size())); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// starts checks that partitions can be made on a disk, and that the firmware starts it.
+func (j *job) starts(d wire.LayoutDisk, sector int) error {
+	switch {
+	case sector != gpt.Sector && sector != gpt.Sector4K:
+		return errkind.New(errkind.Unsupported, "disk %s has logical sectors of %d bytes; layouts fit onto %d and %d", d.Disk.Path, sector, gpt.Sector, gpt.Sector4K).
+			Do("Set the disk to 512-byte logical sectors (nvme format, sg_format), or use another one.")
+	case sector == gpt.Sector4K && j.BIOS && d.System:
+		return errkind.New(errkind.Unsupported, "disk %s has logical sectors of %d bytes; this node boots by BIOS, which starts no such disk", d.Disk.Path, sector).
+			Do("Set the node to UEFI boot, or the disk to 512-byte logical sectors (nvme format, sg_format), or use another disk.")
 	}
 	return nil
 }
@@ -189,6 +209,9 @@ func (j *job) make(ctx context.Context) error {
 			return fmt.Errorf("disk %s: %w", j.layout.Disks[i].Disk.Path, &wire.PartError{Part: wire.PartDisk, Err: err})
 		}
 	}
+	if err := j.share(); err != nil {
+		return err
+	}
 	on, err := j.volumes(ctx)
 	if err != nil {
 		return err
@@ -200,6 +223,23 @@ func (j *job) make(ctx context.Context) error {
 		return err
 	}
 	return j.mark(disk.Complete)
+}
+
+// share opens the disks anew without holding them: while a whole disk is held, nobody
+// else can hold a partition of it, neither mdadm nor a mount.
+func (j *job) share() error {
+	for i, d := range j.layout.Disks {
+		if err := j.devs[i].Close(); err != nil {
+			return fmt.Errorf("disk %s: %w", d.Disk.Path, &wire.PartError{Part: wire.PartDisk, Err: err})
+		}
+		dev, err := j.Open(d.Disk.Path, disk.Shared)
+		if err != nil {
+			j.devs = slices.Delete(j.devs, i, i+1) // it is closed
+			return err
+		}
+		j.devs[i] = dev
+	}
+	return nil
 }
 
 // mark writes the marker onto every disk.
@@ -232,6 +272,7 @@ func (j *job) volumes(ctx context.Context) (on []Mount, err error) {
 			on = append(on, m)
 		}
 	}
+	slices.SortStableFunc(on, func(a, b Mount) int { return strings.Compare(a.At, b.At) }) // what lies in another comes after it
 	return on, nil
 }
 

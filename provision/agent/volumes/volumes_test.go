@@ -42,6 +42,27 @@ type loops struct {
 	t     *testing.T
 	calls int
 	fail  int // the call that fails; 0: none
+	held  int // disks that are open exclusively: on a real node nobody else gets at their partitions
+}
+
+// holder counts the disks that are held.
+type holder struct {
+	disk.Device
+	held *int
+}
+
+func (h holder) Close() error {
+	*h.held--
+	return h.Device.Close()
+}
+
+func (l *loops) open(path string, use disk.Use) (disk.Device, error) {
+	d, err := disk.Open(path, use)
+	if err != nil || use != disk.Exclusive {
+		return d, err
+	}
+	l.held++
+	return holder{d, &l.held}, nil
 }
 
 var errCut = errors.New("the run is cut off here")
@@ -71,6 +92,9 @@ func (l *loops) Release(_ context.Context, disks []string) error {
 func (l *loops) Partition(ctx context.Context, disk string, p wire.LayoutPartition) (string, error) {
 	if err := l.cut(); err != nil {
 		return "", err
+	}
+	if l.held > 0 {
+		l.t.Errorf("partition %d of %s is used while %d disks are held", p.Number, disk, l.held)
 	}
 	out, err := exec.CommandContext(ctx, "losetup", "-f", "--show", "-o", strconv.FormatInt(p.Start, 10), "--sizelimit", strconv.FormatInt(p.Size, 10), disk).Output()
 	return strings.TrimSpace(string(out)), err
@@ -139,7 +163,7 @@ func room(t *testing.T) (*loops, Maker, wire.Layout) {
 	}
 	l.Volumes = []wire.Volume{vol(wire.VolumeSwap, "swap", "swap", "", 0, 3), vol(wire.VolumeRoot, "root", "xfs", "/", 0, 4), vol(wire.VolumeData, "scratch", "xfs", "/scratch", 1, 1), vol(wire.VolumeData, "srv", "ext4", "/srv", 1, 2)}
 	l.Volumes[2].Keep, l.Preserve = true, []string{"scratch"}
-	m := Maker{Node: node, Find: func(d wire.Disk) (wire.Disk, error) {
+	m := Maker{Node: node, Open: node.open, Find: func(d wire.Disk) (wire.Disk, error) {
 		f, err := disk.Open(d.Path, disk.Look)
 		if err != nil {
 			return d, err

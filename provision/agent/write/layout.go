@@ -47,7 +47,7 @@ func (w *Writer) runLayout(ctx context.Context, p wire.WriteParams, key []byte) 
 			s.root = v.UUID
 		}
 	}
-	maker := volumes.Maker{Find: w.Find, Open: w.Open, Node: w.Node, Progress: w.progress}
+	maker := volumes.Maker{Find: w.Find, Open: w.Open, Node: w.Node, BIOS: w.BIOS, Progress: w.progress}
 	began := time.Now()
 	is, already, err := maker.Run(ctx, *p.Layout, p.Marker, p.Digest, s)
 	if err != nil {

@@ -139,6 +139,9 @@ func writeLayout(root rootfs.Root, l wire.Layout) error {
 		if err := rootfs.WriteText(root, mdadmFile, text, 0o644); err != nil {
 			return err
 		}
+		if err := addToInitrds(root, mdadmFile, text); err != nil {
+			return err
+		}
 	}
 	for _, v := range l.Volumes {
 		if v.Use == wire.VolumeData {
@@ -155,7 +158,7 @@ func writeLayout(root rootfs.Root, l wire.Layout) error {
 func fstab(l wire.Layout) string {
 	var b strings.Builder
 	b.WriteString("# Written by ironrail for the disk layout of this node.\n")
-	const optional = ",nofail,x-systemd.device-timeout=30s"
+	const optional = ",nofail,x-systemd.device-timeout=2min"
 	for _, v := range l.Volumes {
 		check := map[string]int{"xfs": 0}
 		pass, known := check[v.Filesystem]
@@ -172,7 +175,7 @@ func fstab(l wire.Layout) string {
 		}
 	}
 	for i, guid := range espGUIDs(l) {
-		fmt.Fprintf(&b, "PARTUUID=%s %s vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=5s 0 0\n", guid, espMount(i))
+		fmt.Fprintf(&b, "PARTUUID=%s %s vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=1min 0 0\n", guid, espMount(i))
 	}
 	return b.String()
 }

@@ -102,7 +102,20 @@ type NodeCheck struct {
 	Digest   string   `json:"digest,omitempty"`  // of the manifest of the image that was installed
 	Identity Identity `json:"identity"`
 	Root     *Disk    `json:"root,omitempty"` // that the root file system lies on, without a look at its content; nil: not known
+	// Roots are those disks where they are several: an array, or a volume group.
+	Roots  []Disk  `json:"roots,omitempty"`
+	Arrays []Array `json:"arrays,omitempty"` // of md, that run
 	// BootOrder is that of the firmware; nil: it is no UEFI, or does not report.
 	BootOrder *BootOrder `json:"boot_order,omitempty"`
 	Error     *TaskError `json:"error,omitempty"`
+}
+
+// Array is one array of md, as the kernel shows it in /proc/mdstat.
+type Array struct {
+	Name    string  `json:"name"`              // md127
+	Level   string  `json:"level"`             // raid1
+	Disks   int     `json:"disks"`             // that it has room for
+	Active  int     `json:"active"`            // that it has
+	Doing   string  `json:"doing,omitempty"`   // resync, recovery, reshape or check
+	Percent float64 `json:"percent,omitempty"` // of that
 }

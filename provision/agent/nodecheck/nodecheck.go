@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,12 +52,16 @@ func (c Checker) Check(ctx context.Context) wire.NodeCheck {
 	r.Uptime, _ = strconv.ParseFloat(seconds, 64)
 	c.systemd(ctx, &r)
 	r.BootOrder = efiboot.Shown{FS: c.FS}.Order()
-	if root, ok := inspector.RootDisk(); ok {
-		r.Root = &root
+	r.Arrays = arraysOf(c.FS.Text("proc/mdstat"))
+	roots := inspector.RootDisks()
+	if len(roots) == 1 {
+		r.Root = &roots[0]
+	} else if len(roots) > 1 {
+		r.Roots = roots
 	}
 	for _, d := range inspector.Marked() {
 		// The disk that runs counts, not one beside it with an older install.
-		if r.Root == nil && r.Marker == "" || r.Root != nil && d.Name == r.Root.Name {
+		if r.Marker == "" && (len(roots) == 0 || slices.ContainsFunc(roots, func(root wire.Disk) bool { return root.Name == d.Name })) {
 			r.Marker, r.Install, r.Digest = d.Marker, d.State, disk.ManifestDigest(c.Open, d.Path)
 		}
 	}

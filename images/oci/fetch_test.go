@@ -218,6 +218,14 @@ func TestInspect(t *testing.T) {
 	if a := errkind.Action(err); !strings.Contains(a, "linux-image-amd64") || !strings.Contains(a, "openssh-server") || !strings.Contains(a, "Nothing was erased") {
 		t.Errorf("the action is %q", a)
 	}
+	layouts := func(r *Recipe) {
+		r.Storage = []string{inventory.StorageRAID, inventory.StorageTree, inventory.StorageXFS}
+	}
+	_, err = look(layouts, append(whole(), file("usr/sbin/mdadm", ""), file("sbin/mke2fs", ""))...)
+	wantError(t, err, errkind.Refused, "it lacks mkswap (/usr/sbin/mkswap), which disk layouts of its nodes need, mkfs.xfs")
+	if a := errkind.Action(err); !strings.Contains(a, "util-linux xfsprogs.") {
+		t.Errorf("the action is %q", a)
+	}
 	_, err = look(nil, append(whole("etc/os-release"), file("etc/os-release", "ID=alpine\nVERSION_ID=3.20\n"))...)
 	wantError(t, err, errkind.Unsupported, `"alpine"`)
 	_, err = look(func(r *Recipe) { r.OS = "ubuntu" }, whole()...)

@@ -60,7 +60,7 @@ func (Kind) Supports(i *inventory.Image) error {
 // Recipe implements images.Kind.
 func (Kind) Recipe(i *inventory.Image, site string) images.Recipe {
 	r := Recipe{Block: i.Name, Source: i.Source, Arch: inventory.AMD64, OS: i.OS, Release: i.Release, Site: site,
-		CA: i.Registry.CA, PlainHTTP: i.Registry.PlainHTTP, Username: i.Registry.Username, Password: i.Registry.Password}
+		CA: i.Registry.CA, PlainHTTP: i.Registry.PlainHTTP, Username: i.Registry.Username, Password: i.Registry.Password, Storage: i.Storage}
 	if i.Arch != "" {
 		r.Arch = i.Arch
 	}
@@ -82,6 +82,7 @@ type Recipe struct {
 	PlainHTTP bool
 	Username  string
 	Password  secret.Ref
+	Storage   []string // what disk layouts need, of inventory.StorageTree and so on
 
 	Place string // of the block, for messages
 	Site  string // folder that paths are relative to
@@ -123,7 +124,8 @@ func (r Recipe) Digest() string {
 		Disk               string
 		Builder, Ramdisk   int
 		Modules            string
-	}{kindName, r.Block, r.identity(), r.Arch, bootdisk.Epoch, Version, ramdisk.Version, ramdisk.Selection()})
+		Storage            []string `json:",omitempty"`
+	}{kindName, r.Block, r.identity(), r.Arch, bootdisk.Epoch, Version, ramdisk.Version, ramdisk.Selection(), r.Storage})
 }
 
 // Inputs implements images.Recipe.
@@ -131,7 +133,8 @@ func (r Recipe) Inputs() string {
 	return images.DigestOf(struct {
 		Kind, Image string
 		Arch        inventory.Arch
-	}{kindName, r.identity(), r.Arch})
+		Storage     []string `json:",omitempty"`
+	}{kindName, r.identity(), r.Arch, r.Storage})
 }
 
 // identity is the digest of the image, or the source as it is written, where it is wrong.
@@ -171,7 +174,7 @@ func (r Recipe) Fetch(ctx context.Context, dir string, say func(string)) error {
 
 // Build implements images.Recipe.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
-	b := &builder{recipe: r, disk: bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Arch: r.Arch}}
+	b := &builder{recipe: r, disk: bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Arch: r.Arch, Storage: r.Storage}}
 	steps := []struct {
 		what string
 		do   func(context.Context) error
@@ -185,6 +188,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		{"packing the install ramdisk", func(ctx context.Context) error { return b.disk.PackRamdisk(ctx) }},
 		{"making the boot loaders", func(ctx context.Context) error { return b.disk.MakeLoaders(ctx) }},
 		{"making the disk", func(ctx context.Context) error { return b.disk.MakeDisk(ctx) }},
+		{"packing the files for disk layouts", func(ctx context.Context) error { return b.disk.PackTree(ctx) }},
 	}
 	for _, s := range steps {
 		say(s.what)
@@ -194,7 +198,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 	}
 	out := store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk.Path(bootdisk.DiskFile), Files: map[string]string{},
 		System: manifest.System{Distribution: b.system.release.Family, Release: b.system.release.Version, Arch: string(r.Arch), Kernel: b.system.kernel}}
-	for _, name := range append([]string{images.KernelFile, images.InitrdFile, images.DriversFile}, b.kept...) {
+	for _, name := range slices.Concat([]string{images.KernelFile, images.InitrdFile, images.DriversFile}, b.kept, b.disk.TreeFiles()) {
 		out.Files[name] = b.disk.Path(name)
 	}
 	return out, nil

@@ -5,9 +5,11 @@ package oci
 import (
 	"debug/elf"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/images/bootdisk"
@@ -28,6 +30,17 @@ var needs = []struct {
 	{"udev", []string{"usr/bin/udevadm", "bin/udevadm"}, "udev"},
 	{"modprobe", []string{"usr/sbin/modprobe", "sbin/modprobe"}, "kmod"},
 	{"an SSH server", []string{"usr/sbin/sshd"}, "openssh-server"},
+}
+
+// ofLayouts are what an image must hold where disk layouts of its nodes need it: the
+// programs that make them, in the ramdisk and on the node.
+var ofLayouts = []struct {
+	storage, program, add string
+}{
+	{inventory.StorageTree, "mke2fs", "e2fsprogs"},
+	{inventory.StorageTree, "mkswap", "util-linux"},
+	{inventory.StorageRAID, "mdadm", "mdadm"},
+	{inventory.StorageXFS, "mkfs.xfs", "xfsprogs"},
 }
 
 // system is what was found in a root file system.
@@ -62,6 +75,11 @@ func (r Recipe) inspect(root *os.Root) (system, error) {
 	for _, n := range needs {
 		if !anyExists(files, n.files) {
 			missing, add = append(missing, n.what+" (/"+n.files[0]+")"), append(add, n.add)
+		}
+	}
+	for _, l := range ofLayouts {
+		if slices.Contains(r.Storage, l.storage) && !anyExists(files, []string{"usr/sbin/" + l.program, "sbin/" + l.program}) {
+			missing, add = append(missing, fmt.Sprintf("%s (/usr/sbin/%s), which disk layouts of its nodes need", l.program, l.program)), append(add, l.add)
 		}
 	}
 	if len(missing) > 0 {

@@ -3,6 +3,7 @@
 package rehearsal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/loadercfg"
+	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/artifacts"
@@ -81,10 +84,15 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 	defer func() { err = errors.Join(err, discard()) }()
 	disk := filepath.Join(dir, "disk")
 	is := systemOf(s.Inv, i)
-	if err := writeDisk(disk, is, seed, spoilt); err != nil {
+	if err := writeDisk(disk, is, seed, spoilt, len(i.Storage) > 0); err != nil {
 		return err
 	}
 	files := map[string]string{}
+	if len(i.Storage) > 0 {
+		if err := simulateTree(ctx, dir, is, seed, files); err != nil {
+			return err
+		}
+	}
 	for name, text := range map[string]string{
 		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: is.Status(i.Packages),
 		images.SourcesFile: "", images.KeyringFile: "", images.DriversFile: simulatedDrivers,
@@ -98,10 +106,33 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 	return err
 }
 
+// simulateTree packs the files of a small root file system for disk layouts: what the
+// system says to be, and bytes that do not compress.
+func simulateTree(ctx context.Context, dir string, is twin.Twin, seed uint64, files map[string]string) error {
+	b := make([]byte, twin.Size, twin.Size+realData)
+	copy(b, is.Encode())
+	b = append(b, noise(seed)...)
+	for _, name := range []string{manifest.TreeFile, manifest.TreeBlob} {
+		files[name] = filepath.Join(dir, name)
+	}
+	return store.PackTree(ctx, bytes.NewReader(b), int64(len(b)), dir, func(string) {})
+}
+
+// noise are bytes that do not compress.
+func noise(seed uint64) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
+	data := make([]byte, realData)
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
 // writeDisk writes the small whole disk: protective MBR, GPT, a BIOS boot
-// partition (of another type when it is spoilt), and a root partition with the
+// partition (of another type when it is spoilt), an EFI system partition with the
+// configuration of the loader where disk layouts want it, and a root partition with the
 // superblock of ext4 and what the system says to be.
-func writeDisk(path string, is twin.Twin, seed uint64, spoilt bool) error {
+func writeDisk(path string, is twin.Twin, seed uint64, spoilt, layouts bool) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -117,19 +148,31 @@ func writeDisk(path string, is twin.Twin, seed uint64, spoilt bool) error {
 	if spoilt {
 		boot = gpt.LinuxFilesystem
 	}
+	rootStart, diskSize := int64(rootStart), int64(diskSize)
+	var esp []*gpt.Partition
+	if layouts {
+		esp = append(esp, part(2, uint64(rootStart), mib, gpt.EFISystemPartition, "esp", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0004"))
+		config, err := loadercfg.ByLabel(bootdisk.Label)
+		if err == nil {
+			_, err = f.WriteAt(config, rootStart)
+		}
+		if err == nil {
+			err = f.Truncate(diskSize + mib)
+		}
+		if err != nil {
+			return err
+		}
+		rootStart, diskSize = rootStart+mib, diskSize+mib
+	}
 	table := &gpt.Table{LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0001",
-		Partitions: []*gpt.Partition{
-			part(1, biosStart, rootStart-biosStart, boot, "bios", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0002"),
-			part(2, rootStart, rootSize, gpt.LinuxRootX86_64, "root", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0003"),
-		}}
+		Partitions: append([]*gpt.Partition{
+			part(1, biosStart, mib, boot, "bios", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0002"),
+			part(2+len(esp), uint64(rootStart), rootSize, gpt.LinuxRootX86_64, "root", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0003"),
+		}, esp...)}
 	if err := table.Write(f, diskSize); err != nil {
 		return errkind.New(errkind.Internal, "partition table: %w", err)
 	}
-	r := rand.New(rand.NewPCG(seed, 1))
-	data := make([]byte, realData) // does not compress
-	for i := range data {
-		data[i] = byte(r.Uint32())
-	}
+	data := noise(seed)
 	_, err1 := f.WriteAt(data[:realData/2], rootStart+64<<10)
 	_, err2 := f.WriteAt(data[realData/2:], rootStart+rootSize-realData)
 	_, err3 := f.WriteAt(superblock(), rootStart+1024)
@@ -161,4 +204,5 @@ alias virtio:d00000002v*
 alias virtio:d00000008v*
 module raid1
 module raid10
+module xfs
 `

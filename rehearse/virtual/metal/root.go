@@ -24,7 +24,10 @@ const maxFile = 1 << 20
 // concurrent use. Links lead nowhere outside.
 type Root struct {
 	image *tree     // immutable
-	twin  twin.Twin // what it says to be; immutable once it is mounted
+	twin  twin.Twin // what it says to be; immutable once it is mounted, like what follows
+
+	array      string // that it lies on; "": on none
+	filesystem string // "": ext4
 
 	mu      sync.Mutex
 	changed map[string]*file // guarded by mu; nil: removed

@@ -58,6 +58,7 @@ func (s *shape) build() *tree {
 	for i, d := range s.disks {
 		s.addDisk(t, i, d)
 	}
+	s.addArray(t)
 	s.addLoopback(root)
 	return t.sort()
 }
@@ -118,6 +119,7 @@ func (s *shape) addProc(b branch) {
 	b.live("meminfo", func(k *Kernel) string {
 		return fmt.Sprintf("MemTotal:       %d kB", usableMemory(k.node.memory())>>10)
 	})
+	b.live("mdstat", func(k *Kernel) string { return k.mdstat() })
 	b.live("self/mountinfo", func(k *Kernel) string { return k.mountinfo() })
 	b.live("uptime", func(k *Kernel) string {
 		up := k.Uptime().Seconds()
@@ -222,7 +224,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 
 // addRootPartition shows the partition of a disk that a kernel has as /.
 func (s *shape) addRootPartition(t *tree, at branch, i int, d slot) {
-	root := branch{t, at.dir + "/" + partitionName(d.name), func(k *Kernel) bool { return k.rootDisk() == i }}
+	root := branch{t, at.dir + "/" + partitionName(d.name), func(k *Kernel) bool { return k.rootDisk() == i || k.isMember(i) }}
 	t.put(root.dir, folderIf(root.there))
 	root.text("partition", strconv.Itoa(rootNumber))
 	branch{t, "sys/dev/block", root.there}.link(deviceNumber(i), root.dir)
@@ -248,7 +250,14 @@ func (k *Kernel) mountinfo() string {
 	if i < 0 {
 		return "1 1 0:2 / / rw - rootfs rootfs rw"
 	}
-	return fmt.Sprintf("24 1 %s / / rw,relatime - ext4 /dev/%s rw", deviceNumber(i), partitionName(k.node.disks[i].Name()))
+	number, device, kind := deviceNumber(i), partitionName(k.node.disks[i].Name()), "ext4"
+	if k.arrayOfRoot() != "" {
+		number, device = arrayNumber, path.Base(arrayDevice)
+	}
+	if k.root.filesystem != "" {
+		kind = k.root.filesystem
+	}
+	return fmt.Sprintf("24 1 %s / / rw,relatime - %s /dev/%s rw", number, kind, device)
 }
 
 // rootDisk is the place of the disk that the kernel has as /, or -1.

@@ -30,7 +30,8 @@ func installedImage() *tree {
 	b.text("etc/ssh/sshd_config", "Include /etc/ssh/sshd_config.d/*.conf")
 	b.text("etc/ssh/ssh_host_ed25519_key", "the same in every copy of the image")
 	b.text("etc/machine-id", "00000000000000000000000000000000")
-	b.text("boot/grub/grub.cfg", "source /boot/grub/ironrail.cfg")
+	b.text("boot/grub/grub.cfg", "linux /vmlinuz root=LABEL=ironrail-root ro $ironrail_args\nsource /boot/grub/ironrail.cfg")
+	b.text("boot/initrd.img-of-image", "of a rehearsal")
 	for _, unit := range []string{"systemd-networkd.service", "systemd-networkd.socket", "systemd-networkd-wait-online.service", "ssh.service", "chrony.service"} {
 		b.text("usr/lib/systemd/system/"+unit, "[Unit]")
 	}
@@ -63,23 +64,46 @@ const (
 	ext4Magic  = "\x53\xef"
 )
 
-// rootPartition finds the root file system of a disk: the last partition, when it
-// is an ext4.
-func (d *Disk) rootPartition() (gpt.Partition, error) {
+// rootPart is the partition of a root file system, and where that begins.
+type rootPart struct {
+	gpt.Partition
+	array      string // that it is a member of; "": of none
+	at         int64  // where the file system begins
+	filesystem string
+}
+
+// rootPartition finds the root file system of a disk: in the partition that a layout
+// gives that name, else in the last one.
+func (d *Disk) rootPartition() (p rootPart, err error) {
 	table, err := gpt.Read(d, d.slot.size)
 	if err != nil {
-		return gpt.Partition{}, err
+		return p, err
 	}
 	last, ok := table.Last()
 	if !ok {
-		return last, errkind.New(errkind.NotFound, "no partition on the disk")
+		return p, errkind.New(errkind.NotFound, "no partition on the disk")
 	}
-	magic := make([]byte, len(ext4Magic))
-	if _, err := d.ReadAt(magic, last.Offset()+ext4Offset); err != nil || string(magic) != ext4Magic {
-		return last, errkind.New(errkind.Corrupt, "mount /dev/%s partition %d as ext4: wrong fs type, bad superblock", d.slot.name, last.Number).
+	all := table.Partitions()
+	if i := slices.IndexFunc(all, func(p gpt.Partition) bool { return p.Name == "root" }); i >= 0 {
+		last = all[i]
+	}
+	p = rootPart{Partition: last, at: last.Offset()}
+	if last.Type == gpt.LinuxRAID {
+		array, data := d.member(p.at)
+		p.array, p.at = array, p.at+data
+	}
+	b := make([]byte, ext4Offset+len(ext4Magic))
+	_, err = d.ReadAt(b, p.at)
+	switch {
+	case err == nil && string(b[ext4Offset:]) == ext4Magic:
+		p.filesystem = "ext4"
+	case err == nil && string(b[:4]) == "XFSB":
+		p.filesystem = "xfs"
+	default:
+		return p, errkind.New(errkind.Corrupt, "mount /dev/%s partition %d: wrong fs type, bad superblock", d.slot.name, last.Number).
 			Do("Write the image again; its root file system is damaged.")
 	}
-	return last, nil
+	return p, nil
 }
 
 // mount is the configure.Mount of the virtual ramdisk: the bytes of the disk
@@ -103,13 +127,18 @@ func (d *Disk) mounted() (*Root, error) {
 		return nil, err
 	}
 	about := make([]byte, twin.Size)
-	if _, err := d.ReadAt(about, part.Offset()+twin.Place); err != nil {
+	if _, err := d.ReadAt(about, part.at+twin.Place); err != nil {
 		return nil, err
 	}
+	mirrored := d.mirrored(part.array)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.root == nil && mirrored != nil {
+		d.root = mirrored
+	}
 	if d.root == nil {
 		d.root = newRoot(d.node.options.Shared.image)
+		d.root.array, d.root.filesystem = part.array, part.filesystem
 		d.root.twin = twin.Decode(about)
 		for name, text := range d.root.twin.Files() {
 			if err := d.root.MkdirAll(path.Dir(name), 0o755); err != nil {
@@ -121,6 +150,25 @@ func (d *Disk) mounted() (*Root, error) {
 		}
 	}
 	return d.root, nil
+}
+
+// mirrored returns the files of an array, where another of its disks has them; nil: none.
+func (d *Disk) mirrored(array string) *Root {
+	if array == "" {
+		return nil
+	}
+	for _, other := range d.node.disks {
+		if other == d {
+			continue
+		}
+		other.mu.Lock()
+		root := other.root
+		other.mu.Unlock()
+		if root != nil && root.array == array {
+			return root
+		}
+	}
+	return nil
 }
 
 var _ configure.Mount = (*Node)(nil).mount

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -160,6 +162,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		}
 		switch {
 		case err == nil && sys.Marker == w.Key:
+			noteArrays(run, sys)
 			return learnFact(ctx, run, SystemFact, n, sys)
 		case err == nil:
 			err = errkind.New(errkind.Mismatch, "the node runs a system of write %q, not of %q: it booted another disk", sys.Marker, w.Key).
@@ -187,8 +190,8 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 // was written to, by their serial numbers. Where either is not known there is
 // nothing to compare.
 func checkRootDisk(run stage.Run, n *inventory.Node, sys System) error {
-	want, ok, err := readFact(run, DiskFact, n.Name)
-	if err != nil || !ok || sys.Root == nil || sys.Root.Serial == "" || want.Serial == "" || sys.Root.Serial == want.Serial {
+	want, is, err := otherRoot(run, n, sys)
+	if err != nil || is == nil {
 		return err
 	}
 	by := ""
@@ -198,8 +201,48 @@ func checkRootDisk(run stage.Run, n *inventory.Node, sys System) error {
 		}
 	}
 	return errkind.New(errkind.Mismatch, "the node runs from disk %s (%s, serial %q); its image was written to disk %s (%s, serial %q)%s",
-		sys.Root.Name, sys.Root.Model, sys.Root.Serial, want.Name, want.Model, want.Serial, by).
-		Do(fmt.Sprintf("Put disk %s first in the boot order of the firmware, or take the system off disk %s, and boot %s again.", want.Serial, sys.Root.Serial, n.Name))
+		is.Name, is.Model, is.Serial, want.Name, want.Model, want.Serial, by).
+		Do(fmt.Sprintf("Put disk %s first in the boot order of the firmware, or take the system off disk %s, and boot %s again.", want.Serial, is.Serial, n.Name))
+}
+
+// otherRoot returns a disk that a node's system lies on and that its image was not written
+// to, with the one that it was; nil: there is none.
+func otherRoot(run stage.Run, n *inventory.Node, sys System) (want wire.Disk, is *wire.Disk, err error) {
+	want, ok, err := readFact(run, DiskFact, n.Name)
+	if err != nil || !ok {
+		return want, nil, err
+	}
+	written, roots := []wire.Disk{want}, sys.Roots
+	if w, ok, err := readFact(run, WriteFact, n.Name); err != nil {
+		return want, nil, err
+	} else if ok && len(w.Disks) > 0 {
+		written = disksIn(w.Disks)
+	}
+	if sys.Root != nil {
+		roots = []wire.Disk{*sys.Root}
+	}
+	if slices.ContainsFunc(written, func(d wire.Disk) bool { return d.Serial == "" }) {
+		return want, nil, nil
+	}
+	for i, r := range roots {
+		if r.Serial != "" && !slices.ContainsFunc(written, func(d wire.Disk) bool { return d.Serial == r.Serial }) {
+			return want, &roots[i], nil
+		}
+	}
+	return want, nil, nil
+}
+
+// noteArrays says which arrays the kernel still copies: what loads or measures the node
+// meanwhile shares its disks with that.
+func noteArrays(run stage.Run, sys System) {
+	for _, a := range sys.Arrays {
+		if a.Doing != "" {
+			run.Emit(event.Event{Type: event.Evidence, Text: fmt.Sprintf("array %s (%s) is being copied onto its disks: %s at %.0f %%; its disks are slower until that ends", a.Name, a.Level, a.Doing, a.Percent)})
+		}
+		if a.Active < a.Disks {
+			run.Emit(event.Event{Type: event.Evidence, Text: fmt.Sprintf("array %s (%s) has %d of %d disks", a.Name, a.Level, a.Active, a.Disks)})
+		}
+	}
 }
 
 // blameRootDisk is the finding of a node that booted another disk.

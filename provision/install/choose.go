@@ -19,9 +19,10 @@ import (
 // lastInstall is what is known of the disk that a node's system is on, or is to be
 // on, before its disks are seen.
 type lastInstall struct {
-	named string     // serial number or WWN that the operator gave; empty: none
-	last  *wire.Disk // that was erased for the node before; nil: not known
-	key   string     // of the last write: the marker on its disk
+	named string       // serial number or WWN that the operator gave; empty: none
+	last  *wire.Disk   // that was erased for the node before; nil: not known
+	all   []LayoutDisk // that were, where they are several, with last
+	key   string       // of the last write: the marker on its disk
 	// adopted: its system runs, and none of our writes is known to have made it; last is
 	// the disk that it was seen to run from.
 	adopted bool
@@ -44,6 +45,11 @@ func installOf(view factReader, n *inventory.Node) (lastInstall, error) {
 		k.last, err = chosenBefore(view, n)
 	case w.Complete || w.Ours:
 		k.last = w.Disk
+	}
+	for _, d := range w.Disks {
+		if w.Complete || d.Ours {
+			k.all = append(k.all, d)
+		}
 	}
 	return k, err
 }
@@ -184,27 +190,79 @@ func (k lastInstall) marks(n *inventory.Node, d wire.Disk) bool {
 // owns reports whether a reinstall may erase a disk whatever lies on it: it is the
 // node's own, or the operator named it.
 func (k lastInstall) owns(n *inventory.Node, d wire.Disk) bool {
-	named := k.named != "" && hasName(d, k.named)
+	on := ""
 	if n.Disks != nil {
-		if b, ok := n.Hardware.Disk(n.Disks.On); ok && b.Identified() {
-			named = named || diskFits(*b, d)
+		on = n.Disks.On
+	}
+	return k.ownsAs(n, on, d)
+}
+
+// ownsAs is owns of a disk that belongs to a disk block; "": none is known.
+func (k lastInstall) ownsAs(n *inventory.Node, block string, d wire.Disk) bool {
+	named := k.isNamed(d)
+	if b, ok := n.Hardware.Disk(block); ok && b.Identified() {
+		named = named || diskFits(*b, d)
+	}
+	was := k.last != nil && sameDisk(*k.last, d) || k.had(d)
+	return named || was && d.Marker == "" || k.marks(n, d)
+}
+
+// had reports whether a disk was one of the layout of the last install.
+func (k lastInstall) had(d wire.Disk) bool {
+	return slices.ContainsFunc(k.all, func(x LayoutDisk) bool { return sameDisk(x.Disk, d) })
+}
+
+// layout are those disks of a node that were of the layout of its last install.
+func (k lastInstall) layout(hw wire.Hardware) map[wire.Disk]bool {
+	is := map[wire.Disk]bool{}
+	for _, d := range hw.Disks {
+		if k.had(d) {
+			is[d] = true
 		}
 	}
-	return named || k.last != nil && sameDisk(*k.last, d) && d.Marker == "" || k.marks(n, d)
+	return is
+}
+
+// names are the serial numbers or World Wide Names that the operator gave.
+func (k lastInstall) names() (names []string) {
+	for name := range strings.SplitSeq(k.named, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isNamed reports whether the operator named a disk.
+func (k lastInstall) isNamed(d wire.Disk) bool {
+	return slices.ContainsFunc(k.names(), func(name string) bool { return hasName(d, name) })
+}
+
+// isElsewhere reports whether a disk is known to be a data disk of the layout: it was one
+// in the last install, or fits a block of higher rank than the layout's own.
+func (k lastInstall) isElsewhere(n *inventory.Node, d wire.Disk) bool {
+	if n.Disks == nil {
+		return false
+	}
+	if i := slices.IndexFunc(k.all, func(x LayoutDisk) bool { return sameDisk(x.Disk, d) }); i >= 0 {
+		return k.all[i].Block != n.Disks.On
+	}
+	fit := highestPriority(n.Hardware.Disks, func(b inventory.Disk) bool { return diskFits(b, d) })
+	return len(fit) > 0 && !slices.ContainsFunc(fit, func(b inventory.Disk) bool { return b.Name == n.Disks.On })
 }
 
 // find returns the disk that was named, that of the last install, or that with the
 // node's marker; nil where none of these is there. What is not certain is an error.
 func (k lastInstall) find(n *inventory.Node, hw wire.Hardware) (*wire.Disk, error) {
 	if k.named != "" {
-		d, err := onlyDisk(n, hw, fmt.Sprintf("install_disk %q", k.named), func(d wire.Disk) bool { return hasName(d, k.named) })
+		d, err := onlyDisk(n, hw, fmt.Sprintf("install_disk %q", k.named), k.isNamed)
 		if d == nil && err == nil {
 			err = errkind.New(errkind.NotFound, "no disk of %s has the serial number or WWN %q (install_disk)%s", n.Name, k.named, describeOthers(hw.Disks, nil)).
 				Do("Nothing was erased. Correct install_disk, or put that disk in.")
 		}
 		return d, err
 	}
-	marked, err := onlyDisk(n, hw, "marked by the last write", func(d wire.Disk) bool { return k.key != "" && d.Marker == k.key })
+	marked, err := onlyDisk(n, k.system(n, hw), "marked by the last write", func(d wire.Disk) bool { return k.key != "" && d.Marker == k.key })
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +281,22 @@ func (k lastInstall) find(n *inventory.Node, hw wire.Hardware) (*wire.Disk, erro
 	if marked != nil {
 		return marked, nil
 	}
-	return onlyDisk(n, hw, "marked as installed for this node", func(d wire.Disk) bool { return k.marks(n, d) })
+	return onlyDisk(n, k.system(n, hw), "marked as installed for this node", func(d wire.Disk) bool { return k.marks(n, d) })
+}
+
+// system is hw without the data disks of layouts of which the last write left its marker
+// on several disks.
+func (k lastInstall) system(n *inventory.Node, hw wire.Hardware) wire.Hardware {
+	marked := 0
+	for _, d := range hw.Disks {
+		if k.marks(n, d) {
+			marked++
+		}
+	}
+	if marked > 1 {
+		hw.Disks = slices.DeleteFunc(slices.Clone(hw.Disks), func(d wire.Disk) bool { return k.marks(n, d) && k.isElsewhere(n, d) })
+	}
+	return hw
 }
 
 // onlyDisk is the one disk of which something is so; nil where it is so of none, and an
@@ -251,6 +324,9 @@ func onlyDisk(n *inventory.Node, hw wire.Hardware, what string, is func(wire.Dis
 // place is the block of the system disk and that disk, where both are known: what
 // tells it from others that fit. An error of find is that of chooseDisk.
 func (k lastInstall) place(n *inventory.Node, hw wire.Hardware) (on string, own *wire.Disk) {
+	if n.Disks != nil && n.Disks.RAID >= 0 {
+		return "", nil // it is on all disks of its block
+	}
 	own, err := k.find(n, hw)
 	if err != nil || own == nil {
 		return "", nil

@@ -27,10 +27,16 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 	if err != nil {
 		return err
 	}
-	disk, ok, err := readFact(run, DiskFact, n.Name)
-	if err != nil || !ok {
-		return errkind.New(errkind.Internal, "no disk was chosen: %w", err)
+	on, err := chosen(run, n)
+	if err != nil {
+		return err
 	}
+	written, _, err := readFact(run, WriteFact, n.Name)
+	if err != nil {
+		return err
+	}
+	params := s.hostSettings(n, on[0].Disk)
+	params.Layout = onTheseDisks(written.Result.Layout, on)
 	key := n.Name + "/" + g.Attempt + "/configure"
 	if err := s.recordSettings(ctx, run, n, key); err != nil {
 		return err
@@ -42,7 +48,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 			return stage.NotDone, "the agent answers the same key with the same result", nil
 		},
 		Do: func(ctx context.Context) error {
-			out, err := s.do(ctx, run, n, wire.Configure, key, s.hostSettings(n, disk))
+			out, err := s.do(ctx, run, n, wire.Configure, key, params)
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ import (
 // with: boot NIC, disk controller, array, rails. It asks before anything is erased: the
 // ramdisk has drivers of its own choice, and a node that came up by them need not come up
 // from its disk. That a driver is there does not say that it works.
-func (s *Stage) checkDrivers(run stage.Run, n *inventory.Node, hw wire.Hardware, d wire.Disk) error {
+func (s *Stage) checkDrivers(run stage.Run, n *inventory.Node, hw wire.Hardware, disks []wire.Disk) error {
 	if s.w.Images == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (s *Stage) checkDrivers(run stage.Run, n *inventory.Node, hw wire.Hardware,
 	if err != nil {
 		return fmt.Errorf("drivers of image %s: %w", n.Image.Name, err)
 	}
-	missing := missingDrivers(list, n, hw, d)
+	missing := missingDrivers(list, n, hw, disks)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (s *Stage) checkDrivers(run stage.Run, n *inventory.Node, hw wire.Hardware,
 }
 
 // missingDrivers says what a kernel has no driver for.
-func missingDrivers(list *modalias.List, n *inventory.Node, hw wire.Hardware, d wire.Disk) (missing []string) {
+func missingDrivers(list *modalias.List, n *inventory.Node, hw wire.Hardware, disks []wire.Disk) (missing []string) {
 	asked := map[string]bool{"": true} // what is on no PCI bus is not judged
 	need := func(what, address string) {
 		if asked[address] {
@@ -65,12 +65,10 @@ func missingDrivers(list *modalias.List, n *inventory.Node, hw wire.Hardware, d 
 			need("boot NIC", nic.PCI)
 		}
 	}
-	need("the controller of disk "+d.Name, d.PCI)
-	for _, level := range []int{1, 10} {
-		if module := fmt.Sprintf("raid%d", level); n.Disks != nil && n.Disks.RAID == level && !list.HasModule(module) {
-			missing = append(missing, "an array of RAID "+fmt.Sprint(level)+" (module "+module+")")
-		}
+	for _, d := range disks {
+		need("the controller of disk "+d.Name, d.PCI)
 	}
+	missing = append(missing, missingModules(list, n.Disks)...)
 	if bringsNICDrivers(n) {
 		return missing
 	}
@@ -81,6 +79,22 @@ func missingDrivers(list *modalias.List, n *inventory.Node, hw wire.Hardware, d 
 		for i, p := range nic.Ports {
 			need(fmt.Sprintf("nic %s/%d of fabric %s at", nic.Name, i, nic.Fabric.Name), p.PCI)
 		}
+	}
+	return missing
+}
+
+// missingModules says what of a disk layout a kernel cannot do.
+func missingModules(list *modalias.List, l *inventory.DiskLayout) (missing []string) {
+	if l == nil {
+		return nil
+	}
+	for _, level := range []int{1, 10} {
+		if module := fmt.Sprintf("raid%d", level); l.RAID == level && !list.HasModule(module) {
+			missing = append(missing, "an array of RAID "+fmt.Sprint(level)+" (module "+module+")")
+		}
+	}
+	if slices.Contains(l.Storage(), inventory.StorageXFS) && !list.HasModule("xfs") {
+		missing = append(missing, "XFS (module xfs)")
 	}
 	return missing
 }

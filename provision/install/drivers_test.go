@@ -96,11 +96,12 @@ func TestMissingDrivers(t *testing.T) {
 			n.Drivers = []*inventory.Driver{{Block: inventory.Block{Kind: "doca"}}}
 		}, nil},
 		"RAID 1":  {func(n *inventory.Node) { n.Disks.RAID = 1 }, nil},
+		"XFS":     {func(n *inventory.Node) { n.Disks.Root.Filesystem = "xfs" }, []string{"XFS (module xfs)"}},
 		"RAID 10": {func(n *inventory.Node) { n.Disks.RAID = 10 }, []string{"an array of RAID 10 (module raid10)"}},
 	} {
 		n := site().Nodes[0]
 		c.change(n)
-		if got := missingDrivers(list, n, hw, wire.Disk{Name: "sda", PCI: "0000:00:05.0"}); !slices.Equal(got, c.want) {
+		if got := missingDrivers(list, n, hw, []wire.Disk{{Name: "sda", PCI: "0000:00:05.0"}}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

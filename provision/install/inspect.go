@@ -43,17 +43,25 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err := learnFact(ctx, run, HardwareFact, n, hw); err != nil {
 		return err
 	}
-	to, err := chooseDisk(n, hw, last)
+	to, err := chooseDisks(n, hw, last)
 	if err == nil {
-		err = target.shown(n, to.disk)
+		err = target.shown(n, to)
+	}
+	if err == nil && !n.Disks.Whole() {
+		_, err = layoutOf(n, to, "", false) // before anything is erased: is there room for it?
 	}
 	if err != nil {
 		return blameDisk(ctx, run, n, err)
 	}
-	if err := s.checkDrivers(run, n, hw, to.disk); err != nil {
+	if err := s.checkDrivers(run, n, hw, disksIn(to)); err != nil {
 		return err
 	}
-	return learnFact(ctx, run, DiskFact, n, to.disk)
+	if !n.Disks.Whole() {
+		if err := learnFact(ctx, run, DisksFact, n, to); err != nil {
+			return err
+		}
+	}
+	return learnFact(ctx, run, DiskFact, n, to[0].Disk)
 }
 
 // identified asks the agent, which is brought back first where it is gone, what

@@ -70,6 +70,9 @@ type Written struct {
 	// operator named the disk.
 	Disk *wire.Disk `json:"disk,omitempty"`
 	Ours bool       `json:"ours,omitempty"`
+	// Disks are all that were erased, Disk the first of them, where a layout was made in
+	// place of the image's own disk.
+	Disks []LayoutDisk `json:"disks,omitempty"`
 }
 
 // System is what a node runs after the boot from disk.
@@ -79,6 +82,9 @@ type System struct {
 	Marker string `json:"marker"` // of the write that this system came from
 	// Root is the disk that it runs from; nil where the node cannot tell.
 	Root *wire.Disk `json:"root,omitempty"`
+	// Roots are those disks where they are several, and Arrays those of md that run.
+	Roots  []wire.Disk  `json:"roots,omitempty"`
+	Arrays []wire.Array `json:"arrays,omitempty"`
 	// BootOrder is that of the firmware, with the entry that started this system; nil
 	// where the node cannot tell.
 	BootOrder *wire.BootOrder `json:"boot_order,omitempty"`

@@ -162,7 +162,7 @@ func wipedWords(d wire.Wiped) string {
 func disksToWipe(n *inventory.Node, hw wire.Hardware, known lastInstall) (disks, others []wire.Disk) {
 	on, own := known.place(n, hw)
 	all := shareDisks(n.Hardware, hw, on, own)
-	take := map[wire.Disk]bool{}
+	take := known.layout(hw)
 	if own != nil {
 		take[*own] = true
 	}

@@ -80,8 +80,11 @@ func (all shared) of(s *Stage, n *inventory.Node) *common {
 	k := setup{n.Image, n.Disks, n.Hardware}
 	c := all[k]
 	if c == nil {
-		c = &common{inspect: "identify the node and compare it with hardware." + n.Hardware.Name, image: ImageStep(n.Image.Name),
-			write: fmt.Sprintf("write image %s to disk %q and read it back", n.Image.Name, n.Disks.On), inputs: s.installInputs(n)}
+		write := fmt.Sprintf("write image %s to disk %q and read it back", n.Image.Name, n.Disks.On)
+		if !n.Disks.Whole() {
+			write = fmt.Sprintf("make disk_layout %s (%s), put the files of image %s onto it and read them back", n.Disks.Name, layoutWords(n.Disks), n.Image.Name)
+		}
+		c = &common{inspect: "identify the node and compare it with hardware." + n.Hardware.Name, image: ImageStep(n.Image.Name), write: write, inputs: s.installInputs(n)}
 		all[k] = c
 	}
 	return c
@@ -118,6 +121,11 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	write := step(Write, c.write, plan.Effects(plan.Power, plan.Config, plan.Erase), writeLimit, 60*time.Second, after(inspect))
 	write.Erases = "EVERYTHING on disk " + strconv.Quote(n.Disks.On) + " of " + n.Name
 	write.Reads = []fact.Key{DiskFact.Of(me)}
+	if !n.Disks.Whole() {
+		inspect.Yields = append(inspect.Yields, DisksFact.Of(me))
+		write.Reads = append(write.Reads, DisksFact.Of(me))
+		write.Erases = "EVERYTHING" + keptWords(n.Disks) + " on the disks of disk_layout " + n.Disks.Name + " of " + n.Name
+	}
 	write.Yields = []fact.Key{WriteFact.Of(me)}
 	write.Uses, write.Inputs = streams, inputs
 
@@ -155,7 +163,7 @@ func inrushUses(n *inventory.Node, inrush *power.Inrush) []plan.Use {
 // installInputs are what a reinstall is decided by: the image and where it goes.
 func (s *Stage) installInputs(n *inventory.Node) []plan.Input {
 	return []plan.Input{s.imageInput(n.Image),
-		{Name: "disk_layout." + n.Disks.Name, Value: fmt.Sprintf("on %s, root %d", n.Disks.On, n.Disks.Root.Size), Decl: stage.Source(n.Disks.Decl)}}
+		{Name: "disk_layout." + n.Disks.Name, Value: layoutInput(n.Disks), Decl: stage.Source(n.Disks.Decl)}}
 }
 
 // withSerial adds to shared inputs which chassis a node must be.
@@ -208,10 +216,9 @@ func (s *Stage) layoutSupported(n *inventory.Node, no func(hcl.Range, string, st
 	}
 	if !LayoutSupported(l) {
 		no(l.Decl, "Disk layout cannot be installed",
-			"disk_layout %q asks for RAID, swap, further or preserved partitions, or another file system than ext4. This ironrail installs one ext4 root on one disk, and does not begin what it cannot finish.", l.Name)
+			"disk_layout %q asks for RAID %d. This ironrail makes RAID 1 and 10, and layouts without RAID, and does not begin what it cannot finish.", l.Name, l.RAID)
 	}
 }
 
-// LayoutSupported reports whether this stage can make a disk layout: one ext4
-// root on one disk. RAID 0 is a RAID, too.
-func LayoutSupported(l *inventory.DiskLayout) bool { return l.Whole() }
+// LayoutSupported reports whether this stage can make a disk layout.
+func LayoutSupported(l *inventory.DiskLayout) bool { return l.Made() }

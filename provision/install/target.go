@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/plan"
@@ -51,10 +52,16 @@ func knownFor(run factReader, n *inventory.Node, st plan.Step) (lastInstall, Tar
 	return k, t, err
 }
 
-// shown compares the disk that was chosen with the one that the plan shows.
-func (t Target) shown(n *inventory.Node, is wire.Disk) error {
-	if len(t.Disks) == 0 || t.has(is) {
+// shown compares the disks that were chosen with those that the plan shows.
+func (t Target) shown(n *inventory.Node, all []LayoutDisk) error {
+	i := slices.IndexFunc(all, func(d LayoutDisk) bool { return !t.has(d.Disk) })
+	if len(t.Disks) == 0 || i < 0 {
 		return nil
+	}
+	is := all[i].Disk
+	if len(all) > 1 || len(t.Disks) > 1 {
+		return errkind.New(errkind.Refused, "the plan erases %s of %s, and disk serial %s would now be one of them, which it does not show: planned %s; there %s", countDisks(len(t.Disks)), n.Name, orUnknown(nameOf(is)), identifyDisks(t.Disks), describeDisk(is)).
+			Do("Nothing was erased. Look whether a disk was replaced or exchanged; then plan again: the new plan shows the disks that are there now.")
 	}
 	return errkind.New(errkind.Refused, "the plan erases disk serial %s of %s, and that would now be disk serial %s: planned %s; there %s", orUnknown(nameOf(t.Disks[0])), n.Name, orUnknown(nameOf(is)), IdentifyDisk(t.Disks[0]), describeDisk(is)).
 		Do("Nothing was erased. Look whether a disk was replaced or exchanged; then plan again: the new plan shows the disk that is there now.")
@@ -127,7 +134,7 @@ func Ambiguous(inv *inventory.Inventory, view factReader, named map[string]strin
 		}
 		d := shower{n: n, reinstall: st.Action == plan.Replace}
 		err := d.read(view, named[n.Name])
-		if err != nil || d.known.named != "" || d.known.last != nil {
+		if err != nil || d.known.named != "" || d.known.last != nil && (n.Disks.Whole() || !d.known.adopted) {
 			return plan.Reason{}, err
 		}
 		return d.ambiguous(), nil
@@ -152,7 +159,7 @@ func (d *shower) chosen() bool {
 	if !d.seen {
 		return false
 	}
-	_, err := chooseDisk(d.n, d.hw, d.known)
+	_, err := chooseDisks(d.n, d.hw, d.known)
 	return err == nil
 }
 
@@ -169,7 +176,7 @@ func (d *shower) severalEqual(block *inventory.Disk) plan.Reason {
 func (d *shower) adopted() plan.Reason {
 	cause := "which disk its system lies on is not known, and its disks were not seen"
 	if d.seen && len(d.hw.Disks) > 0 {
-		_, err := chooseDisk(d.n, d.hw, d.known)
+		_, err := chooseDisks(d.n, d.hw, d.known)
 		if errkind.Of(err) != errkind.Refused {
 			return plan.Reason{} // it carries the node's marker; or the disks are not those of the block, which the inspection says
 		}
@@ -214,11 +221,16 @@ func (d *shower) written() (Target, string) {
 	}
 	block, _ := d.n.Hardware.Disk(d.n.Disks.On)
 	if d.seen && len(d.hw.Disks) > 0 && block != nil {
-		if c, err := chooseDisk(d.n, d.hw, d.known); err == nil {
-			t.Disks = []wire.Disk{shownDisk(c.disk)}
+		if all, err := chooseDisks(d.n, d.hw, d.known); err == nil {
+			t.Disks = shownDisks(disksIn(all))
 		}
 	} else if d.known.named == "" && d.known.last != nil && d.reinstall {
-		t.Disks = []wire.Disk{shownDisk(*d.known.last)}
+		if t.Disks = shownDisks(disksIn(d.known.all)); len(t.Disks) == 0 {
+			t.Disks = shownDisks([]wire.Disk{*d.known.last})
+		}
+	}
+	if !d.n.Disks.Whole() {
+		return t, d.ofLayout(t)
 	}
 	const every = "EVERYTHING on disk "
 	switch {
@@ -247,18 +259,49 @@ func (d *shower) wiped() (t Target, text string) {
 		t.Disks = []wire.Disk{shownDisk(*d.known.last)}
 	} else {
 		all, _ := disksToWipe(d.n, d.hw, d.known)
-		for _, x := range all {
-			t.Disks = append(t.Disks, shownDisk(x))
-		}
+		t.Disks = shownDisks(all)
 	}
 	if len(t.Disks) == 0 {
 		return t, fmt.Sprintf("EVERYTHING on the disk of %s that carries its install marker; no disk of the last inspection is known to be its own", d.n.Name)
 	}
+	return t, fmt.Sprintf("EVERYTHING on %s of %s: %s", countDisks(len(t.Disks)), d.n.Name, identifyDisks(t.Disks))
+}
+
+// identifyDisks is IdentifyDisk of several.
+func identifyDisks(list []wire.Disk) string {
 	var words []string
-	for _, x := range t.Disks {
-		words = append(words, IdentifyDisk(x))
+	for _, d := range list {
+		words = append(words, IdentifyDisk(d))
 	}
-	return t, fmt.Sprintf("EVERYTHING on %s of %s: %s", countDisks(len(words)), d.n.Name, strings.Join(words, "; "))
+	return strings.Join(words, "; ")
+}
+
+// ofLayout says which disks a layout is made on that is not the image's own.
+func (d *shower) ofLayout(t Target) string {
+	l, every := d.n.Disks, "EVERYTHING"+keptWords(d.n.Disks)
+	if len(t.Disks) > 0 {
+		return fmt.Sprintf("%s on %s of %s: %s", every, countDisks(len(t.Disks)), d.n.Name, identifyDisks(t.Disks))
+	}
+	var rules []string
+	for _, name := range blocksOf(l) {
+		rule := strconv.Quote(name)
+		if b, ok := d.n.Hardware.Disk(name); ok {
+			count := max(1, b.Count)
+			if name == l.On && l.RAID < 0 {
+				count = 1
+			}
+			rule = fmt.Sprintf("%s that %s hardware.%s disk %q (%s)", countDisks(count), map[bool]string{true: "fits", false: "fit"}[count == 1], d.n.Hardware.Name, name, describeRule(*b))
+		}
+		rules = append(rules, rule)
+	}
+	text := fmt.Sprintf("%s on the disks of disk_layout %s of %s; which is known after inspect: %s, if blank", every, l.Name, d.n.Name, strings.Join(rules, ", "))
+	if t.Named != "" {
+		text += ", or with serial number or WWN " + t.Named
+	}
+	if d.reinstall {
+		text += ", or with this node's install marker"
+	}
+	return text
 }
 
 func countDisks(n int) string {
@@ -266,6 +309,13 @@ func countDisks(n int) string {
 		return "1 disk"
 	}
 	return fmt.Sprintf("%d disks", n)
+}
+
+func shownDisks(list []wire.Disk) (shown []wire.Disk) {
+	for _, d := range list {
+		shown = append(shown, shownDisk(d))
+	}
+	return shown
 }
 
 // shownDisk is who a disk is, without what lies on it and what differs from boot to

@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -48,9 +50,9 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 	if err != nil {
 		return err
 	}
-	disk, ok, err := readFact(run, DiskFact, n.Name)
-	if err != nil || !ok {
-		return errkind.New(errkind.Internal, "no disk was chosen: %w", err)
+	to, err := chosen(run, n)
+	if err != nil {
+		return err
 	}
 	if n.Serial != "" && id.Serial != n.Serial {
 		return errkind.New(errkind.Mismatch, "the agent that answers is in serial %q, not %q", id.Serial, n.Serial).
@@ -60,17 +62,22 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 	if err != nil {
 		return err
 	}
-	if err := target.shown(n, disk); err != nil {
+	if err := target.shown(n, to); err != nil {
 		return blameDisk(ctx, run, n, err)
 	}
-	w, err := s.intend(ctx, run, n, img, choice{disk, last.owns(n, disk)})
+	w, err := s.intend(ctx, run, n, img, last.judge(n, to))
 	if err != nil {
 		return err
 	}
-	p := wire.WriteParams{Disk: disk, ManifestURL: img.ManifestURL, BlobURL: img.BlobURL, Digest: img.Digest, PublicKey: img.PublicKey,
+	p := wire.WriteParams{Disk: to[0].Disk, ManifestURL: img.ManifestURL, BlobURL: img.BlobURL, Digest: img.Digest, PublicKey: img.PublicKey,
 		AllowData: st.Action == plan.Replace && w.Ours, RootSize: rootSize(n), Marker: w.Key}
+	if !n.Disks.Whole() {
+		if p.Layout, err = layoutOf(n, w.mayErase(to), w.Key, st.Action == plan.Replace); err != nil {
+			return err
+		}
+	}
 	err = run.Effect(ctx, stage.Effect{Key: w.Key, Kind: plan.Erase, Repeatable: true,
-		Does: fmt.Sprintf("erase disk %s (%s) of %s and write image %s", disk.Name, disk.Serial, n.Name, img.Digest),
+		Does: fmt.Sprintf("erase %s of %s and write image %s", eraseWords(to), n.Name, img.Digest),
 		Probe: func(ctx context.Context) (stage.Probe, string, error) {
 			return s.probeWrite(ctx, run, n, g.Attempt, w.Key)
 		},
@@ -82,7 +89,7 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 			return json.Unmarshal(out, &w.Result)
 		}})
 	if err != nil {
-		return s.blameWrite(ctx, run, n, disk, err)
+		return s.blameWrite(ctx, run, n, failedDisk(to, err), err)
 	}
 	w.Complete = true
 	if err := learnFact(ctx, run, WriteFact, n, w); err != nil {
@@ -124,18 +131,80 @@ func (s *Stage) blameWrite(ctx context.Context, run stage.Run, n *inventory.Node
 // same image and never completed goes on under its own key: its marker on the
 // disk is ours. That the disk was the node's own is recorded before it is erased: a
 // run that goes on later finds neither its marker nor its last install any more.
-func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, img Image, to choice) (Written, error) {
+func (s *Stage) intend(ctx context.Context, run stage.Run, n *inventory.Node, img Image, to []LayoutDisk) (Written, error) {
 	w, ok, err := readFact(run, WriteFact, n.Name)
 	if err != nil {
 		return w, err
 	}
-	if ok && !w.Complete && w.Image == img.Digest && (w.Disk == nil || sameShown(*w.Disk, to.disk)) {
+	on, layout := shownDisk(to[0].Disk), []LayoutDisk(nil)
+	if !n.Disks.Whole() {
+		for _, d := range to {
+			layout = append(layout, LayoutDisk{d.Block, shownDisk(d.Disk), d.Ours})
+		}
+	}
+	if ok && !w.Complete && w.Image == img.Digest && (w.Disk == nil || sameShown(*w.Disk, on)) && sameDisks(w.Disks, layout) {
 		return w, nil
 	}
 	at, _ := s.w.Boots.Current(n.Name)
-	on := shownDisk(to.disk)
-	w = Written{Key: writeKey(at), Image: img.Digest, Disk: &on, Ours: to.ours}
+	w = Written{Key: writeKey(at), Image: img.Digest, Disk: &on, Ours: to[0].Ours, Disks: layout}
 	return w, learnFact(ctx, run, WriteFact, n, w)
+}
+
+// judge says of each disk anew whether it is the node's own.
+func (k lastInstall) judge(n *inventory.Node, to []LayoutDisk) []LayoutDisk {
+	to = slices.Clone(to)
+	for i := range to {
+		to[i].Ours = k.ownsAs(n, to[i].Block, to[i].Disk)
+	}
+	return to
+}
+
+// chosen are the disks that the inspection chose.
+func chosen(run factReader, n *inventory.Node) ([]LayoutDisk, error) {
+	if !n.Disks.Whole() {
+		all, ok, err := readFact(run, DisksFact, n.Name)
+		if err != nil || !ok || len(all) == 0 {
+			return nil, errkind.New(errkind.Internal, "no disks were chosen: %w", err)
+		}
+		return all, nil
+	}
+	d, ok, err := readFact(run, DiskFact, n.Name)
+	if err != nil || !ok {
+		return nil, errkind.New(errkind.Internal, "no disk was chosen: %w", err)
+	}
+	return []LayoutDisk{{Block: n.Disks.On, Disk: d}}, nil
+}
+
+// mayErase are disks with what was recorded of them before the first was erased: a run
+// that goes on finds nothing of what lay on them.
+func (w Written) mayErase(to []LayoutDisk) []LayoutDisk {
+	to = slices.Clone(to)
+	for i := range to {
+		to[i].Ours = slices.ContainsFunc(w.Disks, func(d LayoutDisk) bool { return d.Ours && sameShown(d.Disk, to[i].Disk) })
+	}
+	return to
+}
+
+// eraseWords names the disks that are erased.
+func eraseWords(to []LayoutDisk) string {
+	var words []string
+	for _, d := range to {
+		words = append(words, fmt.Sprintf("%s (%s)", d.Disk.Name, d.Disk.Serial))
+	}
+	if len(words) == 1 {
+		return "disk " + words[0]
+	}
+	return "disks " + strings.Join(words, ", ")
+}
+
+// failedDisk is the disk that an error of the agent names by its path, else the first.
+func failedDisk(to []LayoutDisk, err error) wire.Disk {
+	for _, d := range to {
+		if d.Disk.Path != "" && strings.Contains(err.Error(), "disk "+d.Disk.Path+":") {
+			return d.Disk
+		}
+	}
+	return to[0].Disk
 }
 
 // probeWrite asks the agent for the marker of the write. The agent answers when it has

@@ -160,7 +160,7 @@ func Record(ctx context.Context, store state.Store, fence state.Fence, o *Reques
 func ofChassis(node string) []fact.Key {
 	me := subject.OfNode(node)
 	return []fact.Key{oob.ReportFact.Of(me), oob.CertificateFact.Of(me), install.IdentityFact.Of(me),
-		install.DiskFact.Of(me), install.WriteFact.Of(me), install.HostKeyFact.Of(me), install.SystemFact.Of(me), cabling.NeighboursFact.Of(me), install.SettingsFact.Of(me)}
+		install.DiskFact.Of(me), install.DisksFact.Of(me), install.WriteFact.Of(me), install.HostKeyFact.Of(me), install.SystemFact.Of(me), cabling.NeighboursFact.Of(me), install.SettingsFact.Of(me)}
 }
 
 // recordChassis adds the new chassis to a batch, and takes out what was learned

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package labtest
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// firmwareVars is what the firmware of a machine of x86-64 begins with; of Debian's ovmf.
+const firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+
+// Pull takes the disks of a name out of machines without power, which have all of these
+// disks. A machine always has a disk that is called SystemDisk: where that one is pulled,
+// another, instead, takes its name, and keeps its content, its slot and its serial number.
+// back undoes it.
+func (l *Lab) Pull(all []Disk, name, instead string, machines ...string) (back func()) {
+	l.t.Helper()
+	var left []Disk
+	for _, d := range all {
+		switch {
+		case !slices.Contains(machines, d.Machine) || d.Name != instead && d.Name != name:
+		case name == SystemDisk && d.Name == instead:
+			d.Name = SystemDisk
+		case d.Name == name:
+			continue
+		}
+		left = append(left, d)
+	}
+	move := func(machine, from, to string) {
+		l.t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			l.t.Fatalf("%s: %v", machine, err)
+		}
+	}
+	if name == SystemDisk {
+		for _, m := range machines {
+			move(m, l.DiskFile(m, name), l.DiskFile(m, name)+".pulled")
+			move(m, l.DiskFile(m, instead), l.DiskFile(m, name))
+		}
+	}
+	l.SetDisks(left)
+	return func() {
+		l.t.Helper()
+		if name == SystemDisk {
+			for _, m := range machines {
+				move(m, l.DiskFile(m, name), l.DiskFile(m, instead))
+				move(m, l.DiskFile(m, name)+".pulled", l.DiskFile(m, name))
+			}
+		}
+		l.SetDisks(all)
+	}
+}
+
+// ResetNVRAM makes the firmware of a machine without power forget its variables, as an
+// empty battery does.
+func (l *Lab) ResetNVRAM(machine string) {
+	l.t.Helper()
+	from, err := os.Open(firmwareVars)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := os.OpenFile(filepath.Join(l.machines, machine, "vars.fd"), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer to.Close()
+	if _, err := io.Copy(to, from); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// PowerOn switches machines on by their BMCs, with a client that is not ours, and waits
+// until their systems answer.
+func (l *Lab) PowerOn(machines ...string) {
+	l.t.Helper()
+	for _, machine := range machines {
+		bmc := "10.77.1.1" + strings.TrimPrefix(machine, "n") // as the CSV has it
+		if out := l.Inside("ipmitool", "-I", "lanplus", "-C", "3", "-H", bmc, "-U", "admin", "-E", "power", "on"); out.Code != 0 {
+			l.t.Fatalf("%s: power on: %s", machine, out)
+		}
+	}
+	for _, machine := range machines {
+		l.waitNode(machine, "true", "does not answer")
+	}
+}
+
+// WaitArrays waits until no array of these nodes lacks a disk or copies onto one.
+func (l *Lab) WaitArrays(nodes ...string) {
+	l.t.Helper()
+	for _, node := range nodes {
+		l.waitNode(node, `! grep -qE '\[[U_]*_[U_]*\]|resync|recovery|reshape' /proc/mdstat`, "has arrays that are not whole")
+	}
+}
+
+// waitNode repeats a command on a node until it ends well.
+func (l *Lab) waitNode(node, command, otherwise string) {
+	l.t.Helper()
+	address := "10.77.0.1" + strings.TrimPrefix(node, "n") // as site.hcl has it
+	for until := time.Now().Add(applyLimit); ; time.Sleep(2 * time.Second) {
+		res := l.Inside("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+			"-i", filepath.Join(l.State(), "keys", "ssh_ed25519"), "root@"+address, command)
+		if res.Code == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			l.t.Fatalf("%s %s: %s", node, otherwise, res)
+		}
+	}
+}

@@ -22,8 +22,11 @@ type BurnResult struct {
 	GPUs    []BurnGPU `json:"gpus,omitempty"`    // in the order of their addresses
 	Without []string  `json:"without,omitempty"` // why looks saw nothing, or less than they could
 	// KFD maps the numbers by which ROCm's programs call GPUs to PCI addresses.
-	KFD   map[string]string `json:"kfd,omitempty"`
-	Error *TaskError        `json:"error,omitempty"`
+	KFD map[string]string `json:"kfd,omitempty"`
+	// Arrays are those of md as they were when the load began; one that is copied onto
+	// its disks is a load of its own.
+	Arrays []Array    `json:"arrays,omitempty"`
+	Error  *TaskError `json:"error,omitempty"`
 }
 
 // BurnGPU is one GPU under load. A span without values was never seen.

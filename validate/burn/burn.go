@@ -236,6 +236,7 @@ func (b *burning) evaluate(ctx context.Context, seen burnin.Seen) error {
 	}
 	hot, _ := gate.Judge(b.Node.Hardware, target.AllowedGates(b.Node), again)
 	b.rep.Faults = mergeFaults(faults, hot)
+	notes = append(notes, copied(seen.Result.Arrays)...)
 	b.rep.Notes, b.rep.Evidence, b.rep.Left = notes, []string{ref}, burnin.LeftItems(b.load, seen)
 	b.rep.Seconds, b.rep.Looks, b.rep.GPUs = seen.Result.Seconds, seen.Result.Looks, seen.Result.GPUs
 	for _, text := range notes {
@@ -263,4 +264,15 @@ func mergeFaults(lists ...[]judge.Fault) (all []judge.Fault) {
 		all[i].Evidence = slices.Concat(all[i].Evidence, f.Evidence)
 	}
 	return all
+}
+
+// copied says which arrays were copied onto their disks while the GPUs were loaded: it is
+// no fault, and its heat and its transfers are part of what was measured.
+func copied(arrays []wire.Array) (notes []string) {
+	for _, a := range arrays {
+		if a.Doing != "" {
+			notes = append(notes, fmt.Sprintf("array %s (%s) was being copied onto its disks when the load began: %s at %.0f %%", a.Name, a.Level, a.Doing, a.Percent))
+		}
+	}
+	return notes
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/provision/agent/nodecheck"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
@@ -79,7 +80,7 @@ func (b Burner) loaded(ctx context.Context, p wire.BurnParams) wire.BurnResult {
 	running, over := context.WithCancel(load)
 	defer over()
 	end := make(chan ended, 1)
-	began := b.Clock.Now()
+	began, arrays := b.Clock.Now(), nodecheck.Arrays(b.FS.Text("proc/mdstat"))
 	go func() { // ends with the program, which ends with load
 		out, err := b.Run(load, p.Program)
 		end <- ended{out, err}
@@ -97,7 +98,7 @@ func (b Burner) loaded(ctx context.Context, p wire.BurnParams) wire.BurnResult {
 	}
 	e := <-end
 	r := w.done()
-	r.Seconds = b.Clock.Now().Sub(began).Seconds()
+	r.Seconds, r.Arrays = b.Clock.Now().Sub(began).Seconds(), arrays
 	r.Exit, r.Output, r.Errors = e.out.Exit, tail(e.out.Stdout, mostOutput), tail(e.out.Stderr, mostErrors)
 	switch {
 	case e.err != nil:

@@ -72,7 +72,7 @@ func testSpansAndReasons(t *testing.T) {
 		}
 		return burn.Output{Stdout: []byte(lines[min(look, 1)])}
 	}}
-	r := burn.Burner{Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(t.Context(), params())
+	r := burn.Burner{FS: sysfs.Of(fstest.MapFS{}), Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(t.Context(), params())
 	if r.Error != nil || r.Exit != 1 || r.Output != "verdict" || r.Ended != "" || r.Looks < 3 || r.Blind != 0 || len(r.GPUs) != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -97,7 +97,7 @@ func testOldDriver(t *testing.T) {
 		}
 		return burn.Output{Stdout: []byte("00000000:19:00.0, 41, 50, 250.10, 1410, Not Active, Not Active, Active, Not Active, Not Active\n")}
 	}}
-	r := burn.Burner{Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(t.Context(), params())
+	r := burn.Burner{FS: sysfs.Of(fstest.MapFS{}), Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(t.Context(), params())
 	if r.Blind != 0 || len(r.GPUs) != 1 || r.GPUs[0].Held["hw_power_brake_slowdown"] < 2 || r.GPUs[0].Left.Count != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -114,7 +114,7 @@ func testBlind(t *testing.T) {
 		}
 		return burn.Output{Stderr: []byte("NVIDIA-SMI has failed\nmore"), Exit: 9}
 	}}
-	r := burn.Burner{Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(ctx, params())
+	r := burn.Burner{FS: sysfs.Of(fstest.MapFS{}), Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(ctx, params())
 	if r.Blind == 0 || len(r.Without) != 1 || !strings.Contains(r.Without[0], "exit status 9: NVIDIA-SMI has failed") || r.Ended != "it was told to stop" {
 		t.Errorf("%+v", r)
 	}
@@ -145,7 +145,7 @@ func TestEndsTheLoad(t *testing.T) {
 			timed(t, func(t *testing.T) {
 				p := params()
 				p.Limit = c.limit
-				r := burn.Burner{Clock: clock.Wall{}, Run: forever().run, Lock: free, Beat: c.beat}.Burn(t.Context(), p)
+				r := burn.Burner{FS: sysfs.Of(fstest.MapFS{}), Clock: clock.Wall{}, Run: forever().run, Lock: free, Beat: c.beat}.Burn(t.Context(), p)
 				if !strings.Contains(r.Ended, c.ended) || r.Exit != -1 {
 					t.Errorf("%+v", r)
 				}
@@ -160,7 +160,7 @@ func testRefuses(t *testing.T) {
 	held := func(context.Context) (func(), error) {
 		return nil, errkind.New(errkind.Refused, "another burn-in runs").Do("Wait.")
 	}
-	r := burn.Burner{Clock: clock.Wall{}, Lock: held}.Burn(t.Context(), params())
+	r := burn.Burner{FS: sysfs.Of(fstest.MapFS{}), Clock: clock.Wall{}, Lock: held}.Burn(t.Context(), params())
 	if r.Error == nil || r.Error.Kind != "refused" || r.Error.Action != "Wait." {
 		t.Errorf("%+v", r)
 	}
@@ -168,7 +168,7 @@ func testRefuses(t *testing.T) {
 		t.Error("nothing to run, and no error")
 	}
 	missing := func(context.Context, []string) (burn.Output, error) { return burn.Output{}, errors.New("no such file") }
-	if r := (burn.Burner{Clock: clock.Wall{}, Lock: free, Run: missing, Beat: io.Discard}).Burn(t.Context(), params()); r.Error == nil || !strings.Contains(r.Error.Text, "no such file") {
+	if r := (burn.Burner{FS: sysfs.Of(fstest.MapFS{}), Clock: clock.Wall{}, Lock: free, Run: missing, Beat: io.Discard}).Burn(t.Context(), params()); r.Error == nil || !strings.Contains(r.Error.Text, "no such file") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -182,6 +182,7 @@ func testSensorsOfAMD(t *testing.T) {
 		gpu + "vendor": "0x1002", gpu + "class": "0x120000", gpu + "hwmon/hwmon3/temp2_input": "91000", gpu + "hwmon/hwmon3/temp2_crit": "100000",
 		gpu + "hwmon/hwmon3/temp3_input": "70000", gpu + "hwmon/hwmon3/temp3_crit": "105000", gpu + "hwmon/hwmon3/power1_input": "742000000", gpu + "hwmon/hwmon3/freq1_input": "1900000000",
 		"sys/bus/pci/devices/0000:06:00.0/vendor": "0x1002", "sys/bus/pci/devices/0000:06:00.0/class": "0x060400",
+		"proc/mdstat": "md127 : active raid1 vda4[0] vdb4[1]\n      64 blocks [2/2] [UU]\n      [>....]  resync =  6.7% (1/2) finish=1min",
 		"sys/class/kfd/kfd/topology/nodes/0/gpu_id": "0", "sys/class/kfd/kfd/topology/nodes/2/gpu_id": "28851",
 		"sys/class/kfd/kfd/topology/nodes/2/properties": "cpu_cores_count 0\nlocation_id 1280\ndomain 0\n",
 	} {
@@ -193,7 +194,7 @@ func testSensorsOfAMD(t *testing.T) {
 	p := params()
 	p.Vendor = "amd"
 	r := burn.Burner{FS: sysfs.Of(tree), Clock: clock.Wall{}, Run: l.run, Lock: free, Beat: io.Discard}.Burn(ctx, p)
-	if len(r.GPUs) != 1 || r.KFD["28851"] != "0000:05:00.0" {
+	if len(r.GPUs) != 1 || r.KFD["28851"] != "0000:05:00.0" || len(r.Arrays) != 1 || r.Arrays[0].Percent != 6.7 {
 		t.Fatalf("%+v", r)
 	}
 	if g := r.GPUs[0]; g.Address != "0000:05:00.0" || g.Core.Most != 91 || g.Left.Least != 9 || g.MemLeft.Least != 35 || g.Power.Mean < 741.9 || g.Power.Mean > 742.1 || g.Clock.Most != 1900 {

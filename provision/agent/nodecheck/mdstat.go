@@ -17,9 +17,9 @@ var (
 	doingLine = lazyregexp.New(`(resync|recovery|reshape|check)\s*=\s*(?:([0-9.]+)%|(?:DELAYED|PENDING))`)
 )
 
-// arraysOf reads /proc/mdstat: the arrays that run, and what the kernel does to them
+// Arrays reads the text of /proc/mdstat: the arrays that run, and what the kernel does to them
 // beside their work. A resync that waits for another is at 0 %.
-func arraysOf(text string) (all []wire.Array) {
+func Arrays(text string) (all []wire.Array) {
 	for line := range strings.Lines(text) {
 		if m := arrayLine.FindStringSubmatch(line); m != nil {
 			all = append(all, wire.Array{Name: m[1], Level: m[2]})

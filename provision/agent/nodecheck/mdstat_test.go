@@ -35,10 +35,10 @@ unused devices: <none>
 		{Name: "md127", Level: "raid1", Disks: 2, Active: 2, Doing: "resync", Percent: 6.7},
 		{Name: "md1", Level: "raid1", Disks: 2, Active: 1, Doing: "recovery", Percent: 31.5},
 	}
-	if got := arraysOf(text); !slices.Equal(got, want) {
+	if got := Arrays(text); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if got := arraysOf("Personalities : \nunused devices: <none>\n"); len(got) > 0 {
+	if got := Arrays("Personalities : \nunused devices: <none>\n"); len(got) > 0 {
 		t.Errorf("without arrays: %+v", got)
 	}
 }

@@ -52,7 +52,7 @@ func (c Checker) Check(ctx context.Context) wire.NodeCheck {
 	r.Uptime, _ = strconv.ParseFloat(seconds, 64)
 	c.systemd(ctx, &r)
 	r.BootOrder = efiboot.Shown{FS: c.FS}.Order()
-	r.Arrays = arraysOf(c.FS.Text("proc/mdstat"))
+	r.Arrays = Arrays(c.FS.Text("proc/mdstat"))
 	roots := inspector.RootDisks()
 	if len(roots) == 1 {
 		r.Root = &roots[0]

@@ -80,8 +80,9 @@ hardware "dgx-h100" {
     interconnect = "nvswitch"
   }
   disk "os" {
-    type = "nvme"
-    size = ">= 1.9TB"
+    type  = "nvme"
+    count = 2
+    size  = ">= 1.9TB"
   }
   nic "mgmt" {
     speed   = "100Gbps"
@@ -116,7 +117,8 @@ image "debian" "hpc" {
 }
 
 disk_layout "os" {
-  on = "os"
+  on   = "os"
+  raid = 1
   root {
     size       = "200GB"
     filesystem = "ext4"

@@ -20,7 +20,7 @@ func mirrored(o labtest.Options) labtest.Options {
 		o.Disks = append(o.Disks, labtest.Disk{Machine: n, Name: "mirror", PCI: lowerSlot, Serial: "MIRROR0" + digit, Size: "6GiB"},
 			labtest.Disk{Machine: n, Name: "data", PCI: higherSlot, Serial: "DATA000" + digit, Size: "2GiB"})
 	}
-	o.HCL = append(o.HCL,
+	o.HCL = append(o.HCL, labtest.Edit{Old: "  handover   = handover.lab\n"}, // a rebuild drains a node, and the controller runs outside of the lab's network
 		labtest.Edit{Old: "    count = 1\n    size  = \">= 4GB\"\n  }\n",
 			New: "    count = 2\n    size  = \">= 4GB\"\n  }\n  disk \"data\" {\n    type = \"virtio\"\n    pci  = \"" + higherSlot + "\"\n  }\n", All: true},
 		labtest.Edit{Old: "disk_layout \"os\" {\n  on = \"os\"\n  root {\n    size       = \"3GiB\"\n    filesystem = \"ext4\"\n  }\n}",

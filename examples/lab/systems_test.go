@@ -17,9 +17,9 @@ import (
 func wantSetUp(t *testing.T, l *labtest.Lab, node string) {
 	t.Helper()
 	got := l.OnNode(node, `echo "name $(hostname)"; cat /proc/cmdline /etc/fstab; grep -c '^[[:space:]]*linux .*root=UUID=' /boot/grub/grub.cfg; echo "others $(grep '^[[:space:]]*linux' /boot/grub/grub.cfg | grep -vc root=UUID=)"
-findmnt -no SOURCE,FSTYPE,SIZE / /boot /boot/efi; cloud-init status; ip -br -4 address; systemctl --failed --no-legend; update-grub 2>&1; echo "again $(grep '^[[:space:]]*linux' /boot/grub/grub.cfg | grep -c 'root=UUID=.*console=ttyS0')"`)
+for m in / /boot /boot/efi; do findmnt -no TARGET,SOURCE,FSTYPE,SIZE $m; done; cloud-init status; ip -br -4 address; systemctl --failed --no-legend; update-grub 2>&1; echo "again $(grep '^[[:space:]]*linux' /boot/grub/grub.cfg | grep -c 'root=UUID=.*console=ttyS0')"`)
 	t.Logf("%s:\n%s", node, got)
-	for _, want := range []string{"name " + node + "\n", " root=UUID=", "UUID=", " /boot ", "PARTUUID=", "others 0\n", "disabled"} {
+	for _, want := range []string{"name " + node + "\n", " root=UUID=", "\nUUID=", "\t/boot\t", "PARTUUID=", "/dev/vda16", "others 0\n", "disabled"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s: no %q in what it says", node, want)
 		}

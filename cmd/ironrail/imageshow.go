@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -153,6 +152,6 @@ func (a *app) printSBOM(ctx context.Context, s *store.Store, digest string) erro
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(a.out, string(text))
+	_, err = a.out.Write(text)
 	return err
 }

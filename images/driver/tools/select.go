@@ -53,11 +53,10 @@ func bringsRDMA(n *inventory.Node) bool {
 // their stacks as one, with the repositories that it comes from.
 type compiler struct {
 	stack.Toolkit
-	driver     string // that has it
-	version    string // of that
-	pins       []repo.Pin
-	sources    []repo.Source
-	components []string
+	driver  string // that has it
+	version string // of that
+	pins    []repo.Pin
+	sources []repo.Source
 }
 
 // Recipes are the kinds of stacks that may have a toolkit, by name.

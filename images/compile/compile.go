@@ -127,12 +127,7 @@ func (b build) bootstrap(ctx context.Context) error {
 		"--include=" + strings.Join(packages, ","), "--keyring=" + keyring, `--aptopt=APT::Sandbox::User "root"`,
 		"--setup-hook=copy-in preferences /etc/apt", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*"}
 	argv = append(argv, b.of.Suite, b.root, "sources.list")
-	progress := func(line string) {
-		if text, ok := strings.CutPrefix(line, "I: "); ok {
-			b.say(text)
-		}
-	}
-	err = tool.Runner{Dir: b.dir}.Run(ctx, progress, argv...)
+	err = tool.Runner{Dir: b.dir}.Run(ctx, tool.MmdebstrapPhases(b.say), argv...)
 	if errkind.Of(err) == errkind.Unsupported {
 		return errkind.New(errkind.Unsupported, "%w", err).Do("Install it: apt-get install mmdebstrap")
 	}

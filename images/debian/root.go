@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/internal/tool"
 )
 
 // dpkgOptions keep documentation and translations out, now and in later upgrades.
@@ -53,14 +54,7 @@ func (b *builder) bootstrap(ctx context.Context) error {
 		argv = append(argv, "--dpkgopt="+o)
 	}
 	argv = append(argv, b.recipe.Release, b.disk.Root)
-	return b.disk.Run(ctx, b.progress, append(argv, b.recipe.Mirrors...)...)
-}
-
-// progress passes on mmdebstrap's own lines about its phases.
-func (b *builder) progress(line string) {
-	if text, ok := strings.CutPrefix(line, "I: "); ok {
-		b.disk.Say(text)
-	}
+	return b.disk.Run(ctx, tool.MmdebstrapPhases(b.disk.Say), append(argv, b.recipe.Mirrors...)...)
 }
 
 // settle makes the root that of any node, and copies out what later builds need.

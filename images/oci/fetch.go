@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
@@ -357,7 +358,7 @@ func copyTo(ctx context.Context, in io.Reader, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, contextReader{ctx, in})
+	_, err = io.Copy(out, meter.WithContext(ctx, in))
 	return errors.Join(err, out.Close())
 }
 

@@ -245,7 +245,7 @@ func (r *registry) fetchRest(ctx context.Context, h v1.Hash, size int64, to stri
 	})
 	defer idle.Stop()
 	far := &meter.Meter{Say: r.say, What: "fetched", Total: size, Done: have}
-	n, err := io.Copy(io.MultiWriter(f, far), progressReader{io.LimitReader(resp.Body, size-have+1), func() { idle.Reset(r.waits.idle) }})
+	n, err := io.Copy(io.MultiWriter(f, far), meter.OnRead(io.LimitReader(resp.Body, size-have+1), func() { idle.Reset(r.waits.idle) }))
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return false, cause
@@ -258,20 +258,6 @@ func (r *registry) fetchRest(ctx context.Context, h v1.Hash, size int64, to stri
 func seekStart(f *os.File) error {
 	_, err := f.Seek(0, io.SeekStart)
 	return err
-}
-
-// progressReader tells of each read that brought something.
-type progressReader struct {
-	io.Reader
-	moved func()
-}
-
-func (p progressReader) Read(b []byte) (int, error) {
-	n, err := p.Reader.Read(b)
-	if n > 0 {
-		p.moved()
-	}
-	return n, err
 }
 
 // verifyBlob compares a file with its digest. One that differs is removed, so that it is

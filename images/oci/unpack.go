@@ -23,6 +23,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -62,7 +63,7 @@ func (u *unpacker) apply(ctx context.Context, layer io.Reader, diffID string) er
 	}
 	defer done()
 	sum := sha256.New()
-	all := io.TeeReader(contextReader{ctx, plain}, sum)
+	all := io.TeeReader(meter.WithContext(ctx, plain), sum)
 	u.own, u.times = map[string]bool{}, map[string]time.Time{}
 	r := tar.NewReader(all)
 	for {
@@ -89,19 +90,6 @@ func (u *unpacker) apply(ctx context.Context, layer io.Reader, diffID string) er
 		}
 	}
 	return nil
-}
-
-// contextReader stops reading when the context is done.
-type contextReader struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r contextReader) Read(b []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.Reader.Read(b)
 }
 
 // decompress reads what a layer is packed with from its first bytes.

@@ -68,7 +68,7 @@ func (b *builder) hashFile(ctx context.Context, sum hash.Hash) error {
 		return errkind.New(errkind.Refused, "source %s is no file", b.source)
 	}
 	m := &meter.Meter{Say: b.say, What: "read", Total: info.Size()}
-	_, err = io.Copy(io.MultiWriter(sum, m), &reader{ctx, f})
+	_, err = io.Copy(io.MultiWriter(sum, m), meter.WithContext(ctx, f))
 	return err
 }
 
@@ -80,7 +80,7 @@ func (b *builder) download(ctx context.Context, sum hash.Hash) error {
 		return err
 	}
 	defer out.Close()
-	had, err := io.Copy(sum, &reader{ctx, out})
+	had, err := io.Copy(sum, meter.WithContext(ctx, out))
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (b *builder) get(ctx context.Context, to io.Writer, m *meter.Meter) error {
 	if m.Total == 0 && resp.ContentLength > 0 {
 		m.Total = m.Done + resp.ContentLength
 	}
-	_, err = io.Copy(to, &progressReader{resp.Body, func() { watch.Reset(stall) }})
+	_, err = io.Copy(to, meter.OnRead(resp.Body, func() { watch.Reset(stall) }))
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
@@ -159,31 +159,4 @@ func (b *builder) get(ctx context.Context, to io.Writer, m *meter.Meter) error {
 		return io.ErrUnexpectedEOF
 	}
 	return nil
-}
-
-// progressReader calls came for whatever came.
-type progressReader struct {
-	r    io.Reader
-	came func()
-}
-
-func (r *progressReader) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	if n > 0 {
-		r.came()
-	}
-	return n, err
-}
-
-// reader ends with its context.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.r.Read(p)
 }

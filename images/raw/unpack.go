@@ -63,7 +63,7 @@ func (b *builder) unpack(ctx context.Context) error {
 
 // decompress returns the file itself where it is not compressed.
 func (b *builder) decompress(ctx context.Context, f *os.File) (*os.File, error) {
-	in := bufio.NewReaderSize(&reader{ctx, f}, 1<<20)
+	in := bufio.NewReaderSize(meter.WithContext(ctx, f), 1<<20)
 	head, _ := in.Peek(len(magicXZ))
 	var plain io.Reader
 	var err error

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
@@ -109,22 +110,9 @@ func copyOne(ctx context.Context, to, from string) (manifest.File, error) {
 		return manifest.File{}, err
 	}
 	h := sha256.New()
-	n, err := io.Copy(io.MultiWriter(out, h), reader{ctx, in})
+	n, err := io.Copy(io.MultiWriter(out, h), meter.WithContext(ctx, in))
 	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return manifest.File{}, err
 	}
 	return manifest.File{Size: n, SHA256: hex.EncodeToString(h.Sum(nil))}, nil
-}
-
-// reader stops reading when the context is done.
-type reader struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (r reader) Read(b []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.Reader.Read(b)
 }

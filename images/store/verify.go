@@ -17,6 +17,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
 
@@ -133,7 +134,7 @@ func (s *Store) verifyFile(ctx context.Context, digest string, want manifest.Fil
 	}
 	defer f.Close()
 	h := sha256.New()
-	n, err := io.Copy(h, reader{ctx, f})
+	n, err := io.Copy(h, meter.WithContext(ctx, f))
 	if err != nil {
 		return fmt.Errorf("image %s: %s: %w", digest, want.Name, err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package meter says how far a transfer is.
+// Package meter says how far a transfer is, and watches and ends its reads.
 package meter
 
 import (

@@ -122,3 +122,12 @@ func (t *talk) read(r io.Reader) {
 	}
 	_, _ = io.Copy(io.Discard, r)
 }
+
+// MmdebstrapPhases passes on mmdebstrap's own lines about its phases.
+func MmdebstrapPhases(say func(string)) func(line string) {
+	return func(line string) {
+		if text, ok := strings.CutPrefix(line, "I: "); ok {
+			say(text)
+		}
+	}
+}

@@ -92,9 +92,6 @@ var foreignFiles = map[string]string{
 	"etc/systemd/system/systemd-networkd-wait-online.service.d/ironrail.conf": "[Service]\nExecStart=\nExecStart=/lib/systemd/systemd-networkd-wait-online --any --timeout=30\n",
 }
 
-// quietTimers would take locks and processor time on their own.
-var quietTimers = []string{"apt-daily.timer", "apt-daily-upgrade.timer"}
-
 // foreign settles a system that ironrail did not make. It does the same when it is done
 // again.
 func (s settings) foreign(root rootfs.Root, dev disk.Device) error {
@@ -146,11 +143,6 @@ func (s settings) foreignNetworks(root rootfs.Root) error {
 func writeForeign(root rootfs.Root) error {
 	for name, text := range foreignFiles {
 		if err := rootfs.WriteText(root, name, text, 0o644); err != nil {
-			return err
-		}
-	}
-	for _, unit := range quietTimers {
-		if err := rootfs.Link(root, "/dev/null", "etc/systemd/system/"+unit); err != nil {
 			return err
 		}
 	}

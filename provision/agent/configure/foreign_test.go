@@ -3,6 +3,7 @@
 package configure
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -68,6 +69,7 @@ func TestPeerForeign(t *testing.T) {
 		"etc/netplan/50-cloud-init.yaml": "network: {}\n", "etc/network/interfaces": "auto eth0\niface eth0 inet dhcp\n", "etc/network/interfaces.d/50-cloud": "x",
 		"etc/udev/rules.d/75-cloud-ifupdown.rules": "x", "etc/systemd/network/80-all.network": "x", "etc/systemd/network/10-ironrail-boot.network": "ours", "etc/NetworkManager/NetworkManager.conf": "",
 		"etc/cloud/cloud.cfg": "users: [default]\n", "etc/default/grub.d/50-cloudimg-settings.cfg": "GRUB_CMDLINE_LINUX_DEFAULT=\"console=tty1\"\n",
+		"usr/lib/systemd/system/apt-daily.timer": "",
 	} {
 		if err := rootfs.WriteText(root, name, text, 0o644); err != nil {
 			t.Fatal(err)
@@ -76,12 +78,14 @@ func TestPeerForeign(t *testing.T) {
 	if !isForeign(root) {
 		t.Error("is taken for one of ironrail's own")
 	}
-	s, err := prepare(params(t))
+	p := params(t)
+	p.Host.NoUpdates = true
+	s, err := prepare(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.foreign(root, dev); err != nil {
+		if err := errors.Join(s.host(root), s.foreign(root, dev)); err != nil {
 			t.Fatal(err)
 		}
 	}

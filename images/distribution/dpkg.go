@@ -4,6 +4,7 @@ package distribution
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"strings"
 )
@@ -50,8 +51,11 @@ func InstalledPackages(status io.Reader) (list []Package, err error) {
 		more = lines.Scan()
 		line := strings.TrimRight(lines.Text(), "\r")
 		if !more || strings.TrimSpace(line) == "" {
-			if strings.HasSuffix(state, " installed") && p.Name != "" && len(list) < maxPackages {
+			if strings.HasSuffix(state, " installed") && p.Name != "" {
 				list = append(list, p)
+			}
+			if len(list) > maxPackages {
+				return nil, fmt.Errorf("more than %d packages", maxPackages)
 			}
 			p, state = Package{}, ""
 			continue

@@ -5,7 +5,6 @@
 package kinds
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/driver/tools"
+	"github.com/ironrail/ironrail/internal/hostfile"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -81,10 +81,7 @@ var brought = map[Program][]string{
 func Bring(packages []string, p Program) bool {
 	return slices.ContainsFunc(packages, func(pkg string) bool {
 		name, _, _ := strings.Cut(pkg, "=")
-		return slices.ContainsFunc(brought[p], func(pattern string) bool {
-			ok, err := path.Match(pattern, name)
-			return ok && err == nil
-		})
+		return hostfile.Matches(name, brought[p])
 	})
 }
 

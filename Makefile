@@ -168,7 +168,8 @@ lab-image: build
 lab-short: lab-image
 	$(GO) test -count=1 -v -timeout 60m -tags labfull -run '^(TestKill|TestSwappedBMCs)$$/^write$$' ./examples/lab
 
-# Every failure and every kill of the lab, one after another: about an hour.
+# Every failure, every kill and every system of the lab, one after another: some hours.
+# LAB_RESUME=1 leaves out what has passed with the same programs.
 lab-full: lab-image
 	@sh examples/lab/full.sh
 

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
 	"github.com/ironrail/ironrail/provision/install"
 )
 
-// mirrored gives n1 (BIOS) and n2 (UEFI) a second disk for a mirror, and a data disk.
-func mirrored(o labtest.Options) labtest.Options {
-	for _, n := range []string{"n1", "n2"} {
+// mirrored gives nodes a second disk for a mirror, and a data disk.
+func mirrored(o labtest.Options, nodes ...string) labtest.Options {
+	for _, n := range nodes {
 		digit := strings.TrimPrefix(n, "n")
 		o.Disks = append(o.Disks, labtest.Disk{Machine: n, Name: "mirror", PCI: lowerSlot, Serial: "MIRROR0" + digit, Size: "6GiB"},
 			labtest.Disk{Machine: n, Name: "data", PCI: higherSlot, Serial: "DATA000" + digit, Size: "2GiB"})
@@ -29,28 +30,20 @@ func mirrored(o labtest.Options) labtest.Options {
 	return o
 }
 
-// TestLayout: Debian 12 on a mirror with XFS and swap, and a data disk, from power-off to
-// accepted; then with each disk of the mirror gone in turn; then installed again with the
-// data kept.
-func TestLayout(t *testing.T) {
-	l := labtest.Up(t, mirrored(labtest.Options{Name: "layout"}))
-	l.Want(labtest.ExitDone, l.Outside("image", "build"))
-	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
-	l.Accepted("n1", "n2")
-	for _, node := range []string{"n1", "n2"} {
-		onMirror(t, l, node)
+// onMirror brings the nodes of a system to accepted on a mirror with XFS and swap, and a
+// data disk; then with each disk of the mirror gone in turn; then installed again with
+// the data kept.
+func (s system) onMirror(t *testing.T) {
+	l := s.install(t, mirrored(labtest.Options{Name: s.name + "-mirror"}, s.nodes...))
+	for _, node := range s.nodes {
+		wantMirror(t, l, node)
 	}
-	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
-	for _, part := range []struct {
-		name string
-		do   func(*testing.T, *labtest.Lab)
-	}{{"reinstall", reinstalled}, {"pulled", pulled}} {
-		t.Run(part.name, func(t *testing.T) { part.do(t, l.For(t)) })
-	}
+	t.Run("pulled", func(t *testing.T) { s.pulled(t, l.For(t)) })
+	t.Run("reinstall", func(t *testing.T) { s.reinstalled(t, l.For(t)) })
 }
 
-// onMirror fails the test unless a node's own programs see the layout.
-func onMirror(t *testing.T, l *labtest.Lab, node string) {
+// wantMirror fails the test unless a node's own programs see the layout.
+func wantMirror(t *testing.T, l *labtest.Lab, node string) {
 	t.Helper()
 	t.Logf("%s: %s", node, l.OnNode(node, "systemctl is-system-running --wait; systemctl --failed --no-legend; cat /proc/mdstat /etc/fstab /etc/mdadm/mdadm.conf; lsblk -o NAME,TYPE,FSTYPE,LABEL,MOUNTPOINTS; journalctl -b -o cat -u scratch.mount -u boot-efi2.mount"))
 	for _, look := range []string{
@@ -65,7 +58,7 @@ func onMirror(t *testing.T, l *labtest.Lab, node string) {
 		`cd /boot/efi && find . -type f -exec sha256sum {} + | sort >/tmp/one; cd /boot/efi2 && find . -type f -exec sha256sum {} + | sort | cmp - /tmp/one && test -s /tmp/one`,
 		`! dmesg | grep -i 'initramfs unpacking failed'`,
 		`test -e /dev/md/root && test -e /dev/md/swap`, // their names are those of mdadm.conf, and not of another host's
-		`cat /boot/initrd.img-* | tail -c 4096 | grep -a ^ARRAY`,
+		`for i in /boot/initrd.img-*; do tail -c 4096 "$i" | grep -aq ^ARRAY && exit 0; done; exit 1`,
 		`systemctl is-active ironrail-esp.service || systemctl show -p Result ironrail-esp.service | grep -q success`,
 	} {
 		l.OnNode(node, look)
@@ -76,16 +69,16 @@ func onMirror(t *testing.T, l *labtest.Lab, node string) {
 	}
 }
 
-// reinstalled installs both nodes again: what has the preserved label stays, the root does
+// reinstalled installs the nodes again: what has the preserved label stays, the root does
 // not.
-func reinstalled(t *testing.T, l *labtest.Lab) {
-	for _, node := range []string{"n1", "n2"} {
+func (s system) reinstalled(t *testing.T, l *labtest.Lab) {
+	for _, node := range s.nodes {
 		l.OnNode(node, "echo kept >/scratch/kept && echo lost >/root/lost && sync")
 	}
-	l.Want(labtest.ExitDone, l.Ironrail("rebuild", "--auto-approve", "n1", "n2"))
-	l.Accepted("n1", "n2")
-	for _, node := range []string{"n1", "n2"} {
-		onMirror(t, l, node)
+	l.Want(labtest.ExitDone, l.Ironrail(append([]string{"rebuild", "--auto-approve"}, s.nodes...)...))
+	l.Accepted(s.nodes...)
+	for _, node := range s.nodes {
+		wantMirror(t, l, node)
 		l.OnNode(node, `test "$(cat /scratch/kept)" = kept && test ! -e /root/lost`)
 	}
 }
@@ -101,42 +94,77 @@ const addAgain = `for p in $(lsblk -nrpo NAME,PARTTYPE | awk '$2 == "a19d880f-05
 done
 cat /proc/mdstat`
 
-// pulled takes each disk of the mirror out in turn, powered off, with the variables of n2's firmware kept and lost: the nodes boot from the
-// other. Then it is put back, and added again.
-func pulled(t *testing.T, l *labtest.Lab) {
-	nodes := []string{"n1", "n2"}
-	for _, c := range []struct {
+// pulled takes each disk of the mirror out in turn, powered off, with the variables of
+// the firmware kept and lost: the nodes boot from the other, where a kernel is installed
+// meanwhile. Then it is put back, and added again: both disks start the new kernel.
+func (s system) pulled(t *testing.T, l *labtest.Lab) {
+	for i, c := range []struct {
 		disk string
 		lost bool
-	}{{labtest.SystemDisk, false}, {"mirror", true}, {labtest.SystemDisk, true}, {"mirror", false}} {
+	}{{labtest.SystemDisk, true}, {"mirror", true}, {labtest.SystemDisk, false}, {"mirror", false}} {
 		t.Run(fmt.Sprintf("%s, variables lost %v", c.disk, c.lost), func(t *testing.T) {
 			l := l.For(t)
-			l.WaitArrays(nodes...)
-			l.PowerOff("n1")
-			l.PowerOff("n2")
-			back := l.Pull(mirrored(labtest.Options{}).Disks, c.disk, "mirror", nodes...)
-			if c.lost {
-				l.ResetNVRAM("n2")
+			l.WaitArrays(s.nodes...)
+			for _, node := range s.nodes {
+				l.PowerOff(node)
+				if c.lost && node != "n1" {
+					l.ResetNVRAM(node)
+				}
 			}
-			l.PowerOn(nodes...)
-			for _, node := range nodes {
-				got := l.OnNode(node, "cat /proc/mdstat; findmnt -no SOURCE,FSTYPE /; findmnt /scratch")
+			back := l.Pull(mirrored(labtest.Options{}, s.nodes...).Disks, c.disk, "mirror", s.nodes...)
+			l.PowerOn(s.nodes...)
+			for _, node := range s.nodes {
+				got := l.OnNode(node, "cat /proc/mdstat; findmnt -no SOURCE,FSTYPE /; findmnt /scratch; uname -r")
 				if t.Logf("%s:\n%s", node, got); !strings.Contains(got, "[2/1]") {
 					t.Errorf("%s: no array lacks a disk", node)
 				}
-				l.OnNode(node, "touch /root/without-"+c.disk+" && sync")
+				if i > 0 && !strings.Contains(got, "-cloud-amd64") {
+					t.Errorf("%s does not run the kernel that was installed while the other disk was out", node)
+				}
+			}
+			if i == 0 {
+				l.UpdateKernel(s.codename, s.nodes...)
+			}
+			for _, node := range s.nodes {
+				l.OnNode(node, fmt.Sprintf("touch /root/without-%d && sync", i))
 				l.PowerOff(node)
 			}
 			back()
-			l.PowerOn(nodes...)
-			for _, node := range nodes {
+			l.PowerOn(s.nodes...)
+			for _, node := range s.nodes {
 				t.Logf("%s:\n%s", node, l.OnNode(node, addAgain))
 			}
-			l.WaitArrays(nodes...)
-			for _, node := range nodes {
-				l.OnNode(node, "test -e /root/without-"+c.disk)
-				onMirror(t, l, node)
+			l.WaitArrays(s.nodes...)
+			for _, node := range s.nodes {
+				l.OnNode(node, fmt.Sprintf("test -e /root/without-%d && uname -r | grep -e -cloud-amd64", i))
+				wantMirror(t, l, node)
 			}
+		})
+	}
+}
+
+// TestCut: power fails while a mirror is made and while files are put onto it, and the
+// controller with it. The next apply makes the same mirror whole.
+func TestCut(t *testing.T) {
+	nodes := []string{"n1", "n2"}
+	for _, c := range []struct{ name, phase string }{{"make", "make "}, {"write", "write"}} {
+		t.Run(c.name, func(t *testing.T) {
+			l := labtest.Up(t, mirrored(labtest.Options{Name: "cut-" + c.name}, nodes...))
+			l.Want(labtest.ExitDone, l.Outside("image", "build"))
+			run := l.Start("apply", "--auto-approve")
+			run.Until(c.phase, func(e event.Event) bool {
+				return e.Type == event.StepProgress && e.Step == "n1/install.write" && strings.HasPrefix(e.Text, c.phase)
+			})
+			run.Kill()
+			for _, node := range nodes {
+				l.PowerOff(node)
+			}
+			l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+			l.Accepted(nodes...)
+			for _, node := range nodes {
+				wantMirror(t, l, node)
+			}
+			l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
 		})
 	}
 }

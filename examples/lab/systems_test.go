@@ -31,52 +31,74 @@ for m in / /boot /boot/efi; do findmnt -no TARGET,SOURCE,FSTYPE,SIZE $m; done; c
 	}
 }
 
-// TestSystem: each operating system that is built is installed from power-off to
-// accepted, on a BIOS and a UEFI machine, with its driver stack, the tests of its links
-// and its groups, and its hand-over. Beside the lab's own, which every other test
-// installs.
-func TestSystem(t *testing.T) {
-	both := []string{"n1", "n2"}
-	for _, c := range []struct {
-		name    string // of the case and its lab
-		nodes   []string
-		edits   []labtest.Edit
-		release string // PRETTY_NAME of os-release(5) begins so
-		prepare func(*labtest.Lab)
-	}{
-		{"debian-13", both, []labtest.Edit{{Old: `= "bookworm"`, New: `= "trixie"`}}, "Debian GNU/Linux 13", nil},
-		{"oci", both, nil, "Debian GNU/Linux 12", func(l *labtest.Lab) {
-			l.Edit(labtest.Edit{
-				Old: "image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n  packages = [\"openssh-server\", \"chrony\"]\n}",
-				New: fmt.Sprintf("image \"oci\" \"os\" {\n  source  = %q\n  os      = \"debian\"\n  release = \"12\"\n}", l.ContainerImage("bookworm")),
-			})
+// debianBlock is the image block of site.hcl.
+const debianBlock = "image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n  packages = [\"openssh-server\", \"chrony\"]\n}"
+
+// system is an operating system that the lab installs.
+type system struct {
+	name     string
+	codename string   // of the Debian that is in it
+	nodes    []string // n1 has a BIOS
+	release  string   // PRETTY_NAME of os-release(5) begins so
+	// image edits the image block, with what it names.
+	image func(*labtest.Lab) labtest.Edit
+}
+
+// systems are all of them.
+func systems() []system {
+	return []system{
+		{"debian-12", "bookworm", []string{"n1", "n2"}, "Debian GNU/Linux 12", nil},
+		{"debian-13", "trixie", []string{"n1", "n2"}, "Debian GNU/Linux 13", func(*labtest.Lab) labtest.Edit {
+			return labtest.Edit{Old: `= "bookworm"`, New: `= "trixie"`}
+		}},
+		{"oci", "bookworm", []string{"n1", "n2"}, "Debian GNU/Linux 12", func(l *labtest.Lab) labtest.Edit {
+			return labtest.Edit{Old: debianBlock,
+				New: fmt.Sprintf("image \"oci\" \"os\" {\n  source  = %q\n  os      = \"debian\"\n  release = \"12\"\n}", l.ContainerImage("bookworm"))}
 		}},
 		// The image has no loader for a BIOS.
-		{"raw-cloud", []string{"n2", "n5"}, nil, "Debian GNU/Linux 12", func(l *labtest.Lab) {
+		{"raw-cloud", "bookworm", []string{"n2", "n5"}, "Debian GNU/Linux 12", func(l *labtest.Lab) labtest.Edit {
 			path, checksum := l.CloudImage("bookworm")
-			l.Edit(labtest.Edit{
-				Old: "image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n  packages = [\"openssh-server\", \"chrony\"]\n}",
-				New: fmt.Sprintf("image \"raw\" \"os\" {\n  source   = %q\n  checksum = %q\n  os       = \"debian\"\n  release  = \"12\"\n}", path, checksum),
-			})
+			return labtest.Edit{Old: debianBlock,
+				New: fmt.Sprintf("image \"raw\" \"os\" {\n  source   = %q\n  checksum = %q\n  os       = \"debian\"\n  release  = \"12\"\n}", path, checksum)}
 		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			l := labtest.Up(t, labtest.Options{Name: c.name, HCL: c.edits, Machines: c.nodes})
-			if c.prepare != nil {
-				c.prepare(l)
-			}
-			l.Want(labtest.ExitDone, l.Outside("image", "build"))
-			l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
-			l.Accepted(c.nodes...)
-			for _, node := range c.nodes {
-				if got := l.OnNode(node, `. /etc/os-release; echo "$PRETTY_NAME, $(uname -r)"`); !strings.HasPrefix(got, c.release) {
-					t.Errorf("%s runs %q, want %s", node, got, c.release)
-				}
-				if strings.HasPrefix(c.name, "raw") {
+	}
+}
+
+// TestSystem: each operating system is installed from power-off to accepted, with its
+// driver stack, the tests of its links and its groups, and its hand-over: on one ext4
+// disk, and on a mirror of two with XFS, swap and a data disk, where each disk is then
+// taken out in turn, the kernel is updated meanwhile, and the nodes are installed again
+// with the data kept.
+func TestSystem(t *testing.T) {
+	for _, s := range systems() {
+		t.Run(s.name+"-one-disk", func(t *testing.T) {
+			l := s.install(t, labtest.Options{Name: s.name})
+			for _, node := range s.nodes {
+				if s.name == "raw-cloud" {
 					wantSetUp(t, l, node)
 				}
 			}
-			l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
 		})
+		t.Run(s.name+"-mirror", func(t *testing.T) { s.onMirror(t) })
 	}
+}
+
+// install brings the nodes of a system to accepted.
+func (s system) install(t *testing.T, o labtest.Options) *labtest.Lab {
+	t.Helper()
+	o.Machines = s.nodes
+	l := labtest.Up(t, o)
+	if s.image != nil {
+		l.Edit(s.image(l))
+	}
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(s.nodes...)
+	for _, node := range s.nodes {
+		if got := l.OnNode(node, `. /etc/os-release; echo "$PRETTY_NAME, $(uname -r)"`); !strings.HasPrefix(got, s.release) {
+			t.Errorf("%s runs %q, want %s", node, got, s.release)
+		}
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+	return l
 }

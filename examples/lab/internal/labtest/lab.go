@@ -105,6 +105,7 @@ func prepare(t *testing.T, o Options) *Lab {
 	if out := l.lab("check"); out.Code != 0 {
 		t.Skipf("needs packages: %s", out)
 	}
+	l.skipPassed(t)
 	l.dir = filepath.Join(top, "examples", "lab", ".lab", "t", o.Name)
 	l.site, l.machines = filepath.Join(l.dir, "site"), filepath.Join(l.dir, "m")
 	if _, err := os.Stat(l.machines); err == nil { // of a test that was killed
@@ -149,13 +150,23 @@ func (l *Lab) Inside(args ...string) Result {
 // when the command does.
 func (l *Lab) OnNode(node, command string) string {
 	l.t.Helper()
-	address := "10.77.0.1" + strings.TrimPrefix(node, "n") // as site.hcl has it
-	res := l.Inside("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=60", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
-		"-i", filepath.Join(l.State(), "keys", "ssh_ed25519"), "root@"+address, command)
+	return l.onNode(commandLimit, node, command)
+}
+
+func (l *Lab) onNode(limit time.Duration, node, command string) string {
+	l.t.Helper()
+	res := l.run(limit, l.bin+"/ironrail-lab", append([]string{"exec", "--dir", l.machines, "--"}, l.ssh(node, 60, command)...)...)
 	if res.Code != 0 {
 		l.t.Fatalf("%s: %q: %s", node, command, res)
 	}
 	return res.Stdout
+}
+
+// ssh is the command line that runs another one on a node as root, with the site's key.
+func (l *Lab) ssh(node string, seconds int, command string) []string {
+	address := "10.77.0.1" + strings.TrimPrefix(node, "n") // as site.hcl has it
+	return []string{"ssh", "-o", "BatchMode=yes", "-o", fmt.Sprintf("ConnectTimeout=%d", seconds), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+		"-i", filepath.Join(l.State(), "keys", "ssh_ed25519"), "root@" + address, command}
 }
 
 // Ironrail runs the product on the site, in the lab's network.

@@ -101,10 +101,8 @@ func (l *Lab) WaitArrays(nodes ...string) {
 // waitNode repeats a command on a node until it ends well.
 func (l *Lab) waitNode(node, command, otherwise string) {
 	l.t.Helper()
-	address := "10.77.0.1" + strings.TrimPrefix(node, "n") // as site.hcl has it
 	for until := time.Now().Add(applyLimit); ; time.Sleep(2 * time.Second) {
-		res := l.Inside("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
-			"-i", filepath.Join(l.State(), "keys", "ssh_ed25519"), "root@"+address, command)
+		res := l.Inside(l.ssh(node, 10, command)...)
 		if res.Code == 0 {
 			return
 		}

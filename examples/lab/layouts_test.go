@@ -168,3 +168,40 @@ func TestCut(t *testing.T) {
 		})
 	}
 }
+
+// TestRAID10: an array of four disks from power-off to accepted, and a boot without one
+// of them, which is then added again.
+func TestRAID10(t *testing.T) {
+	disks := []labtest.Disk{
+		{Machine: "n2", Name: "second", PCI: lowerSlot, Serial: "SECOND02", Size: "6GiB"},
+		{Machine: "n2", Name: "third", PCI: higherSlot, Serial: "THIRD002", Size: "6GiB"},
+		{Machine: "n2", Name: "fourth", PCI: "0000:00:08.0", Serial: "FOURTH02", Size: "6GiB"},
+	}
+	l := labtest.Up(t, labtest.Options{Name: "raid10", Machines: []string{"n2"}, Disks: disks, HCL: []labtest.Edit{
+		{Old: "    count = 1\n    size  = \">= 4GB\"", New: "    count = 4\n    size  = \">= 4GB\"", All: true},
+		{Old: "  on = \"os\"\n  root {", New: "  on   = \"os\"\n  raid = 10\n  swap = \"256MiB\"\n  root {"},
+	}})
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted("n2")
+	for _, look := range []string{
+		`mdadm --detail "$(findmnt -no SOURCE /)" | grep 'Raid Level : raid10'`,
+		`test "$(mdadm --detail "$(findmnt -no SOURCE /)" | grep -c 'active sync')" = 4`,
+		`swapon --show=NAME --noheadings | grep -q ^/dev/md`,
+	} {
+		l.OnNode("n2", look)
+	}
+	l.WaitArrays("n2")
+	l.PowerOff("n2")
+	back := l.Pull(disks, "fourth", "", "n2")
+	l.PowerOn("n2")
+	if got := l.OnNode("n2", "cat /proc/mdstat"); !strings.Contains(got, "[4/3]") {
+		t.Errorf("no array lacks a disk:\n%s", got)
+	}
+	l.PowerOff("n2")
+	back()
+	l.PowerOn("n2")
+	l.OnNode("n2", addAgain)
+	l.WaitArrays("n2")
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
@@ -32,6 +34,10 @@ type rehearseFlags struct {
 	verbose  bool
 }
 
+// repoIndexes is the environment variable that names a folder with indexes of real
+// repositories.
+const repoIndexes = "IRONRAIL_REPO_INDEXES"
+
 // mostSpeed is above what any use was found for: a POST of 5 min takes 30 ms.
 const mostSpeed = 10000
 
@@ -46,6 +52,9 @@ faults that you plant. The plan, the stages and the protocols are the very ones
 of ` + "`ironrail apply`" + `; only the hardware is not there. It needs no root, no
 image, no package and no network, resolves no secret, and leaves the site's
 state alone.
+
+Packages are empty: by ironrail.lock, else by recorded indexes of repositories
+(IRONRAIL_REPO_INDEXES; docs/rehearsal.md), else by the names asked for.
 
 Time is virtual: hours of waiting pass in seconds. With --loopback it is not:
 every BMC and PDU answers on its own 127.x address, so that other tools can be
@@ -122,7 +131,7 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	defer end()
 	var wg sync.WaitGroup
 	var sum rehearsal.Summary
-	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: thisVersion(),
+	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: thisVersion(), Indexes: repo.Recorded(os.Getenv(repoIndexes)),
 		OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.showEndpoints, OnLinger: show.lingers, Interrupted: stop}
 	wg.Go(func() {
 		defer show.over()

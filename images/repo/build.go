@@ -102,6 +102,16 @@ func downloadPackages(ctx context.Context, o Options, dir string) ([]string, err
 
 // readLists makes a root for apt in a folder and reads the lists of the sources.
 func readLists(ctx context.Context, o Options, dir string) (tool.Runner, error) {
+	run, err := aptRoot(o, dir)
+	if err != nil {
+		return run, err
+	}
+	o.logf("reading the package lists")
+	return run, run.Run(ctx, nil, "apt-get", "-q", "update", "--error-on=any")
+}
+
+// aptRoot makes a root for apt in a folder.
+func aptRoot(o Options, dir string) (tool.Runner, error) {
 	for _, d := range []string{"etc/apt/none.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial", "var/log/apt"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			return tool.Runner{}, err
@@ -111,12 +121,7 @@ func readLists(ctx context.Context, o Options, dir string) (tool.Runner, error) 
 	if err != nil {
 		return tool.Runner{}, err
 	}
-	if err := aptFiles(o, dir); err != nil {
-		return tool.Runner{}, err
-	}
-	run := tool.Runner{Dir: dir, Env: []string{"APT_CONFIG=" + filepath.Join(dir, "apt.conf"), "DEBIAN_FRONTEND=noninteractive"}}
-	o.logf("reading the package lists")
-	return run, run.Run(ctx, nil, "apt-get", "-q", "update", "--error-on=any")
+	return tool.Runner{Dir: dir, Env: []string{"APT_CONFIG=" + filepath.Join(dir, "apt.conf"), "DEBIAN_FRONTEND=noninteractive"}}, aptFiles(o, dir)
 }
 
 // aptFiles writes apt's configuration and the sources.
@@ -145,16 +150,24 @@ func aptFiles(o Options, dir string) error {
 	)
 }
 
+// withoutOptions takes the options out of one-line sources.
+func withoutOptions(sources []byte) []byte {
+	return dropOptions(sources, func(string) bool { return true })
+}
+
 // withoutSignedBy takes signed-by options out of one-line sources: the image's
 // keyring is trusted for all of them, and the paths are the image's.
 func withoutSignedBy(sources []byte) []byte {
+	return dropOptions(sources, func(s string) bool { return strings.HasPrefix(strings.ToLower(s), "signed-by=") })
+}
+
+// dropOptions takes those options out of one-line sources that drop names.
+func dropOptions(sources []byte, drop func(option string) bool) []byte {
 	var out []string
 	for line := range strings.Lines(string(sources)) {
 		open, shut := strings.Index(line, "["), strings.Index(line, "]")
 		if !strings.HasPrefix(strings.TrimSpace(line), "#") && open >= 0 && shut > open {
-			options := slices.DeleteFunc(strings.Fields(line[open+1:shut]), func(s string) bool {
-				return strings.HasPrefix(strings.ToLower(s), "signed-by=")
-			})
+			options := slices.DeleteFunc(strings.Fields(line[open+1:shut]), drop)
 			middle := ""
 			if len(options) > 0 {
 				middle = "[" + strings.Join(options, " ") + "]"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/loadercfg"
@@ -44,14 +45,14 @@ const (
 // taken off: nobody can make other bytes of the same digest.
 // Those of spoilt, by name, lack their boot partition: they can be written and
 // configured, and no firmware finds anything to boot.
-func simulateArtifacts(ctx context.Context, s *provision.Site, seed uint64, spoilt ...string) error {
+func simulateArtifacts(ctx context.Context, s *provision.Site, seed uint64, indexes repo.Recorded, spoilt ...string) error {
 	for _, i := range s.Inv.Images {
 		recipe := artifacts.Recipe(i)
 		if recipe == "" {
 			continue // of a kind that no node has
 		}
 		i.Digest = ""
-		if err := simulateImage(ctx, s, i, recipe, seed, slices.Contains(spoilt, i.Name)); err != nil {
+		if err := simulateImage(ctx, s, i, recipe, seed, indexes, slices.Contains(spoilt, i.Name)); err != nil {
 			return fmt.Errorf("simulated image %s: %w", i.Name, err)
 		}
 	}
@@ -62,7 +63,7 @@ func simulateArtifacts(ctx context.Context, s *provision.Site, seed uint64, spoi
 				continue
 			}
 			done[d.Name+"/"+n.Image.Name] = true
-			if err := simulatePackages(ctx, s, d, n.Image); err != nil {
+			if err := simulatePackages(ctx, s, d, n.Image, indexes); err != nil {
 				return fmt.Errorf("simulated packages of driver %s: %w", d.Name, err)
 			}
 		}
@@ -71,7 +72,7 @@ func simulateArtifacts(ctx context.Context, s *provision.Site, seed uint64, spoi
 }
 
 // simulateImage builds one image and puts it into the store.
-func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, recipe string, seed uint64, spoilt bool) (err error) {
+func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, recipe string, seed uint64, indexes repo.Recorded, spoilt bool) (err error) {
 	unlock, err := s.Artifacts.Images.Lock(ctx)
 	if err != nil {
 		return err
@@ -83,7 +84,10 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 	}
 	defer func() { err = errors.Join(err, discard()) }()
 	disk := filepath.Join(dir, "disk")
-	is := systemOf(s.Inv, i)
+	is, system, err := systemOf(ctx, s.Inv, i, indexes)
+	if err != nil {
+		return err
+	}
 	if err := writeDisk(disk, is, seed, spoilt, len(i.Storage) > 0); err != nil {
 		return err
 	}
@@ -94,8 +98,8 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 		}
 	}
 	for name, text := range map[string]string{
-		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: is.Status(i.Packages),
-		images.SourcesFile: "", images.KeyringFile: "", images.DriversFile: simulatedDrivers,
+		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: string(system.Status),
+		images.SourcesFile: string(system.Sources), images.KeyringFile: "", images.DriversFile: simulatedDrivers,
 	} {
 		files[name] = filepath.Join(dir, "file-"+name)
 		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {

@@ -3,8 +3,10 @@
 package rehearsal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,14 +21,57 @@ import (
 
 // simulatePackages puts a repository of a driver stack for the nodes of an image into the
 // state folder of the site: with the packages of the lock file where it has them, else
-// with those that the driver's tables name.
-func simulatePackages(ctx context.Context, s *provision.Site, d *inventory.Driver, i *inventory.Image) error {
+// with those that apt solves by recorded indexes, else with those that the driver's tables
+// name.
+func simulatePackages(ctx context.Context, s *provision.Site, d *inventory.Driver, i *inventory.Image, indexes repo.Recorded) error {
 	o, err := s.Artifacts.RepositoryOptions(d, i.Name)
 	if err != nil {
 		return err
 	}
-	_, err = repo.SimulateKnown(ctx, o, lockedPackages(s.Inv, d, i, o))
+	known := lockedPackages(s.Inv, d, i, o)
+	if known == nil && solvable(i, indexes) && len(o.Packages) > 0 {
+		if known, err = solvePackages(ctx, o, indexes); err != nil {
+			return err
+		}
+	}
+	_, err = repo.SimulateKnown(ctx, o, known)
 	return err
+}
+
+// solvable reports whether the packages of an image can be solved by recorded indexes.
+func solvable(i *inventory.Image, indexes repo.Recorded) bool {
+	f, ok := distribution.FamilyOf(i)
+	return indexes != "" && ok && f.Manager == distribution.Apt
+}
+
+// solvePackages are the packages that apt would install by recorded indexes.
+func solvePackages(ctx context.Context, o repo.Options, indexes repo.Recorded) ([]repo.Known, error) {
+	work, err := os.MkdirTemp("", "ironrail-solve-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work) // below the system's folder for such
+	known, err := indexes.Solve(ctx, work, o)
+	if err != nil {
+		return nil, err
+	}
+	withNeeds(known, o)
+	return known, nil
+}
+
+// solveSystem is what the packages of an image would be by recorded indexes: those that
+// every system has, its kernel, and those that the site's files name.
+func solveSystem(ctx context.Context, i *inventory.Image, is twin.Twin, indexes repo.Recorded) (repo.System, error) {
+	work, err := os.MkdirTemp("", "ironrail-solve-")
+	if err != nil {
+		return repo.System{}, err
+	}
+	defer os.RemoveAll(work) // as above
+	packages := slices.Clone(i.Packages)
+	if kernel := cmp.Or(i.Kernel, is.Leading); kernel != "" {
+		packages = append(packages, kernel)
+	}
+	return indexes.System(ctx, work, is.Codename, is.PackageArch(), packages)
 }
 
 // lockedPackages are the packages that the lock file has for a stack; none where it has
@@ -37,16 +82,25 @@ func lockedPackages(inv *inventory.Inventory, d *inventory.Driver, i *inventory.
 		return nil
 	}
 	var all []repo.Known
-	var rest []string // what comes with the packages that are asked for
 	for _, p := range locked.Packages {
 		all = append(all, repo.Known{Name: p.Name, Version: p.Version, Arch: p.Arch})
-		if !slices.Contains(o.Packages, p.Name) {
-			rest = append(rest, p.Name)
+	}
+	withNeeds(all, o)
+	return all
+}
+
+// withNeeds has one of the packages that are asked for bring all that are not: which of
+// them needs which is not known.
+func withNeeds(all []repo.Known, o repo.Options) {
+	var rest []string
+	for _, k := range all {
+		if !slices.Contains(o.Packages, k.Name) {
+			rest = append(rest, k.Name)
 		}
 	}
-	first := slices.IndexFunc(all, func(k repo.Known) bool { return slices.Contains(o.Packages, k.Name) })
-	all[first].Needs = rest // which of them needs which is not in the lock file
-	return all
+	if first := slices.IndexFunc(all, func(k repo.Known) bool { return slices.Contains(o.Packages, k.Name) }); first >= 0 {
+		all[first].Needs = rest
+	}
 }
 
 // covers reports whether locked packages are what a stack asks for: each by its name, at a
@@ -58,29 +112,50 @@ func covers(locked lock.Closure, o repo.Options) bool {
 }
 
 // describePackages says where the packages of a stack are from.
-func describePackages(inv *inventory.Inventory) func(*inventory.Driver, *inventory.Image) string {
+func describePackages(inv *inventory.Inventory, indexes repo.Recorded) func(*inventory.Driver, *inventory.Image) string {
 	return func(d *inventory.Driver, i *inventory.Image) string {
 		if locked, ok := inv.Lock.Closure(d.Name, i.Name); ok {
 			return fmt.Sprintf("empty, by the names and versions of %s in %s", diag.Count(len(locked.Packages), "package", "packages"), lock.File)
+		}
+		if solvable(i, indexes) {
+			return fmt.Sprintf("empty, by the names and versions that apt solves from the indexes in %s", indexes)
 		}
 		return "empty, by the names that the driver asks for; what they need is not known"
 	}
 }
 
-// systemOf is what the simulated disk of an image says to be: with the kernel that the
-// locked packages of its drivers are for.
-func systemOf(inv *inventory.Inventory, i *inventory.Image) twin.Twin {
+// systemOf is what the simulated disk of an image says to be, and its packages: with the
+// kernel that the locked packages of its drivers are for, else with that of the recorded
+// indexes.
+func systemOf(ctx context.Context, inv *inventory.Inventory, i *inventory.Image, indexes repo.Recorded) (twin.Twin, repo.System, error) {
 	is := twin.Of(i)
+	locked := lockedKernel(inv, i)
+	if locked != "" {
+		is.Kernel = locked
+	}
+	if !solvable(i, indexes) {
+		return is, repo.System{Status: []byte(is.Status(i.Packages))}, nil
+	}
+	system, err := solveSystem(ctx, i, is, indexes)
+	if locked == "" && system.Kernel != "" {
+		is.Kernel = system.Kernel
+	}
+	return is, system, err
+}
+
+// lockedKernel is the release of the kernel that the locked packages of an image's
+// drivers are for; "" where they name none.
+func lockedKernel(inv *inventory.Inventory, i *inventory.Image) (kernel string) {
 	f, ok := distribution.FamilyOf(i)
 	if !ok || inv.Lock == nil {
-		return is
+		return ""
 	}
 	for _, c := range inv.Lock.Closures {
 		for _, p := range c.Packages {
 			if release, found := strings.CutPrefix(p.Name, "linux-headers-"); found && c.Image == i.Name && f.KernelRelease("linux-image-"+release) == release {
-				is.Kernel = release
+				kernel = release
 			}
 		}
 	}
-	return is
+	return kernel
 }

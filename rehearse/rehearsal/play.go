@@ -107,7 +107,7 @@ func (t *Rehearsal) Open(ctx context.Context) (err error) {
 	if t.Site, err = t.open(); err != nil {
 		return err
 	}
-	return simulateArtifacts(ctx, t.Site, t.opt.Seed, t.Unbootable...)
+	return simulateArtifacts(ctx, t.Site, t.opt.Seed, t.opt.Indexes, t.Unbootable...)
 }
 
 // open opens the site beside its state.

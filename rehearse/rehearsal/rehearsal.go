@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
@@ -45,6 +46,10 @@ type Options struct {
 	// the site's own past, and the sizes of its images. nil: neither is known.
 	Past   *predict.History
 	Images map[string]predict.Image
+
+	// Indexes of real repositories, by which the packages of images and driver stacks are
+	// solved; "": there are none.
+	Indexes repo.Recorded
 
 	Loopback bool    // real sockets on 127.x and wall time, so that other tools can look
 	Speed    float64 // of loopback: how much faster hardware is; 0: DefaultSpeed
@@ -102,7 +107,7 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (Summary, err
 	t := &Rehearsal{opt: o, inv: inv, dir: dir, Clock: clock.Wall{}}
 	t.sum.Site, t.sum.Seed = inv.Site.Name, o.Seed
 	t.Planned = Lift(inv)
-	t.sum.Simulated = gaps.OfRehearsal(inv, describePackages(inv))
+	t.sum.Simulated = gaps.OfRehearsal(inv, describePackages(inv, o.Indexes))
 	// Before images and packages are made that nobody can use.
 	refused, err := provision.Refusals(t.Planned)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/lock"
 	"github.com/ironrail/ironrail/provision"
@@ -198,5 +201,46 @@ func TestRefusedAlike(t *testing.T) {
 				t.Errorf("a rehearsal is refused for %q (%v), and a plan for %q", got, err, want)
 			}
 		})
+	}
+}
+
+// TestPeerRecordedIndexes: where indexes of repositories are recorded, nodes get what apt
+// solves by them, with versions and with what only comes with others, and their kernel.
+func TestPeerRecordedIndexes(t *testing.T) {
+	peertest.Need(t, "apt-get")
+	dir, index := t.TempDir(), ""
+	add := func(name, version, fields string) {
+		index += "Package: " + name + "\nVersion: " + version + "\nArchitecture: amd64\nMaintainer: nobody\nDescription: none\nFilename: pool/" + name + ".deb\nSize: 1\nSHA256: " + strings.Repeat("0", 64) + "\n" + fields + "\n"
+	}
+	add("base-files", "12.4", "Essential: yes\nPriority: required\n")
+	add("linux-image-amd64", "6.1.200-1", "Depends: linux-image-6.1.0-99-amd64\n")
+	for _, name := range []string{"linux-image-6.1.0-99-amd64", "openssh-server", "chrony", "ibverbs-utils", "openmpi-bin", "python3-mpi4py", "libibverbs1"} {
+		add(name, "9.9-1", "")
+	}
+	add("rdma-core", "77.1-1", "Depends: libibverbs1\n")
+	add("perftest", "4.5-1", "Depends: libibverbs1, base-files\n")
+	at := filepath.Join(dir, "mirror.example/debian/dists/bookworm/main/binary-amd64")
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(at, "Packages"), []byte(index), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	system := ""
+	sum, err := rehearsal.Run(context.Background(), load(t, "../../examples/lab", nil), rehearsal.Options{Seed: 1, Indexes: repo.Recorded(dir),
+		OnEnd: func(w *virtual.World, _ state.Reader) { system = filesOf(w, "n1", "var/lib/dpkg/status") }})
+	if err != nil || len(sum.Accepted) != 2 {
+		t.Fatalf("accepted %v, quarantined %+v: %v", sum.Accepted, sum.Quarantined, err)
+	}
+	for _, want := range []string{"Package: rdma-core\nStatus: install ok installed\nArchitecture: amd64\nVersion: 77.1-1\n", "Package: libibverbs1\nStatus: install ok installed\nArchitecture: amd64\nVersion: 9.9-1\n", "Package: linux-image-6.1.0-99-amd64\n"} {
+		if !strings.Contains(system, want) {
+			t.Errorf("no %q on the node, which has\n%s", want, system)
+		}
+	}
+	if strings.Contains(system, "Package: base-files\nStatus: install ok installed\nArchitecture: amd64\nVersion: 12.4\n") {
+		t.Error("the driver stack brings what the image has")
+	}
+	if how := sum.Simulated[1].How; how != "empty, by the names and versions that apt solves from the indexes in "+dir {
+		t.Errorf("simulated: %s", how)
 	}
 }

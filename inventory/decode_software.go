@@ -35,6 +35,7 @@ func (l *loader) image(b *language.Body) *Image {
 		Block: l.block(b), Arch: Arch(language.Get[string](b, "arch")), Release: language.Get[string](b, "release"), Kernel: language.Get[string](b, "kernel"), Packages: language.GetList[string](b, "packages"),
 		Source: language.Get[string](b, "source"), Checksum: language.Get[string](b, "checksum"), OS: language.Get[string](b, "os"), Digest: language.Get[string](b, "digest"),
 		Registry: Registry{CA: language.Get[string](b, "ca"), PlainHTTP: language.Get[bool](b, "plain_http"), Username: language.Get[string](b, "username"), Password: language.Get[secret.Ref](b, "password")},
+		Vendor:   VendorSignature{List: language.Get[string](b, "checksum_list"), Signature: language.Get[string](b, "signature"), Key: language.Get[string](b, "signing_key")},
 	}
 }
 

@@ -55,6 +55,9 @@ func imageKinds() map[string]KindSpec {
 	raw := KindSpec{Spec: language.Spec{Attrs: []language.Attr{
 		requiredAttr("source", language.String),
 		requiredAttr("checksum", typeDigest), // of the file
+		optionalAttr("checksum_list", language.String),
+		optionalAttr("signature", language.String), // of the list, else of the file
+		optionalAttr("signing_key", language.Text),
 		optionalAttr("os", language.OneOf("debian", "ubuntu")),
 	}}}
 	mayHaveSource := KindSpec{Spec: language.Spec{Attrs: []language.Attr{optionalAttr("source", language.String)}}}

@@ -25,6 +25,7 @@ type Image struct {
 	OS       string // the distribution that a raw image says to be: debian, ubuntu or rhel; empty: not given
 	Digest   string // pin, "sha256:" and 64 hex digits; empty: not pinned
 	Registry Registry
+	Vendor   VendorSignature
 	Storage  []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
 }
 
@@ -34,6 +35,14 @@ type Registry struct {
 	PlainHTTP bool
 	Username  string // empty: without a login
 	Password  secret.Ref
+}
+
+// VendorSignature is who signed the file that Source of a raw image names, and where. The
+// zero value: nobody is asked for.
+type VendorSignature struct {
+	List      string // URL or path of a list of checksums; empty: Signature is of the file itself
+	Signature string // URL or path; empty: the list has it in itself
+	Key       string // public keys in ASCII armor
 }
 
 // DiskLayout is how the disks of a role are used.

@@ -24,6 +24,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/driver/usage"
+	"github.com/ironrail/ironrail/images/raw"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/power"
@@ -40,7 +41,7 @@ import (
 // Load reads the site in a folder with every kind and every check that there is,
 // as inventory.Load does. It is how every command reads a site.
 func Load(dir string, o inventory.Options) (*inventory.Inventory, inventory.Diagnostics, inventory.Files) {
-	kinds := siteKinds(o.Now)
+	kinds := siteKinds(o.Now, dir)
 	o.Kinds, o.Checks = &kinds, siteChecks()
 	return inventory.Load(dir, o)
 }
@@ -49,8 +50,10 @@ func Load(dir string, o inventory.Options) (*inventory.Inventory, inventory.Diag
 // topology of fabrics. now decides what has ended, such as a driver's support.
 // All topologies are computed before the first check; then a kind's check runs once
 // for each of its blocks.
-func siteKinds(now time.Time) inventory.Kinds {
+func siteKinds(now time.Time, dir string) inventory.Kinds {
 	kinds := inventory.DefaultKinds()
+
+	checked(kinds.Image, raw.Kind{}.Name(), raw.Check(now, dir))
 
 	checked(kinds.Driver, cuda.Name, cuda.Check(now))
 	checked(kinds.Driver, rocm.Name, rocm.Check)

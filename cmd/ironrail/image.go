@@ -56,7 +56,8 @@ it was, in the middle of a file. Packages are not fetched apart from the build.`
 		Use:   "verify [DIGEST...]",
 		Short: "Read images whole and compare them with their manifests",
 		Long: `Read images whole, all of them when none is named, and compare every byte with
-the signed manifest. Exit code 1 when one is damaged.`,
+the signed manifest, and the vendor's list of checksums with the vendor's signature,
+where an image has one. Exit code 1 when one is damaged.`,
 		Example: "  ironrail image verify",
 		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE:    func(c *cobra.Command, args []string) error { return a.verifyImages(c.Context(), args) },

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -88,16 +89,17 @@ func findImage(site *provision.Site, name string) (string, error) {
 
 // shownImage is an image as --json prints it.
 type shownImage struct {
-	Digest string          `json:"digest"`
-	Name   string          `json:"name"`
-	Recipe string          `json:"recipe"`
-	Format int             `json:"format"` // of the manifest
-	Size   int64           `json:"size"`   // bytes on a node's disk
-	Stored int64           `json:"stored"` // bytes of the compressed disk
-	SHA256 string          `json:"sha256"` // of the disk
-	System manifest.System `json:"system"`
-	Files  []manifest.File `json:"files"`
-	Signer string          `json:"signer"` // public key, base64
+	Digest string           `json:"digest"`
+	Name   string           `json:"name"`
+	Recipe string           `json:"recipe"`
+	Format int              `json:"format"` // of the manifest
+	Size   int64            `json:"size"`   // bytes on a node's disk
+	Stored int64            `json:"stored"` // bytes of the compressed disk
+	SHA256 string           `json:"sha256"` // of the disk
+	System manifest.System  `json:"system"`
+	Files  []manifest.File  `json:"files"`
+	Vendor *manifest.Vendor `json:"vendor,omitempty"` // who signed the file that it was made of
+	Signer string           `json:"signer"`           // public key, base64
 }
 
 func (a *app) showImage(s *store.Store, digest string) error {
@@ -105,7 +107,7 @@ func (a *app) showImage(s *store.Store, digest string) error {
 	if err != nil {
 		return err
 	}
-	i := shownImage{Digest: digest, Name: m.Name, Recipe: m.Recipe, Format: m.Format, Size: m.Size, Stored: m.Blob, SHA256: m.SHA256, Files: m.Files, Signer: s.PublicKey()}
+	i := shownImage{Digest: digest, Name: m.Name, Recipe: m.Recipe, Format: m.Format, Size: m.Size, Stored: m.Blob, SHA256: m.SHA256, Files: m.Files, Vendor: m.Vendor, Signer: s.PublicKey()}
 	if m.System != nil {
 		i.System = *m.System
 	}
@@ -134,6 +136,13 @@ func (i shownImage) page() *page {
 		row("system", "not known: the image was built by an older version")
 	}
 	row("disk", strings.TrimSpace(formatSize(i.Size))+", "+strings.TrimSpace(formatSize(i.Stored))+" stored, SHA-256 "+i.SHA256)
+	if v := i.Vendor; v != nil {
+		proof := "itself"
+		if v.List != "" {
+			proof = "in a list of checksums, SHA-256 " + v.List
+		}
+		row("source", fmt.Sprintf("%s, SHA-256 %s, signed by %s: %s", v.File, v.SHA256, v.Key, proof))
+	}
 	row("signed", "by this controller, key "+i.Signer)
 	for _, f := range i.Files {
 		p.linef("%-10s %-20s %10d bytes  SHA-256 %s", "file", f.Name, f.Size, f.SHA256)

@@ -30,7 +30,7 @@ func (listing) Archives() []images.Archive { return nil }
 
 func (listing) Build(_ context.Context, dir string, _ func(string)) (store.Source, error) {
 	src := store.Source{Name: "image.os", Recipe: listing{}.Digest(), Disk: filepath.Join(dir, "disk"), Files: map[string]string{images.StatusFile: filepath.Join(dir, "status")},
-		System: manifest.System{Distribution: "debian", Release: "12", Arch: "amd64", Kernel: "6.1.0-40-amd64"}}
+		System: manifest.System{Distribution: "debian", Release: "12", Arch: "amd64", Kernel: "6.1.0-40-amd64"}, Vendor: &manifest.Vendor{Key: "AB12", File: "disk.img", SHA256: "00ff"}}
 	if err := os.WriteFile(src.Disk, bytes.Repeat([]byte{1}, 8<<10), 0o600); err != nil {
 		return src, err
 	}
@@ -69,7 +69,7 @@ func TestShowImage(t *testing.T) {
 	}
 	for _, name := range []string{"os", digest, digest[:20], strings.TrimPrefix(digest, "sha256:")[:8]} {
 		text, err := run(name)
-		for _, want := range []string{digest, "debian 12", "6.1.0-40-amd64", "amd64", "packages   1", images.SBOMFile, listing{}.Digest()} {
+		for _, want := range []string{digest, "debian 12", "6.1.0-40-amd64", "amd64", "packages   1", "disk.img, SHA-256 00ff, signed by AB12: itself", images.SBOMFile, listing{}.Digest()} {
 			if err != nil || !strings.Contains(text, want) {
 				t.Errorf("%s: %v, it does not say %q:\n%s", name, err, want, text)
 			}

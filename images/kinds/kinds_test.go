@@ -80,6 +80,7 @@ var cases = []imagestest.Case{
 		Built: []inventory.Image{
 			disk("url", "https://mirror.example/os.qcow2", one[1:]), disk("path", "images/os.img.xz", two[1:]),
 			disk("known", "os.img", "sha256:3"+one[len("@sha256:1"):], system("ubuntu", "noble")),
+			disk("signed", "https://mirror.example/os.qcow2", one[1:], signed("https://mirror.example/SHA256SUMS", "https://mirror.example/SHA256SUMS.gpg", vendorKey)),
 		},
 		Unsupported: map[string]inventory.Image{
 			"is of arm64": disk("os", "os.img", one[1:], arm64), "names others": disk("os", "os.img", one[1:], packages("chrony")), "is of rhel": disk("os", "os.img", one[1:], system("rhel", "9")),
@@ -88,8 +89,14 @@ var cases = []imagestest.Case{
 		Wrong: map[string]inventory.Image{
 			"is no URL": disk("os", "ftp://mirror.example/os.img", one[1:]), "has a password": disk("os", "https://a:b@mirror.example/os.img", one[1:]),
 			"is not sha256": disk("os", "os.img", "sha256:11"), "without os": disk("os", "os.img", one[1:], system("", "12")), "is no release of": disk("os", "os.img", one[1:], system("debian", "stable")),
+			"without signing_key": disk("os", "os.img", one[1:], signed("SHA256SUMS", "", "")), "is for nothing": disk("os", "os.img", one[1:], signed("", "", vendorKey)),
+			`checksum_list "file:`: disk("os", "os.img", one[1:], signed("file:///SHA256SUMS", "", vendorKey)), "signature has a password": disk("os", "os.img", one[1:], signed("", "https://a:b@m.example/os.sig", vendorKey)),
+			"is no OpenPGP public key": disk("os", "os.img", one[1:], signed("SHA256SUMS", "", "vendor.asc")),
 		},
-		Same: [][2]inventory.Image{{disk("os", "os.img", one[1:]), disk("os", "https://mirror.example/os.img", one[1:])}},
+		Same: [][2]inventory.Image{
+			{disk("os", "os.img", one[1:]), disk("os", "https://mirror.example/os.img", one[1:])},
+			{disk("os", "os.img", one[1:], signed("SHA256SUMS", "SHA256SUMS.gpg", vendorKey)), disk("os", "os.img", one[1:], signed("", "os.img.sig", "Published anew.\n"+vendorKey))},
+		},
 	},
 }
 
@@ -102,6 +109,25 @@ func disk(name, source, checksum string, change ...func(*inventory.Image)) inven
 func system(os, release string) func(*inventory.Image) {
 	return func(i *inventory.Image) { i.OS, i.Release = os, release }
 }
+
+// signed is who signed a disk image.
+func signed(list, signature, key string) func(*inventory.Image) {
+	return func(i *inventory.Image) {
+		i.Vendor = inventory.VendorSignature{List: list, Signature: signature, Key: key}
+	}
+}
+
+// vendorKey is a key that GnuPG made.
+const vendorKey = `-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEaVW5ABYJKwYBBAHaRw8BAQdADxLfMw5BfRKf6kYfEj2gF8yY9uhkzF1zGvqB
+Im7CN5i0A29uZYiQBBMWCAA4FiEEcmTemooFhwr/uDePvQ39RmHZqx4FAmlVuQAC
+GwMFCwkIBwIGFQoJCAsCBBYCAwECHgECF4AACgkQvQ39RmHZqx5qLQEAghJAS2j0
+YfNaYv4M0E5+kKglKUB7XcZKN2tRrD1wJikA/ibGVdiNHFQLyX+9JgCZ0kiLJ+h9
+UazwUyNFpgTMDicM
+=/pFm
+-----END PGP PUBLIC KEY BLOCK-----
+`
 
 // container is a block of kind oci.
 func container(name, source string, change ...func(*inventory.Image)) inventory.Image {

@@ -19,7 +19,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -62,7 +64,7 @@ func (Kind) Supports(i *inventory.Image) error {
 
 // Recipe implements images.Kind.
 func (Kind) Recipe(i *inventory.Image, site string) images.Recipe {
-	return Recipe{Block: i.Name, Source: i.Source, Checksum: i.Checksum, OS: i.OS, Release: i.Release, Site: site}
+	return Recipe{Block: i.Name, Source: i.Source, Checksum: i.Checksum, OS: i.OS, Release: i.Release, Site: site, Vendor: vendorOf(i)}
 }
 
 // Version changes whenever the same source would give another image.
@@ -80,6 +82,7 @@ type Recipe struct {
 	OS       string // that the image has to be of; "": any that can be installed
 	Release  string // of OS; "": any
 	Site     string // folder that a path is relative to; it changes no digest
+	Vendor   Vendor // who signed it
 
 	downloads string // folder of WithDownloads
 }
@@ -87,26 +90,34 @@ type Recipe struct {
 // Name implements images.Recipe.
 func (r Recipe) Name() string { return "image." + r.Block }
 
-// isURL reports whether the source is fetched.
-func (r Recipe) isURL() bool { return strings.Contains(r.Source, "://") }
+// isURL reports whether a file is fetched.
+func isURL(source string) bool { return strings.Contains(source, "://") }
 
-// path is where the source lies; for one that is no URL.
-func (r Recipe) path() string {
-	if filepath.IsAbs(r.Source) {
-		return r.Source
+// checkURL says what is wrong with a URL.
+func checkURL(at string) error {
+	u, err := url.Parse(at)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%q is no URL of http or https", at)
 	}
-	return filepath.Join(r.Site, r.Source)
+	if u.User != nil {
+		return errors.New("has a password in it, which would stand in logs")
+	}
+	return nil
+}
+
+// pathOf is where a file of the site lies that is no URL.
+func pathOf(site, source string) string {
+	if filepath.IsAbs(source) {
+		return source
+	}
+	return filepath.Join(site, source)
 }
 
 // Check implements images.Recipe.
 func (r Recipe) Check() error {
-	if r.isURL() {
-		u, err := url.Parse(r.Source)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return errkind.New(errkind.Refused, "image %s: source %q is no URL of http or https", r.Block, r.Source)
-		}
-		if u.User != nil {
-			return errkind.New(errkind.Refused, "image %s: its source has a password in it, which would stand in logs", r.Block).Do("Serve the file without one: its checksum says what it is.")
+	if isURL(r.Source) {
+		if err := checkURL(r.Source); err != nil {
+			return errkind.New(errkind.Refused, "image %s: its source %w", r.Block, err).Do("Serve the file without a password: its checksum says what it is.")
 		}
 	}
 	digits, ok := strings.CutPrefix(r.Checksum, "sha256:")
@@ -120,22 +131,31 @@ func (r Recipe) Check() error {
 	if _, ok := distribution.ParseRelease(r.OS, r.Release); r.OS != "" && !ok {
 		return errkind.New(errkind.Refused, "image %s: %q is no release of %s", r.Block, r.Release, r.OS).Do(`Write one such as release = "24.04" or "bookworm".`)
 	}
+	if problems := r.Vendor.problems(); len(problems) > 0 {
+		p := problems[0]
+		return errkind.New(errkind.Refused, "image %s: %s%s", r.Block, r.Vendor.Places[p.attribute], p.detail)
+	}
 	return nil
 }
 
 // Digest implements images.Recipe. Where the file comes from does not matter: its
-// checksum says what it is.
+// checksum says what it is. One whose vendor's signature was verified is another image
+// than one of which nobody asked for it.
 func (r Recipe) Digest() string {
 	return images.DigestOf(struct {
 		Kind, Block, Checksum, OS, Release string
 		Builder, Ramdisk                   int
 		Modules                            string
-	}{kindName, r.Block, r.Checksum, r.OS, r.Release, Version, ramdisk.Version, ramdisk.Selection()})
+		Signed                             []string `json:",omitempty"`
+	}{kindName, r.Block, r.Checksum, r.OS, r.Release, Version, ramdisk.Version, ramdisk.Selection(), r.Vendor.keys()})
 }
 
 // Inputs implements images.Recipe.
 func (r Recipe) Inputs() string {
-	return images.DigestOf(struct{ Kind, Checksum, OS, Release string }{kindName, r.Checksum, r.OS, r.Release})
+	return images.DigestOf(struct {
+		Kind, Checksum, OS, Release string
+		Signed                      []string `json:",omitempty"`
+	}{kindName, r.Checksum, r.OS, r.Release, r.Vendor.keys()})
 }
 
 // Archives implements images.Recipe: an image is taken as it is.
@@ -149,7 +169,7 @@ func (r Recipe) WithDownloads(dir string) images.Recipe {
 
 // Fetch implements images.Downloader.
 func (r Recipe) Fetch(ctx context.Context, dir string, say func(string)) error {
-	if !r.isURL() {
+	if !slices.ContainsFunc([]string{r.Source, r.Vendor.List, r.Vendor.Signature}, isURL) {
 		return nil
 	}
 	r.downloads = dir
@@ -184,7 +204,8 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 	for _, name := range []string{images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile} {
 		files[name] = b.path(name)
 	}
-	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk, Files: files,
+	maps.Copy(files, b.signed.files)
+	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk, Files: files, Vendor: b.signed.by,
 		System: manifest.System{Distribution: b.system.Family, Release: b.system.Version, Arch: string(inventory.AMD64), Kernel: b.kernel}}, nil
 }
 
@@ -194,6 +215,7 @@ type builder struct {
 	dir    string // everything that the build makes
 	say    func(string)
 	source string // path of the file, checked
+	signed signed // what its vendor signed
 	disk   string // path of the plain disk
 	size   int64  // bytes of it
 	parts  []sysdisk.Part

@@ -12,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 func TestCheck(t *testing.T) {
@@ -46,6 +48,10 @@ func TestCheck(t *testing.T) {
 	other.Checksum = "sha256:" + strings.Repeat("b", 64)
 	if other.Digest() == good.Digest() || other.Inputs() == good.Inputs() {
 		t.Error("another file has the same digest")
+	}
+	// As lock files have it, of before signatures were verified.
+	if got, want := good.Inputs(), manifest.Digest([]byte(`{"Kind":"raw","Checksum":"`+good.Checksum+`","OS":"ubuntu","Release":"noble"}`)); got != want {
+		t.Errorf("inputs are %s, want %s", got, want)
 	}
 }
 
@@ -97,7 +103,7 @@ func TestFetchAhead(t *testing.T) {
 	for name, resumes := range map[string]bool{"with ranges": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sent := 0
+			var sent atomic.Int64
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if !resumes {
 					r.Header.Del("Range")
@@ -123,8 +129,8 @@ func TestFetchAhead(t *testing.T) {
 			if got, err := os.ReadFile(left); err != nil || !bytes.Equal(got, text) {
 				t.Errorf("%d bytes came, %v", len(got), err)
 			}
-			if resumes && sent != 300_000 || !resumes && sent < 800_000 {
-				t.Errorf("%d bytes were sent", sent)
+			if resumes && sent.Load() != 300_000 || !resumes && sent.Load() < 800_000 {
+				t.Errorf("%d bytes were sent", sent.Load())
 			}
 			r.Checksum = "sha256:" + strings.Repeat("0", 64)
 			if err := r.Fetch(t.Context(), dir, func(string) {}); errkind.Of(err) != errkind.Mismatch {
@@ -140,13 +146,12 @@ func TestFetchAhead(t *testing.T) {
 // countingWriter counts the bytes of answers.
 type countingWriter struct {
 	http.ResponseWriter
-	sent *int
+	sent *atomic.Int64
 }
 
 func (w countingWriter) Write(p []byte) (int, error) {
-	n, err := w.ResponseWriter.Write(p)
-	*w.sent += n
-	return n, err
+	w.sent.Add(int64(len(p))) // before it may have come
+	return w.ResponseWriter.Write(p)
 }
 
 // FuzzQcow2: no image makes the reader fail in another way than by an error.

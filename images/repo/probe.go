@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
-	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 
+	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -63,13 +63,13 @@ func (s Source) base() string {
 func (s Source) release(ctx context.Context) (release []byte, signed func(armored []byte) error, err error) {
 	inline, err := fetchFile(ctx, s.base()+inRelease)
 	if err == nil {
-		block, _ := clearsign.Decode(inline)
+		block := signature.DecodeText(inline)
 		if block == nil {
 			return nil, nil, errkind.New(errkind.Invalid, "%s is no signed index of a repository", s.base()+inRelease).
 				Do("Look whether something between here and the repository answers in its place, such as a proxy that asks for a login.")
 		}
 		return block.Plaintext, func(armored []byte) error {
-			keys, err := readKeys(armored)
+			keys, err := signature.ReadKeys(armored)
 			if err == nil {
 				_, err = block.VerifySignature(keys, signingConfig())
 			}
@@ -84,19 +84,19 @@ func (s Source) release(ctx context.Context) (release []byte, signed func(armore
 		return nil, nil, err // about InRelease, which is what a repository should have
 	}
 	return release, func(armored []byte) error {
-		signature, err := fetchFile(ctx, s.base()+"Release.gpg")
+		detached, err := fetchFile(ctx, s.base()+"Release.gpg")
 		if err != nil {
 			return err
 		}
-		keys, err := readKeys(armored)
+		keys, err := signature.ReadKeys(armored)
 		if err != nil {
 			return err
 		}
 		check := openpgp.CheckDetachedSignature
-		if bytes.HasPrefix(signature, []byte("-----BEGIN")) {
+		if bytes.HasPrefix(detached, []byte("-----BEGIN")) {
 			check = openpgp.CheckArmoredDetachedSignature
 		}
-		_, err = check(keys, bytes.NewReader(release), bytes.NewReader(signature), signingConfig())
+		_, err = check(keys, bytes.NewReader(release), bytes.NewReader(detached), signingConfig())
 		return err
 	}, nil
 }
@@ -180,41 +180,4 @@ func unwrapped(err error) error {
 		return u.Err
 	}
 	return err
-}
-
-// publicBlock begins a public key in ASCII armor.
-const publicBlock = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
-
-// CheckKey says what is wrong with the key of a source in ASCII armor; nil: apt can read
-// it.
-func CheckKey(armored string) error {
-	switch {
-	case strings.TrimSpace(armored) == "":
-		return errors.New("is empty")
-	case strings.Contains(armored, "PRIVATE KEY"):
-		return errors.New("is a private key")
-	case !strings.Contains(armored, publicBlock):
-		return fmt.Errorf("is no OpenPGP public key in ASCII armor: it has no line %q", publicBlock)
-	}
-	keys, err := readKeys([]byte(armored))
-	switch {
-	case err != nil:
-		return fmt.Errorf("is cut off or damaged: %w", err)
-	case len(keys) == 0:
-		return errors.New("holds no key")
-	}
-	return nil
-}
-
-// readKeys reads public keys in ASCII armor, also several blocks one after the other.
-func readKeys(armored []byte) (all openpgp.EntityList, err error) {
-	parts := strings.Split(string(armored), publicBlock)
-	for _, part := range parts[1:] {
-		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(publicBlock + part))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, keys...)
-	}
-	return all, nil
 }

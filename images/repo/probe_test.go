@@ -5,7 +5,6 @@ package repo
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -138,32 +137,5 @@ func TestValidUntil(t *testing.T) {
 	}
 	if err := (Source{}).fits(text, "", time.Date(2026, 1, 6, 11, 0, 0, 0, time.UTC)); err == nil {
 		t.Error("an index whose time is over fits")
-	}
-}
-
-func TestCheckKey(t *testing.T) {
-	t.Parallel()
-	key := newSigner(t, "vendor")
-	public := string(key.Public())
-	private, err := armorText(openpgp.PrivateKeyType, func(w io.Writer) error {
-		return key.entity.SerializePrivate(w, signingConfig())
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ text, says string }{
-		{public, ""},
-		{public + public, ""},
-		{"# of the vendor\n" + public, ""},
-		{"", "is empty"},
-		{" \n", "is empty"},
-		{string(private), "is a private key"},
-		{"ssh-ed25519 AAAA ops", "is no OpenPGP public key"},
-		{public[:len(public)/2], "is cut off or damaged"},
-	} {
-		err := CheckKey(c.text)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%.40q: %v, want %q", c.text, err, c.says)
-		}
 	}
 }

@@ -28,6 +28,7 @@ type Source struct {
 	Disk   string            // path of the whole-disk image; a sparse file is fine
 	Files  map[string]string // further files: name -> path
 	System manifest.System   // what is on the disk
+	Vendor *manifest.Vendor  // who signed what it was made of; nil: not asked for
 }
 
 // Put takes an image into the store and returns the digest of its manifest. It
@@ -46,7 +47,7 @@ func (s *Store) Put(ctx context.Context, src Source, say func(string)) (digest s
 			err = e
 		}
 	}()
-	m := manifest.Manifest{Format: manifest.Format, Name: src.Name, Recipe: src.Recipe}
+	m := manifest.Manifest{Format: manifest.Format, Name: src.Name, Recipe: src.Recipe, Vendor: src.Vendor}
 	if src.System != (manifest.System{}) {
 		m.System = &src.System
 	}

@@ -22,8 +22,9 @@ import (
 )
 
 // Verify reads the whole image and compares it with its manifest: signature,
-// every chunk, the disk as a whole, and the further files. The first difference
-// is returned as errkind.Corrupt with the chunk's number, counted from 0.
+// every chunk, the disk as a whole, the further files, and the vendor's signature of a
+// list of checksums. The first difference is returned as errkind.Corrupt with the chunk's
+// number, counted from 0.
 func (s *Store) Verify(ctx context.Context, digest string) error {
 	m, err := s.Manifest(digest)
 	if err != nil {
@@ -36,6 +37,9 @@ func (s *Store) Verify(ctx context.Context, digest string) error {
 		if err := s.verifyFile(ctx, digest, f); err != nil {
 			return err
 		}
+	}
+	if err := s.verifyVendor(ctx, digest, m.Vendor); err != nil {
+		return damagedError(digest, "%w", err)
 	}
 	return nil
 }

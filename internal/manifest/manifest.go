@@ -96,6 +96,7 @@ type Manifest struct {
 	Chunks    []Chunk `json:"chunks"`
 	Files     []File  `json:"files,omitempty"`     // sorted by name
 	System    *System `json:"system,omitempty"`    // nil: built by a version that did not say it
+	Vendor    *Vendor `json:"vendor,omitempty"`    // nil: no signature of a vendor was asked for
 	Signature string  `json:"signature,omitempty"` // base64 ed25519 over the JSON with an empty signature
 }
 
@@ -108,6 +109,23 @@ type System struct {
 	Kernel       string `json:"kernel,omitempty"`       // release of the newest, as uname -r
 	Packages     int    `json:"packages,omitempty"`     // how many are installed; 0: not known
 }
+
+// Vendor is what a vendor signed of the file that an image was made of, as it was verified
+// when the image was built.
+type Vendor struct {
+	Key    string `json:"key"`              // fingerprint of the primary key, upper-case hex
+	File   string `json:"file"`             // name of the file
+	SHA256 string `json:"sha256"`           // hex, of the file
+	SHA512 string `json:"sha512,omitempty"` // the same; empty: the list does not have it
+	List   string `json:"list,omitempty"`   // SHA-256 of the signed list of checksums, hex; empty: the file itself is signed
+}
+
+// The further files of an image with a Vendor, as they came.
+const (
+	VendorKey       = "vendor-key.asc"
+	VendorSignature = "vendor-signature" // detached; absent where the list has it in itself
+	VendorList      = "vendor-checksums" // absent where the file itself is signed
+)
 
 // The further files of an image whose root file system also comes as files, for disk
 // layouts that are made on the node: a list of chunks without a signature, which has the

@@ -40,6 +40,8 @@ var packages = map[string]string{
 	"findmnt":            util,
 	"fsck.vfat":          "dosfstools",
 	"genisoimage":        "genisoimage",
+	"gpg":                "gnupg",
+	"gpgconf":            "gnupg",
 	"gpgv":               "gpgv",
 	"grub-mkimage":       "grub-common",
 	"ibnetdiscover":      "infiniband-diags",

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
@@ -29,7 +29,7 @@ func CheckRepositories(inv *inventory.Inventory) (found diag.List) {
 		if !given || key.Type() != cty.String {
 			continue // signed by a key of the image
 		}
-		if err := repo.CheckKey(key.AsString()); err != nil {
+		if err := signature.CheckKey(key.AsString()); err != nil {
 			found.Add("driver.repository", Place(d, "key"), "Not the key of a repository",
 				fmt.Sprintf("The key of the repository of driver %q %v. apt would refuse the repository after the images are built. Write key = file(\"vendor.asc\") with the key that its vendor publishes, in ASCII armor%s.", d.Name, err, orWithout(key.AsString()))).In(d.Decl)
 		}

@@ -58,7 +58,7 @@ func imageKinds() map[string]KindSpec {
 		optionalAttr("checksum_list", language.String),
 		optionalAttr("signature", language.String), // of the list, else of the file
 		optionalAttr("signing_key", language.Text),
-		optionalAttr("os", language.OneOf("debian", "ubuntu")),
+		optionalAttr("os", language.OneOf("debian", "ubuntu", "rhel")),
 	}}}
 	mayHaveSource := KindSpec{Spec: language.Spec{Attrs: []language.Attr{optionalAttr("source", language.String)}}}
 	return map[string]KindSpec{

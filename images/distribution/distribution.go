@@ -48,6 +48,8 @@ type Family struct {
 	Boot   Boot
 	// Storage are the packages with the programs that disk layouts need, by what they need.
 	Storage map[string][]string
+	// Disk is what disk images of it have to have; nil: none is taken.
+	Disk *DiskImage
 
 	parts     int               // of a version that make a release: 1 of "12.11", 2 of "24.04.3"
 	codenames map[string]string // versions by lower-case codename
@@ -67,15 +69,15 @@ func Families() []Family {
 			Components: []string{"contrib", "non-free", "non-free-firmware"}, Keyring: "usr/share/keyrings/debian-archive-keyring.gpg",
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "linux-image-amd64", inventory.ARM64: "linux-image-arm64"},
 			parts:  1, codenames: map[string]string{"bullseye": "11", "bookworm": "12", "trixie": "13", "forky": "14"},
-			Boot: linked, Storage: debianStorage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-amd64"},
+			Boot: linked, Storage: debianStorage, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-amd64"},
 		{Name: Ubuntu, Title: "Ubuntu", Manager: Apt, Keyring: "usr/share/keyrings/ubuntu-archive-keyring.gpg",
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "linux-image-generic", inventory.ARM64: "linux-image-generic"},
 			parts:  2, codenames: map[string]string{"focal": "20.04", "jammy": "22.04", "noble": "24.04", "resolute": "26.04"},
-			Boot: linked, Storage: debianStorage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
+			Boot: linked, Storage: debianStorage, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
 		{Name: RHEL, Title: "RHEL", Manager: Dnf,
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "kernel", inventory.ARM64: "kernel"},
-			Boot:   Boot{Initrd: "initramfs-%s.img", MakeInitrd: []string{"dracut", "--force", "--no-hostonly", "--kver", "%s"}},
-			parts:  1, kernels: "kernel-core-", headers: "kernel-devel-", newest: "kernel-devel-matched"},
+			Boot:   Boot{Initrd: "initramfs-%s.img", MakeInitrd: []string{"dracut", "--force", "--no-hostonly", "--kver", "%s"}}, Disk: entriesImage,
+			parts: 1, kernels: "kernel-core-", headers: "kernel-devel-", newest: "kernel-devel-matched"},
 	}
 }
 

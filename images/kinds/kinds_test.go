@@ -80,10 +80,11 @@ var cases = []imagestest.Case{
 		Built: []inventory.Image{
 			disk("url", "https://mirror.example/os.qcow2", one[1:]), disk("path", "images/os.img.xz", two[1:]),
 			disk("known", "os.img", "sha256:3"+one[len("@sha256:1"):], system("ubuntu", "noble")),
+			disk("entries", "os.img", "sha256:4"+one[len("@sha256:1"):], system("rhel", "9")),
 			disk("signed", "https://mirror.example/os.qcow2", one[1:], signed("https://mirror.example/SHA256SUMS", "https://mirror.example/SHA256SUMS.gpg", vendorKey)),
 		},
 		Unsupported: map[string]inventory.Image{
-			"is of arm64": disk("os", "os.img", one[1:], arm64), "names others": disk("os", "os.img", one[1:], packages("chrony")), "is of rhel": disk("os", "os.img", one[1:], system("rhel", "9")),
+			"is of arm64": disk("os", "os.img", one[1:], arm64), "names others": disk("os", "os.img", one[1:], packages("chrony")), "is of arch": disk("os", "os.img", one[1:], system("arch", "9")),
 			"written as they are": disk("os", "os.img", one[1:], func(i *inventory.Image) { i.Storage = []string{inventory.StorageTree} }),
 		},
 		Wrong: map[string]inventory.Image{

@@ -78,7 +78,7 @@ func (b *builder) withBoot(ctx context.Context, root fs.FS, do func(boot fs.FS) 
 }
 
 // checkLoader looks whether the menu of GRUB can be given the node's arguments.
-func checkLoader(root, boot fs.FS) error {
+func (b *builder) checkLoader(root, boot fs.FS) error {
 	names, err := fs.Glob(root, "etc/default/grub.d/*.cfg")
 	if err != nil {
 		return err
@@ -92,10 +92,13 @@ func checkLoader(root, boot fs.FS) error {
 			}
 		}
 	}
-	const menu = "grub/grub.cfg"
+	menu := b.family.Disk.Menu
 	text, err := fs.ReadFile(boot, menu)
 	if err != nil {
-		return errkind.New(errkind.NotFound, "GRUB has no menu: %w", err).Do("Run update-grub in the image.")
+		return errkind.New(errkind.NotFound, "GRUB has no menu: %w", err).Do("Make it in the image, by update-grub or grub2-mkconfig.")
+	}
+	if b.family.Disk.Entries {
+		return checkEntries(boot, menu, string(text))
 	}
 	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); len(words) > 2 && words[0] == "linux" {

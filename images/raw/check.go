@@ -20,7 +20,8 @@ import (
 // checkName is the name of the check of signatures.
 const checkName = "image.signature"
 
-// Check looks at what a block says of its vendor's signature, and verifies a list of
+// Check looks at what nodes of a block ask for that its system does not get, and at what it
+// says of its vendor's signature, and verifies a list of
 // checksums that lies in the folder of the site, dir; nothing outside of it is read. A key that has expired is a warning, since an
 // image that is built stays as it is; so is a file that is not here, but on a controller.
 func Check(now time.Time, dir string) func(*inventory.Inventory, inventory.Block) diag.List {
@@ -31,6 +32,7 @@ func Check(now time.Time, dir string) func(*inventory.Inventory, inventory.Block
 		for _, i := range inv.Images {
 			if i.Name == b.Name && i.Kind == b.Kind {
 				checkVendor(i, dir, now, &found)
+				checkSystemOf(inv, i, &found)
 			}
 		}
 		return found

@@ -166,13 +166,13 @@ func (b *builder) mounted(ctx context.Context, p sysdisk.Part, do func(root fs.F
 // later builds need.
 func (b *builder) inspect(ctx context.Context) error {
 	return b.mounted(ctx, b.root, func(root fs.FS) error {
-		for _, check := range []func(fs.FS) error{b.checkSystem, checkPrograms, checkArchitecture, b.checkMounts, checkSSH, checkInitrd} {
+		for _, check := range []func(fs.FS) error{b.checkSystem, b.checkPrograms, checkArchitecture, b.checkMounts, checkSSH, checkInitrd, checkDracut, checkLabels} {
 			if err := check(root); err != nil {
 				return err
 			}
 		}
 		err := b.withBoot(ctx, root, func(boot fs.FS) error {
-			if err := checkLoader(root, boot); err != nil {
+			if err := b.checkLoader(root, boot); err != nil {
 				return err
 			}
 			return b.ramdisk(ctx, root, boot)
@@ -186,23 +186,12 @@ func (b *builder) inspect(ctx context.Context) error {
 
 const sshd = "usr/sbin/sshd"
 
-// required are what an installation needs in the image, each by one of its names.
-var required = []struct {
-	names []string
-	what  string
-}{
-	{[]string{"usr/lib/systemd/system/systemd-networkd.service", "lib/systemd/system/systemd-networkd.service"}, "systemd-networkd, which the node's addresses are set by"},
-	{[]string{sshd}, "an SSH server (openssh-server), which the node is driven by"},
-	{[]string{"usr/sbin/update-grub"}, "GRUB with update-grub, which keeps the kernel's arguments when a kernel is installed"},
-	{[]string{"etc/fstab"}, "an fstab"},
-	{[]string{"var/lib/dpkg/status"}, "packages of dpkg"},
-}
-
-func checkPrograms(root fs.FS) error {
+// checkPrograms looks for what an installation needs in the image.
+func (b *builder) checkPrograms(root fs.FS) error {
 	var missing []string
-	for _, r := range required {
-		if !slices.ContainsFunc(r.names, func(name string) bool { return holds(root, name) }) {
-			missing = append(missing, r.what)
+	for _, r := range b.family.Disk.Required {
+		if !slices.ContainsFunc(r.Names, func(name string) bool { return holds(root, name) }) {
+			missing = append(missing, r.What)
 		}
 	}
 	if len(missing) > 0 {

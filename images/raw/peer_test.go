@@ -56,6 +56,53 @@ func tree() map[string]string {
 	}
 }
 
+const entryRelease = "5.14.0-427.13.1.el9_4.x86_64"
+
+// entriesTree is as little of a system as is installed whose kernels are in entries, in the
+// places of Rocky 9.
+func entriesTree() map[string]string {
+	return map[string]string{
+		"etc/os-release":                       "NAME=\"Rocky Linux\"\nID=\"rocky\"\nVERSION_ID=\"9.4\"\nPRETTY_NAME=\"Rocky Linux 9.4 (Blue Onyx)\"\n",
+		"etc/fstab":                            "LABEL=cloudimg-rootfs / xfs defaults 0 0\n",
+		"etc/ssh/sshd_config":                  "Include /etc/ssh/sshd_config.d/*.conf\n",
+		"etc/ssh/sshd_config.d/50-redhat.conf": "UsePAM yes\n",
+		"etc/selinux/config":                   "SELINUX=enforcing\nSELINUXTYPE=targeted\n",
+		"etc/dracut.conf":                      "# see dracut.conf.d\n",
+		"etc/default/grub":                     "GRUB_CMDLINE_LINUX=\"console=ttyS0,115200n8\"\nGRUB_ENABLE_BLSCFG=true\n",
+		"boot/grub2/grub.cfg":                  "insmod blscfg\nblscfg\n",
+		"boot/loader/entries/a-" + entryRelease + ".conf": "title Rocky Linux\nlinux /vmlinuz-" + entryRelease + "\ninitrd /initramfs-" + entryRelease + ".img $tuned_initrd\noptions root=UUID=0a ro console=ttyS0,115200n8 $tuned_params\n",
+		"boot/vmlinuz-" + entryRelease:                    "kernel 14",
+		"boot/initramfs-" + entryRelease + ".img":         "initrd",
+		"usr/sbin/sshd":                                         program(elf.EM_X86_64),
+		"usr/sbin/grub2-mkconfig":                               "#!/bin/sh\n",
+		"usr/lib/kernel/install.d/20-grub.install":              "#!/bin/bash\n",
+		"usr/lib/systemd/system/NetworkManager.service":         "",
+		"usr/lib/dracut/dracut.conf.d/01-dist.conf":             "hostonly=\"yes\"\n",
+		"usr/lib/dracut/dracut.conf.d/02-generic-image.conf":    "hostonly=\"no\"\n",
+		"usr/libexec/selinux/selinux-autorelabel":               "#!/bin/bash\n",
+		"var/lib/rpm/rpmdb.sqlite":                              "SQLite format 3",
+		"lib/modules/" + entryRelease + "/modules.dep":          "kernel/fs/xfs/xfs.ko:\n",
+		"lib/modules/" + entryRelease + "/modules.alias":        "",
+		"lib/modules/" + entryRelease + "/modules.softdep":      "",
+		"lib/modules/" + entryRelease + "/modules.builtin":      "",
+		"lib/modules/" + entryRelease + "/kernel/fs/xfs/xfs.ko": "xfs",
+	}
+}
+
+// entriesDisk is an image of it that differs by a file; an empty text takes the file away.
+func entriesDisk(name, text string) disk {
+	return disk{tree: func(files map[string]string) {
+		clear(files)
+		maps.Copy(files, entriesTree())
+		if files[name] = text; text == "" {
+			delete(files, name)
+		}
+	}}
+}
+
+// ofRebuild is a block of an image of a rebuild of RHEL.
+func ofRebuild(r *Recipe) { r.OS, r.Release = "rhel", "9" }
+
 // disk says how an image differs from one that is taken.
 type disk struct {
 	tree    func(map[string]string) // of the root
@@ -216,17 +263,20 @@ func TestPeerLayouts(t *testing.T) {
 		kind        string
 		table       []string
 		boot, root  int // MiB
+		tree        func() map[string]string
+		of          func(*Recipe)
+		kernel      string
 	}{
 		{"ubuntu-24.04", "LABEL=cloudimg-rootfs / ext4 discard,commit=30,errors=remount-ro 0 1\nLABEL=BOOT /boot ext4 defaults 0 2\nLABEL=UEFI /boot/efi vfat umask=0077 0 1\n", "ext4",
-			[]string{"-n", "14:2048:+4M", "-t", "14:ef02", "-n", "15:10240:+40M", "-t", "15:ef00", "-n", "16:92160:+310M", "-t", "16:ea00", "-n", "1:727040:+310M", "-t", "1:8300"}, 45, 355},
+			[]string{"-n", "14:2048:+4M", "-t", "14:ef02", "-n", "15:10240:+40M", "-t", "15:ef00", "-n", "16:92160:+310M", "-t", "16:ea00", "-n", "1:727040:+310M", "-t", "1:8300"}, 45, 355, tree, func(*Recipe) {}, "kernel 9"},
 		{"rocky-9", "LABEL=cloudimg-rootfs / xfs defaults 0 0\nLABEL=BOOT /boot xfs defaults 0 0\nLABEL=UEFI /boot/efi vfat defaults 0 2\n", "xfs",
-			[]string{"-n", "1:2048:+4M", "-t", "1:4100", "-n", "2:10240:+1M", "-t", "2:ef02", "-n", "3:12288:+39M", "-t", "3:ef00", "-n", "4:92160:+310M", "-t", "4:8300", "-n", "5:727040:+310M", "-t", "5:8300"}, 45, 355},
+			[]string{"-n", "1:2048:+4M", "-t", "1:4100", "-n", "2:10240:+1M", "-t", "2:ef02", "-n", "3:12288:+39M", "-t", "3:ef00", "-n", "4:92160:+310M", "-t", "4:8300", "-n", "5:727040:+310M", "-t", "5:8300"}, 45, 355, entriesTree, ofRebuild, "kernel 14"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "disk")
 			command(t, "truncate", "-s", "667M", path)
 			command(t, append(append([]string{"sgdisk"}, c.table...), path)...)
-			files, boot := tree(), map[string]string{}
+			files, boot := c.tree(), map[string]string{}
 			files["etc/fstab"] = c.fstab
 			for name, text := range files {
 				if below, ok := strings.CutPrefix(name, "boot/"); ok {
@@ -242,13 +292,17 @@ func TestPeerLayouts(t *testing.T) {
 			command(t, "mkfs.vfat", "-F", "16", "-n", "UEFI", "--offset="+map[string]string{"ext4": "10240", "xfs": "12288"}[c.kind], path, "39936")
 			loader := write(t, t.TempDir(), map[string]string{"EFI/BOOT/BOOTX64.EFI": "MZ"})
 			command(t, "mcopy", "-s", "-i", fmt.Sprintf("%s@@%d", path, map[string]int{"ext4": 5 * mib, "xfs": 6 * mib}[c.kind]), filepath.Join(loader, "EFI"), "::/")
-			dir := t.TempDir()
-			src, err := recipe(t, path).Build(t.Context(), dir, func(line string) { t.Log(line) })
+			dir, r := t.TempDir(), recipe(t, path)
+			c.of(&r)
+			src, err := r.Build(t.Context(), dir, func(line string) { t.Log(line) })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := os.ReadFile(src.Files[images.KernelFile]); err != nil || string(got) != "kernel 9" {
+			if got, err := os.ReadFile(src.Files[images.KernelFile]); err != nil || string(got) != c.kernel {
 				t.Errorf("kernel %q, %v", got, err)
+			}
+			if _, lists := src.Files[images.StatusFile]; lists != (r.OS == "debian") || src.System.Distribution != r.OS {
+				t.Errorf("files %v of %+v", src.Files, src.System)
 			}
 			if mounts, err := os.ReadFile("/proc/self/mounts"); err != nil || bytes.Contains(mounts, []byte(dir)) {
 				t.Errorf("something is still mounted, %v", err)
@@ -341,6 +395,18 @@ var refusals = []struct {
 	{"boot entries", made(disk{tree: func(files map[string]string) {
 		files["boot/grub/grub.cfg"], files["boot/loader/entries/a.conf"] = "blscfg\n", "linux /vmlinuz\n"
 	}}), nil, "the kernels are in /boot/loader/entries (1 of them)"},
+	{"entries without os", made(entriesDisk("x", "x")), func(r *Recipe) { r.OS, r.Release = "", "" }, "the image is of RHEL 9, on which driver stacks are not installed, and its block does not say so"},
+	{"another release of RHEL", made(entriesDisk("etc/os-release", "ID=almalinux\nVERSION_ID=8.10\nPRETTY_NAME=Alma\n")), ofRebuild, "images of Debian, Ubuntu, RHEL 9 are installed"},
+	{"no NetworkManager", made(entriesDisk("usr/lib/systemd/system/NetworkManager.service", "")), ofRebuild, "the image lacks NetworkManager"},
+	{"no initrd of dracut", made(entriesDisk("boot/initramfs-"+entryRelease+".img", "")), ofRebuild, "its initrd /initramfs-" + entryRelease + ".img is not there"},
+	{"no entries", made(entriesDisk("boot/loader/entries/a-"+entryRelease+".conf", "")), ofRebuild, "there is no entry in /boot/loader/entries"},
+	{"menu without entries", made(entriesDisk("boot/grub2/grub.cfg", "linux /vmlinuz root=x\n")), ofRebuild, "does not take in the entries"},
+	{"entry without options", made(entriesDisk("boot/loader/entries/b.conf", "linux /vmlinuz-"+entryRelease+"\ninitrd /initramfs-"+entryRelease+".img\n")), ofRebuild, "/boot/loader/entries/b.conf: it has no options"},
+	{"entry of a kernel that is gone", made(entriesDisk("boot/loader/entries/b.conf", "linux /boot/vmlinuz-4\n")), ofRebuild, "/boot/loader/entries/b.conf: its linux /boot/vmlinuz-4 is not there"},
+	{"initrd of one machine by dracut", made(entriesDisk("usr/lib/dracut/dracut.conf.d/02-generic-image.conf", "")), ofRebuild, "hostonly in /usr/lib/dracut/dracut.conf.d/01-dist.conf"},
+	{"the same in etc", made(entriesDisk("etc/dracut.conf.d/02-generic-image.conf", "hostonly=yes # mine\n")), ofRebuild, "hostonly in /etc/dracut.conf.d/02-generic-image.conf"},
+	{"SELinux by hand", made(entriesDisk("etc/selinux/config", "# SELINUX=disabled\nSELINUX=permissive\nAUTORELABEL=0\n")), ofRebuild, "has AUTORELABEL=0"},
+	{"SELinux without labels", made(entriesDisk("usr/libexec/selinux/selinux-autorelabel", "")), ofRebuild, "SELinux is enforcing"},
 	{"initrd of one machine", made(with("etc/initramfs-tools/conf.d/x", "MODULES=dep\n")), nil, "MODULES=dep in /etc/initramfs-tools/conf.d/x"},
 	{"root is kept out", made(with("etc/ssh/sshd_config", "PermitRootLogin no\nInclude /etc/ssh/sshd_config.d/*.conf\n")), nil, "/etc/ssh/sshd_config line 1, PermitRootLogin: root could not log in"},
 	{"users of ssh", made(with("etc/ssh/sshd_config.d/90-site.conf", "# site\nAllowUsers=ops\n")), nil, "/etc/ssh/sshd_config.d/90-site.conf line 2, AllowUsers: root could not log in"},

@@ -11,8 +11,8 @@
 // root file system (ext4 or xfs) as its last partition; /boot in it, or on a partition
 // that its fstab names by UUID or label; an EFI system partition with the loader at its
 // removable path; nothing where the install marker goes, in the last 4 KiB before 1 MiB;
-// a kernel with modules and an initrd for any machine, systemd-networkd, an SSH server
-// that lets root in by key, and GRUB with its menu in /boot/grub/grub.cfg.
+// a kernel with modules and an initrd for any machine, what sets addresses, an SSH server
+// that lets root in by key, and GRUB with its menu where the distribution has it.
 package raw
 
 import (
@@ -40,7 +40,7 @@ import (
 // kindName is the label of the kind's blocks.
 const kindName = "raw"
 
-// Kind is the kind "raw": disk images of Debian and Ubuntu for amd64. It implements
+// Kind is the kind "raw": disk images for amd64. It implements
 // images.Kind.
 type Kind struct{}
 
@@ -54,8 +54,8 @@ func (Kind) Supports(i *inventory.Image) error {
 		return errkind.New(errkind.Unsupported, "images of kind %q are installed for %s; image %q is of %s", kindName, inventory.AMD64, i.Name, i.Arch)
 	case i.Kernel != "" || len(i.Packages) > 0:
 		return errkind.New(errkind.Unsupported, "images of kind %q are installed with the packages that are in them; image %q names others. Put them into the image", kindName, i.Name)
-	case i.OS != "" && !slices.Contains(systems, i.OS):
-		return errkind.New(errkind.Unsupported, "images of kind %q of %s are installed; image %q is of %s", kindName, strings.Join(systems, " and "), i.Name, i.OS)
+	case i.OS != "" && !slices.ContainsFunc(distribution.OfDisks(), func(f distribution.Family) bool { return f.Name == i.OS }):
+		return errkind.New(errkind.Unsupported, "images of kind %q of %s are installed; image %q is of %s", kindName, titles(), i.Name, i.OS)
 	case len(i.Storage) > 0:
 		return errkind.New(errkind.Unsupported, "images of kind %q are written as they are, one root file system on one disk; a disk_layout of the nodes of image %q asks for RAID, swap, other partitions or another file system", kindName, i.Name)
 	}
@@ -70,9 +70,14 @@ func (Kind) Recipe(i *inventory.Image, site string) images.Recipe {
 // Version changes whenever the same source would give another image.
 const Version = 1
 
-// systems are the distributions whose images are taken: those whose loader is set up
-// by update-grub.
-var systems = []string{distribution.Debian, distribution.Ubuntu}
+// titles are the distributions whose images are taken.
+func titles() string {
+	var list []string
+	for _, f := range distribution.OfDisks() {
+		list = append(list, strings.TrimSpace(f.Title+" "+strings.Join(f.Disk.Releases, ", ")))
+	}
+	return strings.Join(list, ", ")
+}
 
 // Recipe says where an image comes from.
 type Recipe struct {
@@ -201,7 +206,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		}
 	}
 	files := map[string]string{images.KernelFile: b.path(images.KernelFile), images.InitrdFile: b.path(images.InitrdFile)}
-	for _, name := range []string{images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile} {
+	for _, name := range append([]string{images.DriversFile}, b.kept...) {
 		files[name] = b.path(name)
 	}
 	maps.Copy(files, b.signed.files)
@@ -222,7 +227,9 @@ type builder struct {
 	root   sysdisk.Part // with the root file system
 	fstab  []sysdisk.Mount
 	system distribution.Release
-	kernel string // release of the newest
+	family distribution.Family // of system
+	kept   []string            // files of it that later builds need
+	kernel string              // release of the newest
 }
 
 func (b *builder) path(name string) string { return filepath.Join(b.dir, name) }

@@ -24,11 +24,18 @@ import (
 func (b *builder) checkSystem(root fs.FS) error {
 	have := osRelease(root)
 	b.say(fmt.Sprintf("system: %q", have["PRETTY_NAME"]))
-	release, ok := distribution.ParseRelease(have["ID"], have["VERSION_ID"])
-	if !ok || !slices.Contains(systems, release.Family) {
-		return errkind.New(errkind.Unsupported, "the image is of %q (os-release: ID=%s, VERSION_ID=%s); images of %s are installed", have["PRETTY_NAME"], have["ID"], have["VERSION_ID"], strings.Join(systems, " and "))
+	release, _ := distribution.OfSystem(have)
+	family, _ := distribution.Find(release.Family)
+	if !family.Disk.Takes(release) {
+		return errkind.New(errkind.Unsupported, "the image is of %q (os-release: ID=%s, VERSION_ID=%s); images of %s are installed", have["PRETTY_NAME"], have["ID"], have["VERSION_ID"], titles())
 	}
-	if b.system = release; b.recipe.OS == "" {
+	b.system, b.family = release, family
+	switch {
+	case b.recipe.OS != "":
+	case !family.Disk.Drivers:
+		return errkind.New(errkind.Refused, "the image is of %s, on which driver stacks are not installed, and its block does not say so: nothing was compared with that", release).
+			Do(fmt.Sprintf("Write os = %q and release = %q in the block.", release.Family, release.Version))
+	default:
 		return nil
 	}
 	if want, _ := distribution.ParseRelease(b.recipe.OS, b.recipe.Release); want != release {
@@ -47,10 +54,10 @@ func (b *builder) ramdisk(ctx context.Context, root, boot fs.FS) error {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
 		release := strings.TrimPrefix(name, "vmlinuz-")
-		return !holds(root, "lib/modules/"+release) || !holds(boot, "initrd.img-"+release)
+		return !holds(root, "lib/modules/"+release) || !holds(boot, b.initrd(release))
 	})
 	if len(names) == 0 {
-		return errkind.New(errkind.NotFound, "there is no kernel inside: no /boot/vmlinuz-RELEASE with initrd.img-RELEASE and /lib/modules/RELEASE").Do("Take an image for machines, not one for containers.")
+		return errkind.New(errkind.NotFound, "there is no kernel inside: no /boot/vmlinuz-RELEASE with %s and /lib/modules/RELEASE", b.initrd("RELEASE")).Do("Take an image for machines, not one for containers.")
 	}
 	release := strings.TrimPrefix(slices.MaxFunc(names, distribution.CompareKernels), "vmlinuz-")
 	b.kernel = release
@@ -80,8 +87,19 @@ func (b *builder) ramdisk(ctx context.Context, root, boot fs.FS) error {
 	return out.Close()
 }
 
-// keep copies out what package repositories for this image are resolved against.
+// initrd is the name in /boot of the initrd of a kernel.
+func (b *builder) initrd(release string) string {
+	return strings.TrimPrefix(b.family.Boot.InitrdFile(release), "boot/")
+}
+
+// keep copies out what package repositories for this image are resolved against. There are
+// none where no driver stack is installed; the packages of rpm are not listed.
 func (b *builder) keep(root fs.FS) error {
+	if !b.family.Disk.Drivers {
+		b.say("the packages of the image are not listed: they are in a database of rpm")
+		return nil
+	}
+	b.kept = []string{images.StatusFile, images.SourcesFile, images.KeyringFile}
 	if err := copyOut(root, "var/lib/dpkg/status", b.path(images.StatusFile)); err != nil {
 		return err
 	}

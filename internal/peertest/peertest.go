@@ -125,6 +125,7 @@ var optional = map[string]string{
 	"etcd":           "of the etcd project",
 	"kube-apiserver": "of the Kubernetes project; Debian has no package",
 	"kubeadm":        "of the Kubernetes project; Debian has no package",
+	"nmcli":          "Debian package network-manager, which would take over the machine's own network",
 	"udevadm":        "Debian package udev; a container has none",
 }
 

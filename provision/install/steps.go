@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -131,9 +132,18 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 
 	configure := step(Configure, "write host settings; make the SSH host key on the node", reach, configLimit, 10*time.Second, after(write))
 	configure.Yields = []fact.Key{HostKeyFact.Of(me), cabling.NeighboursFact.Of(me)}
-	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit, 45*time.Second, after(configure))
+	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit*boots(n), 45*time.Second, after(configure))
 	boot.Reads, boot.Yields = []fact.Key{HostKeyFact.Of(me)}, []fact.Key{SystemFact.Of(me)}
 	return to
+}
+
+// boots is how often a node starts from its disk until it can be logged in to: twice where
+// the first boot gives labels to the files.
+func boots(n *inventory.Node) time.Duration {
+	if d := distribution.OfDisk(n.Image); d != nil && d.Relabels {
+		return 2
+	}
+	return 1
 }
 
 // InrushUses begins the names of what is claimed while a node is switched on: of

@@ -71,12 +71,16 @@ func (s *Stage) watchBoot(ctx context.Context, giveUp context.CancelCauseFunc, r
 // step that boots it may take, which follows from what nodes of its kind took on
 // this site.
 func silenceLimit(n *inventory.Node, st plan.Step) time.Duration {
+	times := time.Duration(1)
+	if actionOf(st) == Boot {
+		times = boots(n)
+	}
 	if n.Hardware.BootTimeout > 0 {
-		return time.Duration(n.Hardware.BootTimeout)
+		return time.Duration(n.Hardware.BootTimeout) * times
 	}
 	const most = 15 * time.Minute
 	if a := actionOf(st); a == Netboot || a == Boot {
-		return min(st.Deadline.Limit*3/4, most)
+		return min(st.Deadline.Limit*3/4, most*times)
 	}
 	return most
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -54,6 +55,9 @@ func (p *Problems) Lacking(g Group, at hcl.Range, test string, programs ...kinds
 		hint := `Add driver "tools" "tools" {}, and driver.tools to the end of the drivers of the node's role.`
 		if block != "" {
 			hint = fmt.Sprintf(`Add driver "tools" "tools" { %s { source = "..." checksum = "sha256:..." } }, and driver.tools to the end of the drivers of the node's role.`, block)
+		}
+		if d := distribution.OfDisk(n.Image); d != nil && !d.Drivers {
+			hint = "Put it into the image: no driver is installed on its system by this version."
 		}
 		switch {
 		case k.service:

@@ -34,6 +34,9 @@ func Missing(inv *inventory.Inventory) diag.List {
 		if _, ok := distribution.OfImage(u.Image); !ok {
 			continue // an image of the site's own may have the driver in it
 		}
+		if d := distribution.OfDisk(u.Image); d != nil && !d.Drivers {
+			continue // it has to: none is installed on it
+		}
 		g := u.Hardware.GPUs[0]
 		found.Add("driver.gpu", g.Decl, "GPUs without a driver", fmt.Sprintf(
 			"Hardware %q has GPUs (%s), and %s list no driver of kind %q: nothing can use them. Add one to the drivers of the role.", u.Hardware.Name, g.Model, u.On(), stacks[g.Vendor])).

@@ -78,7 +78,7 @@ func bootPart(parts []sysdisk.Part, fstab string) (p sysdisk.Part, ok bool, err 
 // networkFiles are what images bring that would set addresses beside the site's.
 var networkFiles = []string{
 	"etc/netplan/*.yaml", "etc/netplan/*.yml", "etc/network/interfaces.d/*", "etc/systemd/network/*.network", "etc/udev/rules.d/*cloud-ifupdown*",
-	"etc/NetworkManager/system-connections/*",
+	"etc/NetworkManager/system-connections/*", "etc/sysconfig/network-scripts/ifcfg-*",
 }
 
 // ownPrefix begins the names of networks that ironrail writes, below etc/systemd/network.
@@ -102,6 +102,7 @@ func (s settings) foreign(root rootfs.Root, dev disk.Device) error {
 		{"networks of the image", func() error { return s.foreignNetworks(root) }},
 		{"first boot", func() error { return writeForeign(root) }},
 		{"disk", func() error { return s.foreignDisk(root, dev) }},
+		{"labels", func() error { return relabel(root) }},
 	} {
 		if err := step.do(); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
@@ -118,7 +119,7 @@ func (s settings) foreignNetworks(root rootfs.Root) error {
 			return err
 		}
 		for _, name := range names {
-			if strings.HasPrefix(name, ownPrefix) {
+			if strings.HasPrefix(name, ownPrefix) || name == bootProfile && usesManager(root) {
 				continue
 			}
 			if err := rootfs.Remove(root, name); err != nil {
@@ -132,16 +133,19 @@ func (s settings) foreignNetworks(root rootfs.Root) error {
 			return err
 		}
 	}
-	if !rootfs.Exists(root, "etc/NetworkManager") {
+	if !rootfs.Exists(root, managerFolder) || usesManager(root) {
 		return nil
 	}
 	text := "# Written by ironrail: systemd-networkd sets the addresses of this node.\n[main]\nno-auto-default=*\n[keyfile]\nunmanaged-devices=mac:" + s.BootNIC.String() + "\n"
-	return rootfs.WriteText(root, "etc/NetworkManager/conf.d/10-ironrail.conf", text, 0o644)
+	return rootfs.WriteText(root, managerConf, text, 0o644)
 }
 
 // writeForeign switches off what would set the node up a second time.
 func writeForeign(root rootfs.Root) error {
 	for name, text := range foreignFiles {
+		if strings.Contains(name, "networkd") && usesManager(root) {
+			continue
+		}
 		if err := rootfs.WriteText(root, name, text, 0o644); err != nil {
 			return err
 		}
@@ -166,6 +170,9 @@ func (s settings) foreignDisk(root rootfs.Root, dev disk.Device) error {
 	}
 	if err := rootfs.WriteText(root, fstabFile, sysdisk.SetDevices(string(fstab), is.dirs), 0o644); err != nil {
 		return err
+	}
+	if hasEntries(root) {
+		return s.entries(root, is.root)
 	}
 	text := "# Written by ironrail when this node was installed.\nGRUB_CMDLINE_LINUX_DEFAULT=\"" + strings.Join(s.arguments(), " ") + "\"\nGRUB_DISABLE_OS_PROBER=true\n"
 	if err := rootfs.WriteText(root, defaultsFile, text, 0o644); err != nil {
@@ -206,7 +213,7 @@ func editGrub(text, rootDevice string, more []string, console bool) (edited stri
 func kernelArguments(of, more []string, console bool) (kept []string) {
 	for _, w := range of {
 		name, _, _ := strings.Cut(w, "=")
-		if slices.Contains([]string{"root", "quiet", "splash", "$vt_handoff"}, name) || console && name == "console" {
+		if slices.Contains([]string{"root", "quiet", "rhgb", "splash", "$vt_handoff"}, name) || console && name == "console" {
 			continue
 		}
 		kept = append(kept, w)

@@ -17,10 +17,13 @@ var units = map[string]string{
 	"etc/systemd/system/dbus-org.freedesktop.network1.service":                            "/lib/systemd/system/systemd-networkd.service",
 }
 
-// network gives the boot NIC its address by systemd-networkd, matched by MAC:
-// names of interfaces differ between kernels. Type=ether keeps bridges and VLANs
+// network gives the boot NIC its address by systemd-networkd, where the system has it,
+// matched by MAC: names of interfaces differ between kernels. Type=ether keeps bridges and VLANs
 // with the same MAC out.
 func (s settings) network(root rootfs.Root) error {
+	if usesManager(root) {
+		return s.manager(root)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Written by ironrail when this node was installed.\n[Match]\nMACAddress=%s\nType=ether\n\n[Network]\nDHCP=no\nIPv6AcceptRA=no\nAddress=%s\n", s.BootNIC, s.Address)
 	if s.Gateway != "" {

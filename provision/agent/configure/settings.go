@@ -155,7 +155,29 @@ func (s settings) time(root rootfs.Root) error {
 		}
 		return rootfs.WriteText(root, "etc/chrony/sources.d/ironrail.sources", text, 0o644)
 	}
+	if conf, err := fs.ReadFile(root.FS(), chronyConf); err == nil {
+		return rootfs.WriteText(root, chronyConf, editChrony(string(conf), s.TimeServers), 0o644)
+	}
 	return rootfs.WriteText(root, "etc/systemd/timesyncd.conf.d/10-ironrail.conf", "[Time]\nNTP="+strings.Join(s.TimeServers, " ")+"\n", 0o644)
+}
+
+// chronyConf is the configuration of chrony where it has no folder of its own.
+const chronyConf = "etc/chrony.conf"
+
+// editChrony puts time servers in the place of those of a configuration (chrony.conf(5)).
+func editChrony(text string, servers []string) string {
+	var out strings.Builder
+	for _, server := range servers {
+		out.WriteString("server " + server + " iburst\n")
+	}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) > 0 && slices.Contains([]string{"server", "pool", "peer", "sourcedir"}, strings.ToLower(words[0])) {
+			continue
+		}
+		out.WriteString(line)
+	}
+	return out.String()
 }
 
 // machineID empties the id that came with the image; systemd fills it in at the
@@ -196,6 +218,9 @@ func (s settings) arguments() []string {
 
 // bootLoader writes what the grub.cfg of images that ironrail made takes in.
 func (s settings) bootLoader(root rootfs.Root) error {
+	if hasEntries(root) {
+		return nil
+	}
 	text := "# Written by ironrail when this node was installed.\nset ironrail_args=\"" + strings.Join(s.arguments(), " ") + "\"\n"
 	return rootfs.WriteText(root, "boot/grub/ironrail.cfg", text, 0o644)
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package raw
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/diag"
+)
+
+// systemCheck is the check of what the system of an image does not get.
+const systemCheck = "image.system"
+
+// checkSystemOf refuses nodes of an image whose system gets no driver stacks and no rails
+// with addresses, and have some: the first node of each. It warns of tests whose programs
+// have to be in the image then.
+func checkSystemOf(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
+	f, ok := distribution.Find(i.OS)
+	if !ok || f.Disk == nil || f.Disk.Drivers {
+		return
+	}
+	add := func(n *inventory.Node, summary, what string) {
+		found.Add(systemCheck, i.Place("os"), summary, fmt.Sprintf("Image %q is of %s, and node %q, which it is for, %s. Take an image of %s for it, or put what it needs into the image.", i.Name, f.Title, n.Name, what, withDrivers())).
+			Also("the node", n.Decl).In(i.Decl).Of(n.Name)
+	}
+	drivers, rails, tests := false, false, false
+	for _, n := range inv.Nodes {
+		if n.Image != i {
+			continue
+		}
+		if len(n.Drivers) > 0 && !drivers {
+			drivers = true
+			add(n, "Drivers that are not installed on this system", fmt.Sprintf("has driver.%s: driver stacks are not installed on it by this version", n.Drivers[0].Name))
+		}
+		if f := railFabric(n); f != nil && !rails {
+			rails = true
+			add(n, "Rails that this system cannot address", fmt.Sprintf("has ports of fabric %q: their addresses are set by systemd-networkd, which it does not have", f.Name))
+		}
+		if v := n.Validation; v != nil && (v.Pair != nil || v.AllReduce != nil) && !tests {
+			tests = true
+			found.Add(systemCheck, i.Place("os"), "Programs of tests that the image has to bring", fmt.Sprintf("Validation %q of node %q has tests between nodes, and nothing is installed on %s for them: what they run has to be in image %q. That is perftest (ib_write_bw) for pair, and Open MPI with mpi4py, or with the tests of NCCL or RCCL, for all_reduce.", v.Name, n.Name, f.Title, i.Name)).
+				Also("the validation", v.Decl).In(i.Decl).Of(n.Name).Warn()
+		}
+	}
+}
+
+// railFabric is a fabric of which a node's ports have IP addresses; nil: there is none.
+func railFabric(n *inventory.Node) *inventory.Fabric {
+	if n.Hardware == nil {
+		return nil
+	}
+	at := slices.IndexFunc(n.Hardware.NICs, func(nic inventory.NIC) bool {
+		return nic.Fabric != nil && nic.Fabric.Kind == "roce" && len(nic.Ports) > 0
+	})
+	if at < 0 {
+		return nil
+	}
+	return n.Hardware.NICs[at].Fabric
+}
+
+// withDrivers are the systems of disk images that driver stacks are installed on.
+func withDrivers() string {
+	var list []string
+	for _, f := range distribution.OfDisks() {
+		if f.Disk.Drivers {
+			list = append(list, f.Title)
+		}
+	}
+	return strings.Join(list, " or ")
+}

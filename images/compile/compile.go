@@ -75,7 +75,7 @@ func Build(ctx context.Context, dir, site string, r Root, programs []Program, sa
 	archives := make([]archive, len(programs))
 	for i, p := range programs { // all of them before the root file system, which takes minutes
 		say("reading the sources of " + p.Package)
-		a, err := p.Source.read(ctx, site, filepath.Join(dir, p.Package+".tar.gz"))
+		a, err := p.Source.read(ctx, site, filepath.Join(dir, p.Package+".tar.gz"), say)
 		if err != nil {
 			return nil, fmt.Errorf("sources of %s: %w", p.Package, err)
 		}

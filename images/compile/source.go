@@ -4,22 +4,24 @@ package compile
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/images/internal/download"
+	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
@@ -46,76 +48,73 @@ const (
 // archive is a source archive that was read, and is what was asked for.
 type archive struct{ path, digest, name string }
 
-// read brings the archive to a file, and compares it with its checksum.
-func (s Source) read(ctx context.Context, site, to string) (archive, error) {
+// read brings the archive to a new file, and compares it with its checksum.
+func (s Source) read(ctx context.Context, site, to string, say func(string)) (archive, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
-	in, err := s.open(ctx, site)
-	if err != nil {
-		return archive{}, err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if err != nil {
-		return archive{}, err
-	}
-	defer out.Close()
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(in, mostPacked+1))
-	switch {
-	case ctx.Err() != nil:
-		return archive{}, errkind.New(errkind.Timeout, "%s: %w", s.At, context.Cause(ctx)).Do("Try again later, or bring the archive here and name the file.")
-	case err != nil:
-		return archive{}, errkind.New(errkind.Unreachable, "%s: %w", s.At, err).Do("Try again later, or bring the archive here and name the file.")
-	case n > mostPacked:
-		return archive{}, errkind.New(errkind.Refused, "%s is larger than %d MiB", s.At, mostPacked>>20).Do("Name an archive of sources.")
+	bring := s.copy
+	if s.IsURL() {
+		bring = s.fetch
+	}
+	if err := bring(ctx, site, to, sum, say); err != nil {
+		return archive{}, err
 	}
 	a := archive{to, "sha256:" + hex.EncodeToString(sum.Sum(nil)), path.Base(s.At)}
 	if s.Checksum != "" && a.digest != s.Checksum {
 		return archive{}, errkind.New(errkind.Corrupt, "%s is %s, and its checksum in the site's files is %s", s.At, a.digest, s.Checksum).
 			Do("Nothing was compiled. Find out which of the two is right: a published archive does not change.")
 	}
-	return a, out.Close()
+	return a, nil
 }
 
-// open opens the file, or asks for the URL. A proxy is taken from the environment, as apt
-// takes it.
-func (s Source) open(ctx context.Context, site string) (io.ReadCloser, error) {
-	if !s.IsURL() {
-		at := s.At
-		if !filepath.IsAbs(at) {
-			at = filepath.Join(site, filepath.FromSlash(at))
-		}
-		f, err := os.Open(at)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, errkind.New(errkind.NotFound, "there is no file %s", at).Do("Bring the archive of its sources there; docs/drivers.md says which.")
-		case err != nil:
-			return nil, err
-		}
-		if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-			f.Close()
-			return nil, errkind.New(errkind.Refused, "%s is no file", at).Do("Name a source archive (.tar.gz).")
-		}
-		return f, nil
+// fetch brings the archive from its URL.
+func (s Source) fetch(ctx context.Context, _, to string, sum hash.Hash, say func(string)) error {
+	err := download.File{URL: s.At, To: to, Sum: sum, Most: mostPacked, Say: say}.Fetch(ctx)
+	const later = "Try again later, or bring the archive here and name the file."
+	switch kind := errkind.Of(err); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errkind.New(errkind.Timeout, "%s: %w", s.At, context.Cause(ctx)).Do(later)
+	case kind == errkind.NotFound:
+		return errkind.New(kind, "%w", err).Do("Correct its source.")
+	case kind == errkind.Refused:
+		return errkind.New(kind, "%w", err).Do("Name an archive of sources that is served to everybody.")
+	default:
+		return errkind.New(errkind.Unreachable, "%w", err).Do(cmp.Or(errkind.Action(err), later))
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.At, nil)
+}
+
+// copy brings the archive from a file of this controller.
+func (s Source) copy(ctx context.Context, site, to string, sum hash.Hash, _ func(string)) error {
+	at := s.At
+	if !filepath.IsAbs(at) {
+		at = filepath.Join(site, filepath.FromSlash(at))
+	}
+	in, err := os.Open(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errkind.New(errkind.NotFound, "there is no file %s", at).Do("Bring the archive of its sources there; docs/drivers.md says which.")
+	case err != nil:
+		return err
+	}
+	defer in.Close()
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errkind.New(errkind.Refused, "%s is no file", at).Do("Name a source archive (.tar.gz).")
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
-		return nil, errkind.New(errkind.Refused, "%w", err).Do("Correct its source.")
+		return err
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		if u, ok := errors.AsType[*url.Error](err); ok {
-			err = u.Err
-		}
-		return nil, errkind.New(errkind.Unreachable, "%s does not answer: %w", req.URL.Host, err).
-			Do("Look at the network of this controller and at https_proxy in its environment; or bring the archive here and name the file.")
+	n, err := io.Copy(io.MultiWriter(out, sum), io.LimitReader(meter.WithContext(ctx, in), mostPacked+1))
+	if err := errors.Join(err, out.Close()); err != nil {
+		return err
 	}
-	if res.StatusCode != http.StatusOK {
-		res.Body.Close()
-		return nil, errkind.New(errkind.NotFound, "%s: it answers %s", s.At, res.Status).Do("Correct its source.")
+	if n > mostPacked {
+		return errkind.New(errkind.Refused, "%s is larger than %d MiB", s.At, mostPacked>>20).Do("Name an archive of sources.")
 	}
-	return res.Body, nil
+	return nil
 }
 
 // version is the version of the package: the release that the archive's name has, and the

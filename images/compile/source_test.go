@@ -13,8 +13,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 )
@@ -60,7 +63,18 @@ func TestRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(site, "p-1.2.tar.gz"), content, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	var broke atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/broken/v1.2.tar.gz" {
+			if !broke.Swap(true) {
+				w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+				_, _ = w.Write(content[:20])
+				w.(http.Flusher).Flush()
+				panic(http.ErrAbortHandler)
+			}
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+			return
+		}
 		if r.URL.Path != "/v1.2.tar.gz" {
 			http.NotFound(w, r)
 			return
@@ -77,6 +91,7 @@ func TestRead(t *testing.T) {
 		"file":           {Source{"p-1.2.tar.gz", digest(content)}, 0, ""},
 		"absolute":       {Source{filepath.Join(site, "p-1.2.tar.gz"), ""}, 0, ""},
 		"url":            {Source{server.URL + "/v1.2.tar.gz", digest(content)}, 0, ""},
+		"breaks off":     {Source{server.URL + "/broken/v1.2.tar.gz", digest(content)}, 0, ""},
 		"another digest": {Source{"p-1.2.tar.gz", other}, errkind.Corrupt, digest(content)},
 		"other url":      {Source{server.URL + "/v1.2.tar.gz", other}, errkind.Corrupt, other},
 		"not there":      {Source{"q.tar.gz", other}, errkind.NotFound, "q.tar.gz"},
@@ -86,7 +101,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, err := c.source.read(t.Context(), site, filepath.Join(t.TempDir(), "archive"))
+			a, err := c.source.read(t.Context(), site, filepath.Join(t.TempDir(), "archive"), func(string) {})
 			if c.says == "" {
 				if err != nil || a.digest != digest(content) || a.version() != "1.2+"+digest(content)[7:23] {
 					t.Errorf("%+v, version %s: %v", a, a.version(), err)

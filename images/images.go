@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/sbom"
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/dpkg"
 )
 
 // Ensure returns the digest of the image of a recipe, and builds it first unless
@@ -116,7 +116,7 @@ func addSBOM(src *store.Source, dir string) error {
 		return err
 	}
 	defer f.Close()
-	packages, err := distribution.InstalledPackages(f)
+	packages, err := dpkg.Installed(f)
 	if err != nil {
 		return err
 	}

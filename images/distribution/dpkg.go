@@ -4,7 +4,6 @@ package distribution
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"strings"
 )
@@ -29,46 +28,4 @@ func NewestKernel(status io.Reader) (found string, err error) {
 		}
 	}
 	return found, lines.Err()
-}
-
-// Package is an installed package, as dpkg's status file has it (deb-control(5)).
-type Package struct {
-	Name, Version, Arch string
-	Source              string // the source package, with its version where that is another one; "": of the same name
-	Maintainer          string
-	Homepage            string
-}
-
-// maxPackages bounds a list of installed packages: real ones have some 3,000.
-const maxPackages = 50_000
-
-// InstalledPackages reads dpkg's status file and returns what is installed, in its order.
-func InstalledPackages(status io.Reader) (list []Package, err error) {
-	lines := bufio.NewScanner(status)
-	lines.Buffer(nil, 1<<20)
-	p, state := Package{}, ""
-	for more := true; more; {
-		more = lines.Scan()
-		line := strings.TrimRight(lines.Text(), "\r")
-		if !more || strings.TrimSpace(line) == "" {
-			if strings.HasSuffix(state, " installed") && p.Name != "" {
-				list = append(list, p)
-			}
-			if len(list) > maxPackages {
-				return nil, fmt.Errorf("more than %d packages", maxPackages)
-			}
-			p, state = Package{}, ""
-			continue
-		}
-		key, value, ok := strings.Cut(line, ":")
-		if !ok || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
-			continue
-		}
-		fields := map[string]*string{"Package": &p.Name, "Version": &p.Version, "Architecture": &p.Arch, "Source": &p.Source,
-			"Maintainer": &p.Maintainer, "Homepage": &p.Homepage, "Status": &state}
-		if at := fields[key]; at != nil {
-			*at = strings.TrimSpace(value)
-		}
-	}
-	return list, lines.Err()
 }

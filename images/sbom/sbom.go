@@ -15,7 +15,7 @@ import (
 	"github.com/spdx/tools-golang/spdx/v2/common"
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
 
-	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
 
@@ -31,7 +31,7 @@ type Image struct {
 	Name     string // image.NAME
 	Recipe   string // sha256:HEX
 	System   manifest.System
-	Packages []distribution.Package
+	Packages []dpkg.Package
 }
 
 // Marshal returns the document. It is the same for the same image.
@@ -70,7 +70,7 @@ func relate(from common.ElementID, how string, to common.ElementID) *spdx.Relati
 
 // idOf is the identifier of a package: letters, digits, dots and hyphens may be in it
 // (section 7.2).
-func idOf(p distribution.Package) common.ElementID {
+func idOf(p dpkg.Package) common.ElementID {
 	return common.ElementID("Package-" + strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' {
 			return c
@@ -81,7 +81,7 @@ func idOf(p distribution.Package) common.ElementID {
 
 // describe is one package. Scanners look it up by its package URL
 // (github.com/package-url/purl-spec, type deb).
-func describe(s manifest.System, p distribution.Package, id common.ElementID) *spdx.Package {
+func describe(s manifest.System, p dpkg.Package, id common.ElementID) *spdx.Package {
 	out := &spdx.Package{
 		PackageName: p.Name, PackageSPDXIdentifier: id, PackageVersion: p.Version, PackageDownloadLocation: unknown, PackageHomePage: p.Homepage,
 		PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown,
@@ -97,7 +97,7 @@ func describe(s manifest.System, p distribution.Package, id common.ElementID) *s
 }
 
 // packageURL is such as pkg:deb/debian/libc6@2.36-9%2Bdeb12u8?arch=amd64&distro=debian-12.
-func packageURL(s manifest.System, p distribution.Package) string {
+func packageURL(s manifest.System, p dpkg.Package) string {
 	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "%3A", ":") }
 	name := escape(strings.ToLower(p.Name))
 	if s.Distribution != "" {

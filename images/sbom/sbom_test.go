@@ -11,13 +11,13 @@ import (
 	"github.com/spdx/tools-golang/spdx"
 	"github.com/spdx/tools-golang/spdxlib"
 
-	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 var image = Image{
 	Name: "image.os", Recipe: manifest.Digest(nil), System: manifest.System{Distribution: "debian", Release: "12", Arch: "amd64", Kernel: "6.1.0-40-amd64"},
-	Packages: []distribution.Package{
+	Packages: []dpkg.Package{
 		{Name: "libstdc++6", Version: "12.2.0-14+deb12u1", Arch: "amd64", Source: "gcc-12", Maintainer: "Debian GCC Maintainers <debian-gcc@lists.debian.org>"},
 		{Name: "libstdc--6", Version: "1:2~rc1", Arch: "amd64", Homepage: "https://example.org/"},
 		{Name: "tzdata", Version: "2025b-0+deb12u2", Arch: "all"},
@@ -68,7 +68,7 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-func checkPackage(t *testing.T, p *spdx.Package, of distribution.Package, url string) {
+func checkPackage(t *testing.T, p *spdx.Package, of dpkg.Package, url string) {
 	t.Helper()
 	if p.PackageName != of.Name || p.PackageVersion != of.Version || p.PackageHomePage != of.Homepage {
 		t.Errorf("package %+v, want %+v", p, of)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
@@ -24,9 +25,6 @@ type Reader struct {
 	FS   sysfs.FS    // the root of the node
 	Open disk.Opener // of the disks that FS lists; nil: disk.Open
 }
-
-// statusFile is where dpkg keeps what is installed.
-const statusFile = "var/lib/dpkg/status"
 
 // maxValue bounds one value in bytes: a kernel's command line has at most 4 KiB.
 const maxValue = 4096
@@ -139,14 +137,14 @@ func count(n int64) string {
 }
 
 func (b *reading) packages(p wire.BaselineParams) {
-	text, err := b.FS.Whole(maxStatus, statusFile)
+	text, err := b.FS.Whole(maxStatus, dpkg.StatusFile)
 	if err != nil {
 		b.gap(wire.ItemPackages, err.Error())
 		return
 	}
 	list, err := ParseStatus(text)
 	if err != nil {
-		b.gap(wire.ItemPackages, statusFile+": "+err.Error())
+		b.gap(wire.ItemPackages, dpkg.StatusFile+": "+err.Error())
 		return
 	}
 	if b.out.Packages = Digest(list); !slices.Contains(p.Known, b.out.Packages) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
@@ -56,7 +57,7 @@ func TestParseStatus(t *testing.T) {
 		{"no blank line at the end, CR LF", "Package: a\r\nStatus: install ok installed\r\nVersion: 1\r\n\r\n\r\nPackage: b\r\nStatus: install ok installed\r\nVersion: 2", "a=1 b=2"},
 		{"without name or version", "Status: install ok installed\nVersion: 1\n\nPackage: x\nStatus: install ok installed\n", ""},
 		{"a name that is none", "Package: a:b\nStatus: install ok installed\nVersion: 1\n", ""},
-		{"endless field", "Package: " + strings.Repeat("x", maxField+1) + "\nStatus: install ok installed\nVersion: 1\n", ""},
+		{"endless field", "Package: " + strings.Repeat("x", dpkg.MaxField+1) + "\nStatus: install ok installed\nVersion: 1\n", ""},
 	} {
 		list, err := ParseStatus([]byte(c.text))
 		var got []string
@@ -67,7 +68,7 @@ func TestParseStatus(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", c.name, got, err, c.want)
 		}
 	}
-	if _, err := ParseStatus([]byte(strings.Repeat("Package: a\nStatus: install ok installed\nVersion: 1\n\n", maxPackages+2))); err == nil {
+	if _, err := ParseStatus([]byte(strings.Repeat("Package: a\nStatus: install ok installed\nVersion: 1\n\n", dpkg.MaxPackages+2))); err == nil {
 		t.Error("endless list: no error")
 	}
 }
@@ -112,7 +113,7 @@ func tree() fstest.MapFS {
 		"sys/devices/pci0000:00/0000:00:02.0/net/eth1/statistics/rx_crc_errors": "7\n",
 		"sys/devices/pci0000:00/0000:00:02.0/infiniband/mlx5_0/fw_ver":          "28.39.1002\n", "sys/devices/pci0000:00/0000:00:02.0/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
 		"sys/devices/pci0000:00/0000:00:02.0/infiniband/mlx5_0/ports/1/rate": "400 Gb/sec (4X NDR)\n", "sys/devices/pci0000:00/0000:00:02.0/infiniband/mlx5_0/ports/1/counters/symbol_error": "3\n",
-		"sys/module/mlx5_core/version": "24.10\n", statusFile: status,
+		"sys/module/mlx5_core/version": "24.10\n", dpkg.StatusFile: status,
 	} {
 		t[name] = &fstest.MapFile{Data: []byte(text)}
 	}

@@ -59,9 +59,9 @@ func TestCheck(t *testing.T) {
 func TestDownload(t *testing.T) {
 	t.Parallel()
 	text := bytes.Repeat([]byte("ironrail"), 100_000)
-	asked := 0
+	var asked atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked++; asked == 1 {
+		if asked.Add(1) == 1 {
 			w.Header().Set("Content-Length", "800000")
 			_, _ = w.Write(text[:300_000])
 			panic(http.ErrAbortHandler)
@@ -77,8 +77,8 @@ func TestDownload(t *testing.T) {
 	r := recipe(t, plain)
 	r.Source = server.URL + "/image"
 	b := builder{recipe: r, dir: dir, say: func(string) {}}
-	if err := b.fetch(t.Context()); err != nil || asked != 2 {
-		t.Fatalf("asked %d times: %v", asked, err)
+	if err := b.fetch(t.Context()); err != nil || asked.Load() != 2 {
+		t.Fatalf("asked %d times: %v", asked.Load(), err)
 	}
 	if got, err := os.ReadFile(b.source); err != nil || !bytes.Equal(got, text) {
 		t.Errorf("%d bytes came, %v", len(got), err)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,9 +21,9 @@ import (
 
 // server serves text as /file; its first breaks transfers break off in the middle. It counts
 // what it is asked.
-func server(t *testing.T, text []byte, breaks int, asked *int) string {
+func server(t *testing.T, text []byte, breaks int64, asked *atomic.Int64) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*asked++
+		n := asked.Add(1)
 		switch {
 		case r.URL.Path == "/busy":
 			http.Error(w, "busy", http.StatusServiceUnavailable)
@@ -30,7 +31,7 @@ func server(t *testing.T, text []byte, breaks int, asked *int) string {
 			http.Error(w, "no", http.StatusForbidden)
 		case r.URL.Path != "/file":
 			http.NotFound(w, r)
-		case *asked <= breaks:
+		case n <= breaks:
 			w = &breaking{w, len(text) / 3}
 			fallthrough
 		default:
@@ -64,7 +65,7 @@ func TestFetch(t *testing.T) {
 		path         string
 		left         []byte // of an earlier transfer
 		most         int64
-		breaks, asks int
+		breaks, asks int64
 		kind         errkind.Kind
 		says         string
 	}{
@@ -82,7 +83,8 @@ func TestFetch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			asked, sum, to := 0, sha256.New(), filepath.Join(t.TempDir(), "f")
+			var asked atomic.Int64
+			sum, to := sha256.New(), filepath.Join(t.TempDir(), "f")
 			url := server(t, text, c.breaks, &asked)
 			if c.left != nil {
 				if err := os.WriteFile(to, c.left, 0o600); err != nil {
@@ -91,8 +93,8 @@ func TestFetch(t *testing.T) {
 			}
 			err := File{URL: url + c.path, To: to, Sum: sum, Most: c.most, Say: func(string) {},
 				Whole: func() bool { return bytes.Equal(sum.Sum(nil), digest(text)) }}.Fetch(t.Context())
-			if asked != c.asks || errkind.Of(err) != c.kind || err != nil && (!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), url)) {
-				t.Errorf("asked %d times, kind %v: %v", asked, errkind.Of(err), err)
+			if asked.Load() != c.asks || errkind.Of(err) != c.kind || err != nil && (!strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), url)) {
+				t.Errorf("asked %d times, kind %v: %v", asked.Load(), errkind.Of(err), err)
 			}
 			if got, _ := os.ReadFile(to); c.kind == 0 && (!bytes.Equal(got, text) || !bytes.Equal(sum.Sum(nil), digest(text))) {
 				t.Errorf("%d bytes came with SHA-256 %s", len(got), hex.EncodeToString(sum.Sum(nil)))
@@ -109,8 +111,8 @@ func TestSmall(t *testing.T) {
 	for name, c := range map[string]struct {
 		path   string
 		most   int64
-		breaks int
-		asks   int
+		breaks int64
+		asks   int64
 		kind   errkind.Kind
 	}{
 		"whole":       {"/file", 5000, 0, 1, 0},
@@ -123,19 +125,19 @@ func TestSmall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			asked := 0
+			var asked atomic.Int64
 			url := server(t, text, c.breaks, &asked)
 			got, err := Small(t.Context(), url+c.path, c.most)
-			if asked != c.asks || errkind.Of(err) != c.kind || err == nil && !bytes.Equal(got, text) || err != nil && !strings.Contains(err.Error(), url) {
-				t.Errorf("asked %d times, %d bytes, kind %v: %v", asked, len(got), errkind.Of(err), err)
+			if asked.Load() != c.asks || errkind.Of(err) != c.kind || err == nil && !bytes.Equal(got, text) || err != nil && !strings.Contains(err.Error(), url) {
+				t.Errorf("asked %d times, %d bytes, kind %v: %v", asked.Load(), len(got), errkind.Of(err), err)
 			}
 		})
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	asked := 0
-	if _, err := Small(ended, server(t, text, 0, &asked)+"/file", 5000); err == nil || asked > 0 {
-		t.Errorf("an ended context fetches: asked %d times, %v", asked, err)
+	var asked atomic.Int64
+	if _, err := Small(ended, server(t, text, 0, &asked)+"/file", 5000); err == nil || asked.Load() > 0 {
+		t.Errorf("an ended context fetches: asked %d times, %v", asked.Load(), err)
 	}
 	if _, err := Small(t.Context(), "http://127.0.0.1:1/", 5000); errkind.Of(err) != errkind.Unreachable || errkind.Action(err) == "" {
 		t.Errorf("nobody answers: %v", err)

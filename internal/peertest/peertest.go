@@ -40,6 +40,7 @@ var packages = map[string]string{
 	"findmnt":            util,
 	"fsck.vfat":          "dosfstools",
 	"genisoimage":        "genisoimage",
+	"grub-editenv":       "grub-common",
 	"gpg":                "gnupg",
 	"gpgconf":            "gnupg",
 	"gpgv":               "gpgv",

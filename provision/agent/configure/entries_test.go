@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,6 +209,26 @@ func TestPeerManagerProfile(t *testing.T) {
 				t.Errorf("%v: nmcli reads\n%s\nwithout %q of\n%s", err, out, want, profile)
 			}
 		}
+	}
+}
+
+// TestPeerEnvironment: what GRUB's own program has set in its environment block is read.
+func TestPeerEnvironment(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "grub-editenv")
+	path := filepath.Join(t.TempDir(), "grubenv")
+	want := map[string]string{"saved_entry": "a-5.14.0-427.el9.x86_64", "kernelopts": "root=UUID=0a ro crashkernel=1G-4G:192M"}
+	for _, argv := range [][]string{{path, "create"}, {path, "set", "saved_entry=" + want["saved_entry"]}, {path, "set", "kernelopts=" + want["kernelopts"]}} {
+		if out, err := exec.CommandContext(t.Context(), "grub-editenv", argv...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", argv, err, out)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := environment(string(text)); !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

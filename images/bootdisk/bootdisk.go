@@ -115,7 +115,7 @@ func (m *Maker) PackRamdisk(ctx context.Context) error {
 		return err
 	}
 	if len(m.Storage) > 0 {
-		if err := ramdisk.PackTools(ctx, out, root.FS(), toolsOf(m.Storage), map[string]string{mke2fsConf: mke2fsText}); err != nil {
+		if err := PackTools(ctx, out, root.FS(), m.Storage); err != nil {
 			return err
 		}
 	}

@@ -122,7 +122,8 @@ func (m *Maker) esp(ctx context.Context, disk *os.File) error {
 	return err
 }
 
-// partitions writes the GPT with its backup, and the protective MBR.
+// partitions writes the GPT with its backup, and the protective MBR. A root of no size is
+// left out.
 func (m *Maker) partitions(disk *os.File, rootSize, total int64) error {
 	part := func(n int, start, size int64, kind gpt.Type, name string) *gpt.Partition {
 		return &gpt.Partition{
@@ -131,7 +132,10 @@ func (m *Maker) partitions(disk *os.File, rootSize, total int64) error {
 		}
 	}
 	p := platformOf(m.Arch)
-	parts := []*gpt.Partition{part(2, ESPStart, ESPSize, gpt.EFISystemPartition, "esp"), part(3, rootStart, rootSize, p.root, "root")}
+	parts := []*gpt.Partition{part(2, ESPStart, ESPSize, gpt.EFISystemPartition, "esp")}
+	if rootSize > 0 {
+		parts = append(parts, part(3, rootStart, rootSize, p.root, "root"))
+	}
 	if p.hasBIOS() {
 		parts = append([]*gpt.Partition{part(1, BIOSStart, biosSize, gpt.BIOSBoot, "bios")}, parts...)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/loadercfg"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -78,8 +79,19 @@ const grubPrefix = "(,gpt3)/boot/grub"
 // UEFI's own console reaches the serial port where the node has one; GRUB writing
 // there as well would say everything twice.
 func grubConfig(f distribution.Family, arch inventory.Arch) string {
+	return menu(f, arch, "")
+}
+
+// ForeignMenu is /boot/grub/grub.cfg of a system that ironrail did not make and whose files
+// are put onto a layout: the agent sees by it that the system is to be set up as such.
+func ForeignMenu(f distribution.Family, arch inventory.Arch) string {
+	return menu(f, arch, loadercfg.Foreign)
+}
+
+// menu is a grub.cfg; first are lines of their own.
+func menu(f distribution.Family, arch inventory.Arch, first string) string {
 	return `# Written by ironrail; kernel arguments of this node are in ironrail.cfg.
-if [ "$grub_platform" = "pc" ]; then
+` + first + `if [ "$grub_platform" = "pc" ]; then
   if serial --unit=0 --speed=115200; then
     terminal_input console serial
     terminal_output console serial

@@ -4,11 +4,14 @@ package bootdisk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 
+	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/loadercfg"
 	"github.com/ironrail/ironrail/internal/manifest"
@@ -48,6 +51,12 @@ func (m *Maker) layoutConfig() error {
 	return os.WriteFile(m.Path("EFI/ironrail/grub.cfg"), text, 0o644)
 }
 
+// PackTools packs the programs of a system that layouts are made with, behind the modules
+// of an install ramdisk.
+func PackTools(ctx context.Context, to io.Writer, root fs.FS, storage []string) error {
+	return ramdisk.PackTools(ctx, to, root, toolsOf(storage), map[string]string{mke2fsConf: mke2fsText})
+}
+
 // TreeFiles are the files of an image that layouts need beside its disk.
 func (m *Maker) TreeFiles() []string {
 	if len(m.Storage) == 0 {
@@ -65,17 +74,50 @@ func (m *Maker) PackTree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return m.PackParts(ctx, size, []roottree.Part{{Dir: m.Root}}, nil)
+}
+
+// PackParts packs a root file system of several parts and further files. About size bytes
+// come.
+func (m *Maker) PackParts(ctx context.Context, size int64, parts []roottree.Part, files []roottree.File) error {
 	r, w := io.Pipe()
 	packed := make(chan error, 1)
 	go func() {
-		err := roottree.Pack(w, m.Root)
+		err := roottree.PackParts(w, parts, files)
 		w.CloseWithError(err)
 		packed <- err
 	}()
-	err = store.PackTree(ctx, r, size, m.Dir, m.Say)
+	err := store.PackTree(ctx, r, size, m.Dir, m.Say)
 	r.CloseWithError(io.ErrClosedPipe)
 	if e := <-packed; err == nil && e != nil {
 		err = fmt.Errorf("files of the root: %w", e)
 	}
 	return err
+}
+
+// loadersDisk is the disk of PackLoaders in a maker's folder.
+const loadersDisk = "loaders.disk"
+
+// LoaderFiles are the files of an image that PackLoaders makes.
+func LoaderFiles() []string { return []string{manifest.LoadersFile, manifest.LoadersBlob} }
+
+// PackLoaders makes and packs a disk that has the loaders of layouts and nothing else, for
+// an image whose own disk has others.
+func (m *Maker) PackLoaders(ctx context.Context) (err error) {
+	if err := m.MakeLoaders(ctx); err != nil {
+		return err
+	}
+	f, err := os.Create(m.Path(loadersDisk))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	const total = rootStart + gptEnd
+	if err := f.Truncate(total); err != nil {
+		return err
+	}
+	if err := errors.Join(m.esp(ctx, f), m.partitions(f, 0, total), m.bios(f)); err != nil {
+		return err
+	}
+	return store.PackLoaders(ctx, f.Name(), m.Dir, m.Say)
 }

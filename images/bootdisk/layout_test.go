@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/loadercfg"
 	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/peertest"
@@ -117,5 +118,43 @@ func TestPackTree(t *testing.T) {
 	must(t, err)
 	if info.Size() != list.Blob || list.Size < 9<<20 || list.Blob > 1<<20 {
 		t.Errorf("blob of %d bytes, list of %+v", info.Size(), list)
+	}
+}
+
+// TestPeerPackLoaders: a disk of loaders alone is what the agent takes them from.
+func TestPeerPackLoaders(t *testing.T) {
+	t.Parallel()
+	for _, x := range Tools(inventory.AMD64) {
+		peertest.Need(t, x.Name)
+	}
+	peertest.Need(t, "sgdisk", "mdir")
+	family, _ := distribution.Find(distribution.Debian)
+	m := &Maker{Family: family, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}, Storage: []string{inventory.StorageTree}}
+	must(t, m.PackLoaders(t.Context()))
+	disk := m.Path(loadersDisk)
+	for _, c := range []struct {
+		argv []string
+		want string
+	}{
+		{[]string{"sgdisk", "-v", disk}, "No problems found"},
+		{[]string{"mdir", "-i", fmt.Sprintf("%s@@%d", disk, ESPStart), "::/EFI/BOOT"}, "BOOTX64  EFI"},
+	} {
+		out, err := exec.CommandContext(t.Context(), c.argv[0], c.argv[1:]...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%v: %v\n%s", c.argv, err, out)
+		}
+	}
+	text, err := loadercfg.ByUUID("11111111-2222-4333-8444-555555555555")
+	must(t, err)
+	replaceConfig(t, disk, text)
+	var list manifest.Manifest
+	b, err := os.ReadFile(m.Path(manifest.LoadersFile))
+	must(t, err)
+	must(t, json.Unmarshal(b, &list))
+	must(t, list.Check())
+	info, err := os.Stat(m.Path(manifest.LoadersBlob))
+	must(t, err)
+	if info.Size() != list.Blob || list.Size != rootStart+gptEnd || list.Blob > 4<<20 {
+		t.Errorf("blob of %d bytes, list of %d bytes of %d", info.Size(), list.Blob, list.Size)
 	}
 }

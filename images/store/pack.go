@@ -54,11 +54,26 @@ func PackTree(ctx context.Context, archive io.Reader, size int64, dir string, sa
 	if err := pack(ctx, &m, archive, size, filepath.Join(dir, manifest.TreeBlob), say); err != nil {
 		return err
 	}
+	return writeList(m, filepath.Join(dir, manifest.TreeFile))
+}
+
+// PackLoaders does the same with a disk of loaders, as manifest.LoadersBlob and
+// manifest.LoadersFile.
+func PackLoaders(ctx context.Context, disk, dir string, say func(string)) error {
+	m := manifest.Manifest{Format: manifest.Format, Name: manifest.LoadersBlob}
+	if err := packDisk(ctx, &m, disk, filepath.Join(dir, manifest.LoadersBlob), say); err != nil {
+		return err
+	}
+	return writeList(m, filepath.Join(dir, manifest.LoadersFile))
+}
+
+// writeList writes a list of chunks, without a signature.
+func writeList(m manifest.Manifest, path string) error {
 	list, _, err := m.Marshal()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, manifest.TreeFile), list, 0o644)
+	return os.WriteFile(path, list, 0o644)
 }
 
 // pack cuts what comes into chunks; size is about how much.

@@ -17,6 +17,10 @@ const Folder = "/EFI/ironrail"
 // Size is that of the file, bytes: one sector, which FAT never divides.
 const Size = 512
 
+// Foreign is a line of grub.cfg in the root file system that says that the system is not
+// one of ironrail's making: GRUB sets it and nobody reads it there.
+const Foreign = "set ironrail_system=foreign\n"
+
 // mark begins the file: the agent finds it by this.
 const mark = "# ironrail: where the root file system is. This file keeps its size.\n"
 

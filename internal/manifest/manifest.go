@@ -135,6 +135,13 @@ const (
 	TreeBlob = "tree"
 )
 
+// The further files of an image whose own disk has loaders of its vendor's: a disk with
+// the loaders of layouts alone, as a list of chunks and their blob, like the tree.
+const (
+	LoadersFile = "loaders.json"
+	LoadersBlob = "loaders"
+)
+
 // signed returns the bytes that the signature covers.
 func (m Manifest) signed() ([]byte, error) {
 	m.Signature = ""

@@ -27,42 +27,95 @@ import (
 // them.
 const xattr = "SCHILY.xattr."
 
+// Part is a file system that a tree is packed from.
+type Part struct {
+	Dir  string   // where it is mounted, or the folder itself
+	At   string   // its place in the tree; "": it is the root. The tree has the folder that it is in
+	Skip []string // names in the tree that are left out, with all that is below them
+}
+
+// File is a file of a tree that no part has: a regular one, or a link.
+type File struct {
+	Name string // in the tree, which has its folder
+	Text string
+	Link string // target of a symbolic link; "": the file is a regular one
+}
+
 // Pack writes the tree below dir in the order of its names, so that the same tree gives
 // the same bytes. Sockets are left out: they belong to processes. Another file system
 // that is mounted below dir is an error.
-func Pack(w io.Writer, dir string) error {
-	p := packer{to: tar.NewWriter(w), dir: dir, links: map[[2]uint64]string{}}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+func Pack(w io.Writer, dir string) error { return PackParts(w, []Part{{Dir: dir}}, nil) }
+
+// PackParts writes a tree of several parts, the root first, and then files, which belong
+// to root and are as old as the root folder.
+func PackParts(w io.Writer, parts []Part, files []File) error {
+	p := packer{to: tar.NewWriter(w), links: map[[2]uint64]string{}}
+	for _, part := range parts {
+		if err := p.walk(part); err != nil {
+			return errors.Join(err, p.to.Close())
 		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
+	}
+	for _, f := range files {
+		if err := p.file(f); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", f.Name, err), p.to.Close())
 		}
-		if err := p.add(path, name, e); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
-	})
-	return errors.Join(err, p.to.Close())
+	}
+	return p.to.Close()
 }
 
 type packer struct {
 	to     *tar.Writer
-	dir    string
-	device uint64               // of dir
+	device uint64               // of the part
+	time   time.Time            // of the root folder
 	links  map[[2]uint64]string // names by device and inode, of files with several
 }
 
-func (p *packer) add(path, name string, e fs.DirEntry) error {
+// walk adds a part.
+func (p *packer) walk(part Part) error {
+	return filepath.WalkDir(part.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		below, err := filepath.Rel(part.Dir, path)
+		if err != nil {
+			return err
+		}
+		name := filepath.Join(part.At, below)
+		if slices.Contains(part.Skip, name) {
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if err := p.add(path, name, below == ".", e); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// file adds a file that no part has.
+func (p *packer) file(f File) error {
+	h := &tar.Header{Format: tar.FormatPAX, Typeflag: tar.TypeReg, Name: f.Name, Mode: 0o644, Size: int64(len(f.Text)), ModTime: p.time}
+	if f.Link != "" {
+		h.Typeflag, h.Linkname, h.Mode, h.Size = tar.TypeSymlink, f.Link, 0o777, 0
+	}
+	if err := p.to.WriteHeader(h); err != nil || f.Link != "" {
+		return err
+	}
+	_, err := io.WriteString(p.to, f.Text)
+	return err
+}
+
+// add adds what is at path. first: it is the root of its part.
+func (p *packer) add(path, name string, first bool, e fs.DirEntry) error {
 	info, err := e.Info()
 	if err != nil {
 		return err
 	}
 	st := info.Sys().(*syscall.Stat_t)
-	if name == "." {
-		p.device = uint64(st.Dev)
+	if first {
+		p.begin(name, info)
 	}
 	switch {
 	case uint64(st.Dev) != p.device:
@@ -102,6 +155,14 @@ func (p *packer) add(path, name string, e fs.DirEntry) error {
 	defer f.Close()
 	_, err = io.Copy(p.to, f)
 	return err
+}
+
+// begin takes a part's root folder, called name, for that of all that comes below it.
+func (p *packer) begin(name string, info fs.FileInfo) {
+	p.device = uint64(info.Sys().(*syscall.Stat_t).Dev)
+	if name == "." {
+		p.time = info.ModTime()
+	}
 }
 
 // linked returns the first name of a file that has several, and whether it is another

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/peertest"
 )
 
@@ -160,5 +162,46 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 	if _, err := Unpack(t.Context(), strings.NewReader("short"), t.TempDir()); err == nil {
 		t.Error("half a header: no error")
+	}
+}
+
+// TestPackParts: a tree of two parts comes as one, without what is left out and with what
+// none of them has.
+func TestPackParts(t *testing.T) {
+	t.Parallel()
+	root, boot, to := sample(t), t.TempDir(), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(root, "boot"), 0o755))
+	must(t, os.WriteFile(filepath.Join(root, "boot/below the mount"), nil, 0o644))
+	must(t, os.MkdirAll(filepath.Join(root, "lost+found"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(boot, "grub"), 0o750))
+	must(t, os.MkdirAll(filepath.Join(boot, "lost+found"), 0o700))
+	must(t, os.WriteFile(filepath.Join(boot, "grub/grub.cfg"), []byte("old"), 0o600))
+	must(t, os.WriteFile(filepath.Join(boot, "vmlinuz-6"), []byte("kernel"), 0o600))
+	must(t, unix.Setxattr(filepath.Join(boot, "vmlinuz-6"), "security.selinux", []byte("system_u:object_r:boot_t:s0\x00"), 0))
+	must(t, os.Link(filepath.Join(boot, "vmlinuz-6"), filepath.Join(boot, "vmlinuz.old")))
+	skip := []string{"lost+found", "boot/lost+found", "boot/grub/grub.cfg", "usr/bin/ping"}
+	var b bytes.Buffer
+	must(t, PackParts(&b, []Part{{Dir: root, Skip: append([]string{"boot"}, skip...)}, {Dir: boot, At: "boot", Skip: skip}},
+		[]File{{Name: "boot/grub/grub.cfg", Text: "new"}, {Name: "vmlinuz", Link: "boot/vmlinuz-6"}}))
+	_, err := Unpack(t.Context(), &b, to)
+	must(t, err)
+	must(t, os.RemoveAll(filepath.Join(root, "boot")))
+	must(t, os.RemoveAll(filepath.Join(root, "lost+found")))
+	must(t, os.Remove(filepath.Join(root, "usr/bin/ping")))
+	must(t, exec.CommandContext(t.Context(), "cp", "-a", boot, filepath.Join(root, "boot")).Run())
+	must(t, os.RemoveAll(filepath.Join(root, "boot/lost+found")))
+	must(t, os.WriteFile(filepath.Join(root, "boot/grub/grub.cfg"), []byte("new"), 0o600))
+	must(t, os.Chmod(filepath.Join(root, "boot/grub/grub.cfg"), 0o644))
+	must(t, os.Symlink("boot/vmlinuz-6", filepath.Join(root, "vmlinuz")))
+	// What this test changed has other times.
+	times := lazyregexp.New(`time [0-9.]+`)
+	if got, want := times.ReplaceAllString(list(t, to), ""), times.ReplaceAllString(list(t, root), ""); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if !strings.Contains(list(t, to), "system_u:object_r:boot_t") {
+		t.Error("the label of SELinux did not come")
+	}
+	if err := PackParts(io.Discard, []Part{{Dir: filepath.Join(root, "absent")}}, nil); err == nil {
+		t.Error("a part that is not there: no error")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,15 @@ func (w *Writer) runLayout(ctx context.Context, p wire.WriteParams, key []byte) 
 	if err != nil {
 		return wire.WriteResult{}, err
 	}
-	tree, err := w.treeOf(ctx, p, image)
+	tree, found, err := w.listOf(ctx, p, image, manifest.TreeFile)
+	if err != nil {
+		return wire.WriteResult{}, err
+	}
+	if !found {
+		return wire.WriteResult{}, errkind.New(errkind.NotFound, "image %s has no form for a disk layout of its own", path.Base(image.Name)).
+			Do("Build the image again: `ironrail image build`.")
+	}
+	loaders, ownLoaders, err := w.listOf(ctx, p, image, manifest.LoadersFile)
 	if err != nil {
 		return wire.WriteResult{}, err
 	}
@@ -42,6 +51,9 @@ func (w *Writer) runLayout(ctx context.Context, p wire.WriteParams, key []byte) 
 	w.report = wire.Progress{Total: tree.Size}
 	s := &source{disk: &job{Writer: w, params: p, image: image}, tree: &job{Writer: w, params: p, image: tree}}
 	s.tree.params.BlobURL = beside(p.ManifestURL, manifest.TreeBlob)
+	if ownLoaders {
+		s.disk.image, s.disk.params.BlobURL = loaders, beside(p.ManifestURL, manifest.LoadersBlob)
+	}
 	for _, v := range p.Layout.Volumes {
 		if v.Use == wire.VolumeRoot {
 			s.root = v.UUID
@@ -62,38 +74,34 @@ func beside(manifestURL, name string) string {
 	return manifestURL[:strings.LastIndex(manifestURL, "/")+1] + name
 }
 
-// treeOf fetches the list of chunks of the image's files, and believes it only with the
-// digest that the signed manifest has for it.
-func (w *Writer) treeOf(ctx context.Context, p wire.WriteParams, image manifest.Manifest) (m manifest.Manifest, err error) {
-	want := ""
-	for _, f := range image.Files {
-		if f.Name == manifest.TreeFile {
-			want = "sha256:" + f.SHA256
-		}
+// listOf fetches the list of chunks of a further form of the image, such as its files, and
+// believes it only with the digest that the signed manifest has for it. found: the image
+// has that form.
+func (w *Writer) listOf(ctx context.Context, p wire.WriteParams, image manifest.Manifest, name string) (m manifest.Manifest, found bool, err error) {
+	i := slices.IndexFunc(image.Files, func(f manifest.File) bool { return f.Name == name })
+	if i < 0 {
+		return m, false, nil
 	}
-	if want == "" {
-		return m, errkind.New(errkind.NotFound, "image %s has no form for a disk layout of its own", path.Base(image.Name)).
-			Do("Build the image again: `ironrail image build`.")
-	}
-	file, err := w.smallFile(ctx, "list of files", beside(p.ManifestURL, manifest.TreeFile))
+	want := "sha256:" + image.Files[i].SHA256
+	file, err := w.smallFile(ctx, "list of files", beside(p.ManifestURL, name))
 	if err != nil {
-		return m, err
+		return m, true, err
 	}
 	const verify = "Run `ironrail image verify`; the image in the controller's store is not the one in the plan."
 	if got := manifest.Digest(file); got != want {
-		return m, errkind.New(errkind.Mismatch, "the list of the image's files has digest %s, its manifest says %s", got, want).Do(verify)
+		return m, true, errkind.New(errkind.Mismatch, "the list of the image's files has digest %s, its manifest says %s", got, want).Do(verify)
 	}
 	if err := json.Unmarshal(file, &m); err != nil {
-		return m, errkind.New(errkind.Corrupt, "list of the image's files: %w", err).Do(verify)
+		return m, true, errkind.New(errkind.Corrupt, "list of the image's files: %w", err).Do(verify)
 	}
 	if err := m.Check(); err != nil {
-		return m, errkind.New(errkind.Corrupt, "%w", err).Do(verify)
+		return m, true, errkind.New(errkind.Corrupt, "%w", err).Do(verify)
 	}
-	return m, nil
+	return m, true, nil
 }
 
-// source is volumes.Image: the loaders come from the disk of the image, the files from
-// its other form.
+// source is volumes.Image: the loaders come from the disk of the image, or from one that
+// has nothing else, and the files from the image's other form.
 type source struct {
 	disk, tree *job
 	root       string // UUID of the root file system

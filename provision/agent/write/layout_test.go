@@ -116,17 +116,33 @@ const rootID = "99999999-2222-4333-8444-555555555555"
 // changes the answers.
 func layoutFixture(t *testing.T, tree []byte, spoil func(path string, b []byte) []byte) (*Writer, *memory, wire.WriteParams) {
 	t.Helper()
+	return layoutOf(t, bootable(t), nil, tree, spoil)
+}
+
+// layoutOf is one with a disk, and with a disk of its loaders where they come apart.
+func layoutOf(t *testing.T, plain, loaders, tree []byte, spoil func(path string, b []byte) []byte) (*Writer, *memory, wire.WriteParams) {
+	t.Helper()
 	pub, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, blob := cut(t, bootable(t))
+	image, blob := cut(t, plain)
 	list, treeBlob := cut(t, tree)
 	listFile, err := json.Marshal(list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	image.Files = []manifest.File{{Name: manifest.TreeFile, Size: int64(len(listFile)), SHA256: strings.TrimPrefix(manifest.Digest(listFile), "sha256:")}}
+	files := map[string][]byte{"/i/blob": blob, "/i/" + manifest.TreeFile: listFile, "/i/" + manifest.TreeBlob: treeBlob}
+	if loaders != nil {
+		list, blob := cut(t, loaders)
+		text, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files["/i/"+manifest.LoadersFile], files["/i/"+manifest.LoadersBlob] = text, blob
+		image.Files = append(image.Files, manifest.File{Name: manifest.LoadersFile, Size: int64(len(text)), SHA256: strings.TrimPrefix(manifest.Digest(text), "sha256:")})
+	}
 	if err := image.Sign(key); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +150,7 @@ func layoutFixture(t *testing.T, tree []byte, spoil func(path string, b []byte) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{"/i/manifest.json": file, "/i/blob": blob, "/i/" + manifest.TreeFile: listFile, "/i/" + manifest.TreeBlob: treeBlob}
+	files["/i/manifest.json"] = file
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, ok := files[r.URL.Path]
 		if !ok {
@@ -191,6 +207,38 @@ func TestLayout(t *testing.T) {
 	if err != nil || !bytes.Equal(node.tree, tree) || res.Retried != 1 || res.Already || res.Layout == nil {
 		t.Fatalf("%v, %d bytes, %+v", err, len(node.tree), res)
 	}
+	hasLoaders(t, p)
+	if res, err = w.Run(t.Context(), p); err != nil || !res.Already {
+		t.Errorf("again: %v, %+v", err, res)
+	}
+}
+
+// TestLayoutOfForeignDisk: where the disk of the image has loaders of its vendor's, those
+// of the layout come beside it, as much verified as all else.
+func TestLayoutOfForeignDisk(t *testing.T) {
+	t.Parallel()
+	vendors, tree := make([]byte, 3*mib), []byte("files")
+	rand.Read(vendors)
+	w, node, p := layoutOf(t, vendors, bootable(t), tree, func(_ string, b []byte) []byte { return b })
+	if _, err := w.Run(t.Context(), p); err != nil || !bytes.Equal(node.tree, tree) {
+		t.Fatalf("%v, %q", err, node.tree)
+	}
+	hasLoaders(t, p)
+	w, _, p = layoutOf(t, vendors, bootable(t), tree, func(path string, b []byte) []byte {
+		if strings.HasSuffix(path, manifest.LoadersFile) {
+			b[len(b)-2] ^= 1
+		}
+		return b
+	})
+	if _, err := w.Run(t.Context(), p); errkind.Of(err) != errkind.Mismatch || errkind.HasBegun(err) {
+		t.Errorf("another list of loaders: %v", err)
+	}
+	blank(t, p)
+}
+
+// hasLoaders looks at the loaders of every disk, and at its marker.
+func hasLoaders(t *testing.T, p wire.WriteParams) {
+	t.Helper()
 	for _, d := range p.Layout.Disks {
 		b, err := os.ReadFile(d.Disk.Path)
 		if err != nil {
@@ -202,9 +250,6 @@ func TestLayout(t *testing.T) {
 		if m, ok := disk.ReadMarker(bytes.NewReader(b)); !ok || m.State != disk.Complete {
 			t.Errorf("marker %+v", m)
 		}
-	}
-	if res, err = w.Run(t.Context(), p); err != nil || !res.Already {
-		t.Errorf("again: %v, %+v", err, res)
 	}
 }
 

@@ -161,16 +161,30 @@ func (n OnNode) Format(ctx context.Context, v wire.Volume, device string) error 
 	case "ext4":
 		return n.run(ctx, "mke2fs", "-t", "ext4", "-F", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", "-L", v.Label, "-U", v.UUID, device)
 	case "xfs":
-		of := "uuid=" + v.UUID
-		argv := []string{"mkfs.xfs", "-f", "-q", "-K", "-L", v.Label}
-		if v.Use == wire.VolumeRoot {
-			argv, of = append(argv, "-i", "nrext64=0"), of+",bigtime=0,inobtcount=0,rmapbt=0"
-		}
-		return n.run(ctx, append(argv, "-m", of, device)...)
+		return n.formatXFS(ctx, v, device)
 	case "swap":
 		return n.run(ctx, "mkswap", "-L", v.Label, "-U", v.UUID, device)
 	}
 	return errkind.New(errkind.Internal, "no file system %q is made", v.Filesystem)
+}
+
+// rootXFS are the features that a root on XFS is made without, since not every GRUB reads
+// them: all that there are, those of mkfs.xfs before 5.19 (nrext64), and before 5.10.
+var rootXFS = [][]string{{"-i", "nrext64=0", "-m", "bigtime=0,inobtcount=0,rmapbt=0"}, {"-m", "bigtime=0,inobtcount=0,rmapbt=0"}, {"-m", "rmapbt=0"}}
+
+// formatXFS makes an XFS. One that does not know an option says so before it writes.
+func (n OnNode) formatXFS(ctx context.Context, v wire.Volume, device string) (err error) {
+	options := [][]string{nil}
+	if v.Use == wire.VolumeRoot {
+		options = rootXFS
+	}
+	for _, more := range options {
+		err = n.run(ctx, slices.Concat([]string{"mkfs.xfs", "-f", "-q", "-K", "-L", v.Label, "-m", "uuid=" + v.UUID}, more, []string{device})...)
+		if err == nil || !strings.Contains(err.Error(), "unknown option") {
+			return err
+		}
+	}
+	return err
 }
 
 // Unpack implements Node. What is read back comes from the disks: the file systems are

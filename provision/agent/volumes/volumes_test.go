@@ -353,3 +353,43 @@ func sums(t *testing.T, l wire.Layout) string {
 	must(t, err)
 	return string(out)
 }
+
+// TestPeerOldXFS: a root on XFS is made by mkfs.xfs of images that know fewer features.
+func TestPeerOldXFS(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "mkfs.xfs")
+	for name, c := range map[string]struct{ unknown, fails string }{
+		"6.1": {"nothing", ""}, "5.13": {"nrext64", ""}, "5.3": {"nrext64\\|bigtime", ""}, "none of ours": {"-K", "unknown option"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			device := filepath.Join(dir, "device")
+			for file, text := range map[string]string{
+				"lib/ld.so":    "#!/bin/sh\nshift 2\nexec \"$@\"\n",
+				"bin/mkfs.xfs": "#!/bin/sh\nif echo \"$*\" | grep -q -e '" + c.unknown + "'; then echo \"unknown option $*\" >&2; exit 1; fi\nexec mkfs.xfs \"$@\"\n",
+				"device":       "",
+			} {
+				if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Truncate(device, 310<<20); err != nil {
+				t.Fatal(err)
+			}
+			v := wire.Volume{Use: wire.VolumeRoot, Filesystem: "xfs", Label: "ironrail-os", UUID: "11111111-2222-4333-8444-555555555555"}
+			err := OnNode{Tools: dir}.Format(t.Context(), v, device)
+			if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+				t.Fatalf("%v", err)
+			}
+			f, openErr := os.Open(device)
+			if openErr != nil {
+				t.Fatal(openErr)
+			}
+			defer f.Close()
+			if is := fileSystem(f, 0); err == nil && (is.uuid != v.UUID || is.label != v.Label) {
+				t.Errorf("made is %+v", is)
+			}
+		})
+	}
+}

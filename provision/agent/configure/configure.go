@@ -58,10 +58,10 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 	c.phase("mount")
 	if err := c.mounted(ctx, t, func(root rootfs.Root) error {
 		c.phase("settings")
-		if result.HostKey, err = settings.write(root, c.Self, fresh); err != nil || t.layout != nil || !isForeign(root) {
+		if result.HostKey, err = settings.write(root, c.Self, fresh); err != nil || !isForeign(root) {
 			return err
 		}
-		return settings.foreign(root, t.devs[0])
+		return settings.foreign(root, t)
 	}); err != nil {
 		return result, fmt.Errorf("disk %s: %w", p.Disk.Path, err)
 	}

@@ -81,7 +81,7 @@ func TestPeerForeignEntries(t *testing.T) {
 		if err != nil || !isForeign(root) {
 			t.Fatal(err)
 		}
-		if err := s.foreign(root, dev); err != nil {
+		if err := s.foreign(root, target{devs: []disk.Device{dev}}); err != nil {
 			t.Fatal(err)
 		}
 		keys = append(keys, key)

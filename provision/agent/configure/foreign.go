@@ -10,16 +10,18 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
+	"github.com/ironrail/ironrail/internal/loadercfg"
 	"github.com/ironrail/ironrail/internal/sysdisk"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
 // isForeign reports whether a system was not made by ironrail: its grub.cfg does not
-// take in the file with the node's kernel arguments.
+// take in the file with the node's kernel arguments, or says so, where its files were put
+// onto a layout.
 func isForeign(root rootfs.Root) bool {
 	text, err := fs.ReadFile(root.FS(), grubFile)
-	return err != nil || !strings.Contains(string(text), "ironrail.cfg")
+	return err != nil || !strings.Contains(string(text), "ironrail.cfg") || strings.Contains(string(text), loadercfg.Foreign)
 }
 
 // systemDisk is where a system that ironrail did not make lies, as devices of fstab(5).
@@ -94,14 +96,18 @@ var foreignFiles = map[string]string{
 
 // foreign settles a system that ironrail did not make. It does the same when it is done
 // again.
-func (s settings) foreign(root rootfs.Root, dev disk.Device) error {
+func (s settings) foreign(root rootfs.Root, t target) error {
+	loader := func() error { return s.foreignDisk(root, t.devs[0]) }
+	if t.layout != nil {
+		loader = func() error { return keepMenu(root) } // the layout has named the file systems
+	}
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
 		{"networks of the image", func() error { return s.foreignNetworks(root) }},
 		{"first boot", func() error { return writeForeign(root) }},
-		{"disk", func() error { return s.foreignDisk(root, dev) }},
+		{"disk", loader},
 		{"labels", func() error { return relabel(root) }},
 	} {
 		if err := step.do(); err != nil {
@@ -151,6 +157,38 @@ func writeForeign(root rootfs.Root) error {
 		}
 	}
 	return nil
+}
+
+// menuScripts are what grub-mkconfig(8) makes grub.cfg with: those that may be executed.
+const menuScripts = "etc/grub.d"
+
+// ownScript is the one of them that is left on a layout. What it prints is as it was, since
+// grub-mkconfig writes the new file beside the old one; comments are its own.
+const ownScript, ownScriptText = menuScripts + "/09_ironrail", "#!/bin/sh\n# Written by ironrail: the loaders on the disks of this node start the newest kernel by this menu.\nexec grep -v '^#' /boot/grub/grub.cfg\n"
+
+// keepMenu has update-grub, which runs when a kernel is installed, leave the menu as it
+// is: its own would load modules of another GRUB than the one on the disks.
+func keepMenu(root rootfs.Root) error {
+	if !rootfs.Exists(root, menuScripts) {
+		return nil
+	}
+	entries, err := fs.ReadDir(root.FS(), menuScripts)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+			continue
+		}
+		if err := root.Chmod(menuScripts+"/"+e.Name(), info.Mode().Perm()&^0o111); err != nil {
+			return err
+		}
+	}
+	return rootfs.WriteText(root, ownScript, ownScriptText, 0o755)
 }
 
 // defaultsFile is read by grub-mkconfig after /etc/default/grub (Debian, Ubuntu).

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
+	"github.com/ironrail/ironrail/internal/sysdisk"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
@@ -132,7 +133,11 @@ const (
 // there are, which root the loader hands to the kernel, and a program that keeps the EFI
 // system partitions equal.
 func writeLayout(root rootfs.Root, l wire.Layout) error {
-	if err := rootfs.WriteText(root, fstabFile, fstab(l), 0o644); err != nil {
+	was, err := fs.ReadFile(root.FS(), fstabFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := rootfs.WriteText(root, fstabFile, fstab(l)+withoutDisks(string(was)), 0o644); err != nil {
 		return err
 	}
 	if text := mdadmConf(l); text != "" {
@@ -178,6 +183,18 @@ func fstab(l wire.Layout) string {
 		fmt.Fprintf(&b, "PARTUUID=%s %s vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=1min 0 0\n", guid, espMount(i))
 	}
 	return b.String()
+}
+
+// withoutDisks is what an fstab mounts that lies on no disk of its own: memory, other
+// machines, files.
+func withoutDisks(fstab string) (kept string) {
+	lines := strings.Split(fstab, "\n")
+	for _, m := range sysdisk.ReadFstab(fstab) {
+		if !sysdisk.IsDevice(m.Device) && m.Dir != "/" {
+			kept += lines[m.Line-1] + "\n"
+		}
+	}
+	return kept
 }
 
 // espGUIDs are the EFI system partitions of a layout.

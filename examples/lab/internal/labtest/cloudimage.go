@@ -13,13 +13,14 @@ import (
 // cloudScript makes the image of a whole disk with programs of others alone, in the
 // partitions of Ubuntu 24.04's images for clouds: p14 for BIOS (empty), p15 the EFI
 // system partition, p16 /boot, p1 the root file system, last on the disk. cloud-init is
-// in it, and wants to set names, addresses and keys; shim and GRUB are those that Debian
+// in it, and wants to set names, addresses and keys; so are mdadm and mkfs.xfs, which disk
+// layouts need; shim and GRUB are those that Debian
 // signs; update-grub makes the menu, whose root is then named by its label, as the
 // makers of Ubuntu's images do. Everything that it mounts goes with its namespace. $1 is
 // the folder to work in, $2 the release, $3 the file to write.
 const cloudScript = `set -eu
 cd "$1"
-mmdebstrap --quiet --mode=root --variant=important --include=linux-image-amd64,initramfs-tools,grub-efi-amd64,grub-efi-amd64-signed,shim-signed,openssh-server,cloud-init,netplan.io,ifupdown,chrony,ca-certificates,zstd --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' --customize-hook='rm -f "$1"/etc/ssh/ssh_host_*' "$2" root
+mmdebstrap --quiet --mode=root --variant=important --include=linux-image-amd64,initramfs-tools,grub-efi-amd64,grub-efi-amd64-signed,shim-signed,openssh-server,cloud-init,netplan.io,ifupdown,chrony,ca-certificates,zstd,mdadm,xfsprogs --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' --customize-hook='rm -f "$1"/etc/ssh/ssh_host_*' "$2" root
 mkdir -p root/etc/default/grub.d root/boot/efi
 printf 'LABEL=cloudimg-rootfs\t/\t ext4\tdiscard,commit=30,errors=remount-ro\t0 1\nLABEL=BOOT\t/boot\text4\tdefaults\t0 2\nLABEL=UEFI\t/boot/efi\tvfat\tumask=0077\t0 1\n' >root/etc/fstab
 printf 'GRUB_CMDLINE_LINUX_DEFAULT="console=tty1 console=ttyS0,9600n8 quiet"\nGRUB_TIMEOUT=0\nGRUB_RECORDFAIL_TIMEOUT=0\n' >root/etc/default/grub.d/50-cloudimg-settings.cfg
@@ -92,7 +93,8 @@ rm -rf root disk EFI at esp
 func (l *Lab) CloudImage(release string) (path, checksum string) {
 	l.t.Helper()
 	dir := filepath.Join(l.source(), ".lab", "cloud")
-	path = filepath.Join(dir, release+".qcow2")
+	script := sha256.Sum256([]byte(cloudScript)) // one of an older script is not taken
+	path = filepath.Join(dir, release+"-"+hex.EncodeToString(script[:4])+".qcow2")
 	if _, err := os.Stat(path); err != nil {
 		work := filepath.Join(dir, "work")
 		if err := os.RemoveAll(work); err != nil {

@@ -19,6 +19,9 @@ type Case struct {
 	Kind images.Kind
 	// Built are blocks that an image can be made of.
 	Built []inventory.Image
+	// Whole are the names of those of which no disk layout but the image's own disk is
+	// made: for another one they are not supported.
+	Whole []string
 	// Unsupported are blocks of the kind that nothing is built from, by what the
 	// error says.
 	Unsupported map[string]inventory.Image
@@ -42,6 +45,7 @@ func Run(t *testing.T, c Case) {
 	seen := map[string]string{}
 	for _, i := range c.blocks(c.Built) {
 		tryBuilt(t, c.Kind, &i, seen)
+		tryLayouts(t, c.Kind, &i, slices.Contains(c.Whole, i.Name))
 	}
 	for want, i := range c.Unsupported {
 		c.tryUnsupported(t, i, want)
@@ -78,6 +82,30 @@ func (c Case) tryWrong(t *testing.T, i inventory.Image, want string) {
 	err := c.Kind.Recipe(&i, t.TempDir()).Check()
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), i.Name) {
 		t.Errorf("%+v: %v; want one that says %q and the image", i, err, want)
+	}
+}
+
+// tryLayouts tries a block of an image whose nodes have disk layouts: it has its files
+// beside its disk, and is another image than one without them. One that is whole is refused.
+func tryLayouts(t *testing.T, k images.Kind, i *inventory.Image, whole bool) {
+	t.Helper()
+	plain, tree := k.Recipe(i, t.TempDir()), *i
+	for _, storage := range [][]string{{inventory.StorageTree}, {inventory.StorageRAID, inventory.StorageTree, inventory.StorageXFS}} {
+		tree.Storage = storage
+		err := k.Supports(&tree)
+		if whole {
+			if errkind.Of(err) != errkind.Unsupported {
+				t.Errorf("%+v for layouts of %v: %v", i, storage, err)
+			}
+			continue
+		}
+		r := k.Recipe(&tree, t.TempDir())
+		if err == nil {
+			err = r.Check()
+		}
+		if err != nil || r.Digest() == plain.Digest() || r.Inputs() == plain.Inputs() {
+			t.Errorf("%+v for layouts of %v: %v, digest %s, inputs %s", i, storage, err, r.Digest(), r.Inputs())
+		}
 	}
 }
 

@@ -83,9 +83,10 @@ var cases = []imagestest.Case{
 			disk("entries", "os.img", "sha256:4"+one[len("@sha256:1"):], system("rhel", "9")),
 			disk("signed", "https://mirror.example/os.qcow2", one[1:], signed("https://mirror.example/SHA256SUMS", "https://mirror.example/SHA256SUMS.gpg", vendorKey)),
 		},
+		Whole: []string{"entries"},
 		Unsupported: map[string]inventory.Image{
 			"is of arm64": disk("os", "os.img", one[1:], arm64), "names others": disk("os", "os.img", one[1:], packages("chrony")), "is of arch": disk("os", "os.img", one[1:], system("arch", "9")),
-			"written as they are": disk("os", "os.img", one[1:], func(i *inventory.Image) { i.Storage = []string{inventory.StorageTree} }),
+			"written as they are": disk("os", "os.img", one[1:], system("rhel", "9"), func(i *inventory.Image) { i.Storage = []string{inventory.StorageTree} }),
 		},
 		Wrong: map[string]inventory.Image{
 			"is no URL": disk("os", "ftp://mirror.example/os.img", one[1:]), "has a password": disk("os", "https://a:b@mirror.example/os.img", one[1:]),

@@ -56,17 +56,27 @@ func (b *builder) checkMount(m sysdisk.Mount) error {
 	return nil
 }
 
-// withBoot calls do with the folder that the kernels lie in: of the root file system, or
-// a file system of its own.
-func (b *builder) withBoot(ctx context.Context, root fs.FS, do func(boot fs.FS) error) error {
+// bootPart finds the partition of /boot, where it is a file system of its own.
+func (b *builder) bootPart() (p sysdisk.Part, apart bool, err error) {
 	for _, m := range b.fstab {
 		if m.Dir != "/boot" {
 			continue
 		}
 		p, err := sysdisk.Find(b.parts, m.Device)
 		if err != nil {
-			return errkind.New(errkind.Refused, "/etc/fstab line %d, /boot: %w", m.Line, err).Do("Correct fstab in the image.")
+			return p, false, errkind.New(errkind.Refused, "/etc/fstab line %d, /boot: %w", m.Line, err).Do("Correct fstab in the image.")
 		}
+		return p, true, nil
+	}
+	return p, false, nil
+}
+
+// withBoot calls do with the folder that the kernels lie in: of the root file system, or
+// a file system of its own.
+func (b *builder) withBoot(ctx context.Context, root fs.FS, do func(boot fs.FS) error) error {
+	if p, apart, err := b.bootPart(); err != nil {
+		return err
+	} else if apart {
 		b.say(fmt.Sprintf("/boot: partition %d, %s, %d MiB", p.Number, p.Kind, p.Size()>>20))
 		return b.mounted(ctx, p, do)
 	}

@@ -16,11 +16,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/sysdisk"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // The install marker takes the last 4 KiB before 1 MiB of every system disk.
@@ -40,6 +42,9 @@ func (b *builder) checkTools(context.Context) error {
 	}
 	if os.Geteuid() != 0 {
 		return errkind.New(errkind.Refused, "an image is read as root: its file systems are mounted, read-only").Do("Run the build as root.")
+	}
+	if b.recipe.onto() {
+		return bootdisk.CheckTools(bootdisk.Tools(inventory.AMD64))
 	}
 	return nil
 }
@@ -140,10 +145,13 @@ func holds(root fs.FS, name string) bool {
 	return err == nil
 }
 
+// mountDir is where a part of the disk is mounted.
+func (b *builder) mountDir(p sysdisk.Part) string { return b.path(fmt.Sprintf("mnt%d", p.Number)) }
+
 // mounted mounts a part of the disk read-only, without its journal, for as long as do
 // takes.
 func (b *builder) mounted(ctx context.Context, p sysdisk.Part, do func(root fs.FS) error) (err error) {
-	dir := b.path(fmt.Sprintf("mnt%d", p.Number))
+	dir := b.mountDir(p)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -166,7 +174,7 @@ func (b *builder) mounted(ctx context.Context, p sysdisk.Part, do func(root fs.F
 // later builds need.
 func (b *builder) inspect(ctx context.Context) error {
 	return b.mounted(ctx, b.root, func(root fs.FS) error {
-		for _, check := range []func(fs.FS) error{b.checkSystem, b.checkPrograms, checkArchitecture, b.checkMounts, checkSSH, checkInitrd, checkDracut, checkLabels} {
+		for _, check := range []func(fs.FS) error{b.checkSystem, b.checkPrograms, checkArchitecture, b.checkMounts, b.checkLayouts, checkSSH, checkInitrd, checkDracut, checkLabels} {
 			if err := check(root); err != nil {
 				return err
 			}
@@ -175,7 +183,10 @@ func (b *builder) inspect(ctx context.Context) error {
 			if err := b.checkLoader(root, boot); err != nil {
 				return err
 			}
-			return b.ramdisk(ctx, root, boot)
+			if err := b.ramdisk(ctx, root, boot); err != nil {
+				return err
+			}
+			return b.checkKernel(root, boot)
 		})
 		if err != nil {
 			return err

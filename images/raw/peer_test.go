@@ -110,6 +110,8 @@ type disk struct {
 	second  bool                    // another partition, from 20 MiB on, holds a system too
 	noEFI   bool                    // nothing is in p15
 	badRoot bool                    // the root file system is overwritten
+	boot    bool                    // /boot is p16, from 20 MiB on
+	settle  func(dir string)        // what else is done to the files of the root
 }
 
 const mib = 1 << 20
@@ -145,7 +147,9 @@ func (d disk) image(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "disk")
 	command(t, "truncate", "-s", "72M", path)
 	layout := d.layout
-	if layout == nil {
+	if d.boot {
+		layout = []string{"-n", "14:2048:8191", "-t", "14:ef02", "-n", "15:8192:40959", "-t", "15:ef00", "-n", "16:40960:81919", "-t", "16:ea00", "-n", "1:81920:145407", "-t", "1:8303"}
+	} else if layout == nil {
 		layout = []string{"-n", "14:2048:8191", "-t", "14:ef02", "-n", "15:8192:81919", "-t", "15:ef00", "-c", "15:esp", "-n", "1:81920:145407", "-t", "1:8303"}
 	}
 	command(t, append([]string{"sgdisk"}, append(slices.Clone(layout), path)...)...)
@@ -153,8 +157,22 @@ func (d disk) image(t *testing.T) string {
 	if d.tree != nil {
 		d.tree(files)
 	}
+	if d.boot {
+		boot := map[string]string{}
+		for name, text := range files {
+			if below, ok := strings.CutPrefix(name, "boot/"); ok {
+				boot[below] = text
+				delete(files, name)
+			}
+		}
+		files["boot/.keep"] = ""
+		command(t, "mke2fs", "-q", "-F", "-t", "ext4", "-L", "BOOT", "-E", "offset=20971520", "-d", write(t, t.TempDir(), boot), path, "19m")
+	}
 	root := write(t, t.TempDir(), files)
-	command(t, "mke2fs", "-q", "-t", "ext4", "-L", "cloudimg-rootfs", "-E", "offset=41943040", "-d", root, path, "31m")
+	if d.settle != nil {
+		d.settle(root)
+	}
+	command(t, "mke2fs", "-q", "-F", "-t", "ext4", "-L", "cloudimg-rootfs", "-E", "offset=41943040", "-d", root, path, "31m")
 	switch {
 	case d.second:
 		command(t, "mke2fs", "-q", "-F", "-t", "ext4", "-E", "offset=20971520", "-d", root, path, "19m")

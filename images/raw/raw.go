@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package raw brings disk images of the customer's own into the store as they are: of
+// Package raw brings disk images of the customer's own into the store as they are, and,
+// where disk layouts of their nodes need it, a second time as the files that are in them: of
 // an URL or a file, raw or qcow2, packed with gzip, xz or zstd. What is in them is found
 // by looking: the root file system by what lies on it, never by the number of a
 // partition. It runs as root on the controller, whose kernel mounts the file systems,
@@ -28,6 +29,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
@@ -56,15 +58,15 @@ func (Kind) Supports(i *inventory.Image) error {
 		return errkind.New(errkind.Unsupported, "images of kind %q are installed with the packages that are in them; image %q names others. Put them into the image", kindName, i.Name)
 	case i.OS != "" && !slices.ContainsFunc(distribution.OfDisks(), func(f distribution.Family) bool { return f.Name == i.OS }):
 		return errkind.New(errkind.Unsupported, "images of kind %q of %s are installed; image %q is of %s", kindName, titles(), i.Name, i.OS)
-	case len(i.Storage) > 0:
-		return errkind.New(errkind.Unsupported, "images of kind %q are written as they are, one root file system on one disk; a disk_layout of the nodes of image %q asks for RAID, swap, other partitions or another file system", kindName, i.Name)
+	case len(i.Storage) > 0 && !takesLayouts(i.OS):
+		return errkind.New(errkind.Unsupported, "images of kind %q of %s are written as they are, one root file system on one disk; a disk_layout of the nodes of image %q asks for RAID, swap, other partitions or another file system", kindName, i.OS, i.Name)
 	}
 	return nil
 }
 
 // Recipe implements images.Kind.
 func (Kind) Recipe(i *inventory.Image, site string) images.Recipe {
-	return Recipe{Block: i.Name, Source: i.Source, Checksum: i.Checksum, OS: i.OS, Release: i.Release, Site: site, Vendor: vendorOf(i)}
+	return Recipe{Block: i.Name, Source: i.Source, Checksum: i.Checksum, OS: i.OS, Release: i.Release, Site: site, Vendor: vendorOf(i), Storage: i.Storage}
 }
 
 // Version changes whenever the same source would give another image.
@@ -81,13 +83,14 @@ func titles() string {
 
 // Recipe says where an image comes from.
 type Recipe struct {
-	Block    string // name of the HCL block
-	Source   string // URL or path
-	Checksum string // of that file: sha256:HEX
-	OS       string // that the image has to be of; "": any that can be installed
-	Release  string // of OS; "": any
-	Site     string // folder that a path is relative to; it changes no digest
-	Vendor   Vendor // who signed it
+	Block    string   // name of the HCL block
+	Source   string   // URL or path
+	Checksum string   // of that file: sha256:HEX
+	OS       string   // that the image has to be of; "": any that can be installed
+	Release  string   // of OS; "": any
+	Site     string   // folder that a path is relative to; it changes no digest
+	Vendor   Vendor   // who signed it
+	Storage  []string // what disk layouts need, of inventory.StorageTree and so on; none: the disk is only written as it is
 
 	downloads string // folder of WithDownloads
 }
@@ -152,7 +155,8 @@ func (r Recipe) Digest() string {
 		Builder, Ramdisk                   int
 		Modules                            string
 		Signed                             []string `json:",omitempty"`
-	}{kindName, r.Block, r.Checksum, r.OS, r.Release, Version, ramdisk.Version, ramdisk.Selection(), r.Vendor.keys()})
+		Storage                            []string `json:",omitempty"`
+	}{kindName, r.Block, r.Checksum, r.OS, r.Release, Version, ramdisk.Version, ramdisk.Selection(), r.Vendor.keys(), r.Storage})
 }
 
 // Inputs implements images.Recipe.
@@ -160,7 +164,8 @@ func (r Recipe) Inputs() string {
 	return images.DigestOf(struct {
 		Kind, Checksum, OS, Release string
 		Signed                      []string `json:",omitempty"`
-	}{kindName, r.Checksum, r.OS, r.Release, r.Vendor.keys()})
+		Storage                     []string `json:",omitempty"`
+	}{kindName, r.Checksum, r.OS, r.Release, r.Vendor.keys(), r.Storage})
 }
 
 // Archives implements images.Recipe: an image is taken as it is.
@@ -185,19 +190,28 @@ func (r Recipe) Fetch(ctx context.Context, dir string, say func(string)) error {
 	return nil
 }
 
+// step is a part of a build.
+type step struct {
+	what string
+	do   func(context.Context) error
+}
+
 // Build implements images.Recipe. dir needs room for the file and for what of its disk
 // is not zeroes.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
 	b := builder{recipe: r, dir: dir, say: say}
-	steps := []struct {
-		what string
-		do   func(context.Context) error
-	}{
+	steps := []step{
 		{"checking tools", b.checkTools},
 		{"reading the source", b.fetch},
 		{"unpacking the disk", b.unpack},
 		{"reading the partitions", b.partitions},
 		{"reading the root file system", b.inspect},
+	}
+	if r.onto() {
+		steps = append(steps, []step{
+			{"making the boot loaders of disk layouts", b.packLoaders},
+			{"packing the files for disk layouts", b.packTree},
+		}...)
 	}
 	for _, s := range steps {
 		say(s.what)
@@ -208,6 +222,11 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 	files := map[string]string{images.KernelFile: b.path(images.KernelFile), images.InitrdFile: b.path(images.InitrdFile)}
 	for _, name := range append([]string{images.DriversFile}, b.kept...) {
 		files[name] = b.path(name)
+	}
+	if r.onto() {
+		for _, name := range slices.Concat(b.maker().TreeFiles(), bootdisk.LoaderFiles()) {
+			files[name] = b.path(name)
+		}
 	}
 	maps.Copy(files, b.signed.files)
 	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk, Files: files, Vendor: b.signed.by,

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/aptsource"
 	"github.com/ironrail/ironrail/images/modalias"
@@ -79,6 +80,11 @@ func (b *builder) ramdisk(ctx context.Context, root, boot fs.FS) error {
 	size, err := ramdisk.PackModules(ctx, out, root, release)
 	if err != nil {
 		return err
+	}
+	if b.recipe.onto() {
+		if err := bootdisk.PackTools(ctx, out, root, b.recipe.Storage); err != nil {
+			return err
+		}
 	}
 	b.say(fmt.Sprintf("install ramdisk of %s: %d modules, %.1f MiB", release, size.Modules, float64(size.Packed)/(1<<20)))
 	if len(size.Absent) > 0 {

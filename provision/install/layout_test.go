@@ -112,6 +112,20 @@ func TestLayoutInput(t *testing.T) {
 	if got := layoutInput(&l); got != was || got != "on os, root 0 xfs, raid 1, scratch ext4 0 at /scratch on data" {
 		t.Errorf("%q, and was %q", got, was)
 	}
+	for _, c := range []struct {
+		kind string
+		is   *inventory.DiskLayout
+		want string
+	}{
+		{"debian", whole, `write image hpc to disk "os" and read it back`},
+		{"raw", whole, `write the disk image hpc as it is to disk "os" and read it back`},
+		{"raw", &l, `make disk_layout ` + l.Name + ` (RAID 1 of disks "os": root xfs, scratch ext4 on disk "data"), put the files of image hpc onto the layout and read them back`},
+	} {
+		n := &inventory.Node{Image: &inventory.Image{Block: inventory.Block{Name: "hpc", Kind: c.kind}}, Disks: c.is}
+		if got := writeWords(n); got != c.want {
+			t.Errorf("%q", got)
+		}
+	}
 	if got := layoutWords(&l); got != `RAID 1 of disks "os": root xfs, scratch ext4 on disk "data"` {
 		t.Errorf("%q", got)
 	}

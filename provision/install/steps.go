@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/kinds"
+	"github.com/ironrail/ironrail/images/raw"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -81,14 +82,23 @@ func (all shared) of(s *Stage, n *inventory.Node) *common {
 	k := setup{n.Image, n.Disks, n.Hardware}
 	c := all[k]
 	if c == nil {
-		write := fmt.Sprintf("write image %s to disk %q and read it back", n.Image.Name, n.Disks.On)
-		if !n.Disks.Whole() {
-			write = fmt.Sprintf("make disk_layout %s (%s), put the files of image %s onto it and read them back", n.Disks.Name, layoutWords(n.Disks), n.Image.Name)
-		}
+		write := writeWords(n)
 		c = &common{inspect: "identify the node and compare it with hardware." + n.Hardware.Name, image: ImageStep(n.Image.Name), write: write, inputs: s.installInputs(n)}
 		all[k] = c
 	}
 	return c
+}
+
+// writeWords says which way a system takes to the disks of a node: the disk of its image
+// as it is, or its files.
+func writeWords(n *inventory.Node) string {
+	switch {
+	case !n.Disks.Whole():
+		return fmt.Sprintf("make disk_layout %s (%s), put the files of image %s onto the layout and read them back", n.Disks.Name, layoutWords(n.Disks), n.Image.Name)
+	case n.Image.Kind == raw.Kind{}.Name():
+		return fmt.Sprintf("write the disk image %s as it is to disk %q and read it back", n.Image.Name, n.Disks.On)
+	}
+	return fmt.Sprintf("write image %s to disk %q and read it back", n.Image.Name, n.Disks.On)
 }
 
 // streams is what a write of an image holds; never changed.

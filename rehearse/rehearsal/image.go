@@ -16,6 +16,7 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
+	"github.com/ironrail/ironrail/images/raw"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -88,13 +89,19 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 	if err != nil {
 		return err
 	}
-	if err := writeDisk(disk, is, seed, spoilt, len(i.Storage) > 0); err != nil {
+	foreign := i.Kind == raw.Kind{}.Name()
+	if err := writeDisk(disk, is, seed, spoilt, len(i.Storage) > 0 && !foreign); err != nil {
 		return err
 	}
 	files := map[string]string{}
 	if len(i.Storage) > 0 {
 		if err := simulateTree(ctx, dir, is, seed, files); err != nil {
 			return err
+		}
+		if foreign {
+			if err := simulateLoaders(ctx, dir, is, seed, spoilt, files); err != nil {
+				return err
+			}
 		}
 	}
 	for name, text := range map[string]string{
@@ -120,6 +127,19 @@ func simulateTree(ctx context.Context, dir string, is twin.Twin, seed uint64, fi
 		files[name] = filepath.Join(dir, name)
 	}
 	return store.PackTree(ctx, bytes.NewReader(b), int64(len(b)), dir, func(string) {})
+}
+
+// simulateLoaders packs a disk with loaders of layouts, for an image whose own disk has
+// others.
+func simulateLoaders(ctx context.Context, dir string, is twin.Twin, seed uint64, spoilt bool, files map[string]string) error {
+	disk := filepath.Join(dir, "loaders.disk")
+	if err := writeDisk(disk, is, seed, spoilt, true); err != nil {
+		return err
+	}
+	for _, name := range bootdisk.LoaderFiles() {
+		files[name] = filepath.Join(dir, name)
+	}
+	return store.PackLoaders(ctx, disk, dir, func(string) {})
 }
 
 // noise are bytes that do not compress.

@@ -24,8 +24,9 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/metal"
 )
 
-// withLayout is the demo site with other disks and another layout.
-func withLayout(t *testing.T, disks, layout string) *inventory.Inventory {
+// withLayout is the demo site with other disks, another layout and another image; "": its
+// own.
+func withLayout(t *testing.T, disks, layout, image string) *inventory.Inventory {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(demo)); err != nil {
@@ -36,9 +37,12 @@ func withLayout(t *testing.T, disks, layout string) *inventory.Inventory {
 		t.Fatal(err)
 	}
 	text := string(b)
+	if image == "" {
+		image = demoImage
+	}
 	for old, is := range map[string]string{
-		"  disk \"os\" {\n    type = \"nvme\"\n    size = \">= 900GB\"\n  }\n":                  disks,
-		"  on = \"os\"\n  root {\n    size       = \"200GB\"\n    filesystem = \"ext4\"\n  }\n": layout,
+		demoImage: image,
+		wholeDisk: disks, wholeLayout: layout,
 	} {
 		if !strings.Contains(text, old) {
 			t.Fatalf("the demo site has no %q", old)
@@ -50,6 +54,18 @@ func withLayout(t *testing.T, disks, layout string) *inventory.Inventory {
 	}
 	return load(t, dir, nil)
 }
+
+// The image of the demo site, and one that a vendor publishes.
+const (
+	demoImage   = "image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n  packages = [\"openssh-server\", \"chrony\"]\n}\n"
+	vendorImage = "image \"raw\" \"os\" {\n  source   = \"https://vendor.example/os.qcow2\"\n  checksum = \"sha256:1111111111111111111111111111111111111111111111111111111111111111\"\n  os       = \"debian\"\n  release  = \"bookworm\"\n}\n"
+)
+
+// The disk and the layout of the demo site.
+const (
+	wholeDisk   = "  disk \"os\" {\n    type = \"nvme\"\n    size = \">= 900GB\"\n  }\n"
+	wholeLayout = "  on = \"os\"\n  root {\n    size       = \"200GB\"\n    filesystem = \"ext4\"\n  }\n"
+)
 
 // Disks and layouts: a mirror with a data disk of another block.
 const (
@@ -87,12 +103,15 @@ func TestLayouts(t *testing.T) {
 	for _, c := range []struct {
 		name, disks, layout, marked string
 		faults                      string
+		image                       string // in place of the demo site's
 	}{
-		{"RAID 1", threeDisks, mirror, "configured configured configured", ""},
-		{"RAID 1, killed", threeDisks, mirror, "configured configured configured", "kind=controller-kill,at=install.write"},
-		{"RAID 10", four, strings.Replace(mirror, "raid     = 1", "raid     = 10", 1), "configured configured configured configured configured", ""},
-		{"no RAID", one, plain, "configured configured", ""},
-		{"data on the system disk", one, strings.Replace(plain, "    on         = \"data\"\n", "", 1), "configured ", ""},
+		{"RAID 1", threeDisks, mirror, "configured configured configured", "", ""},
+		{"RAID 1, killed", threeDisks, mirror, "configured configured configured", "kind=controller-kill,at=install.write", ""},
+		{"RAID 10", four, strings.Replace(mirror, "raid     = 1", "raid     = 10", 1), "configured configured configured configured configured", "", ""},
+		{"no RAID", one, plain, "configured configured", "", ""},
+		{"a disk image", threeDisks, mirror, "configured configured configured", "", vendorImage},
+		{"data on the system disk", one, strings.Replace(plain, "    on         = \"data\"\n", "", 1), "configured ", "", ""},
+		{"a disk image as it is", wholeDisk, wholeLayout, "configured ", "", vendorImage},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +132,7 @@ func TestLayouts(t *testing.T) {
 				}
 				return nil
 			}
-			sum, err := rehearsal.Run(context.Background(), withLayout(t, c.disks, c.layout), o)
+			sum, err := rehearsal.Run(context.Background(), withLayout(t, c.disks, c.layout, c.image), o)
 			if err != nil || len(sum.Accepted) != 8 {
 				t.Errorf("accepted %v, quarantined %+v: %v", sum.Accepted, sum.Quarantined, err)
 			}
@@ -184,7 +203,7 @@ func TestLayoutReinstall(t *testing.T) {
 		}
 		return nil
 	}
-	sumOf, err := rehearsal.Run(context.Background(), withLayout(t, threeDisks, mirror), o)
+	sumOf, err := rehearsal.Run(context.Background(), withLayout(t, threeDisks, mirror, ""), o)
 	if err != nil || len(sumOf.Accepted) != 7 {
 		t.Errorf("accepted %v: %v", sumOf.Accepted, err)
 	}

@@ -44,6 +44,7 @@ var packages = map[string]string{
 	"gpg":                "gnupg",
 	"gpgconf":            "gnupg",
 	"gpgv":               "gpgv",
+	"grub-mkconfig":      "grub-common",
 	"grub-mkimage":       "grub-common",
 	"ibnetdiscover":      "infiniband-diags",
 	"ibsim":              "ibsim-utils",

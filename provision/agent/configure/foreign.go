@@ -164,7 +164,7 @@ const menuScripts = "etc/grub.d"
 
 // ownScript is the one of them that is left on a layout. What it prints is as it was, since
 // grub-mkconfig writes the new file beside the old one; comments are its own.
-const ownScript, ownScriptText = menuScripts + "/09_ironrail", "#!/bin/sh\n# Written by ironrail: the loaders on the disks of this node start the newest kernel by this menu.\nexec grep -v '^#' /boot/grub/grub.cfg\n"
+const ownScript, ownScriptText = menuScripts + "/09_ironrail", "#!/bin/sh\n# Written by ironrail: the loaders on the disks of this node start the newest kernel by this menu.\nexec grep -v -e '^#' -e '^$' /boot/grub/grub.cfg\n"
 
 // keepMenu has update-grub, which runs when a kernel is installed, leave the menu as it
 // is: its own would load modules of another GRUB than the one on the disks.

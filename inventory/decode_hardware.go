@@ -17,6 +17,7 @@ func (l *loader) hardwareBlock(b *language.Body) *Hardware {
 		BootTimeout: time.Duration(language.Get[unit.Duration](b, "boot_timeout")), Loader: language.Get[string](b, "loader"), BootOrder: language.Get[string](b, "boot_order"),
 		TPM: language.Get[string](b, "tpm"), BIOS: language.Get[map[string]string](b, "bios"), Decl: b.Decl, Ranges: rangesOf(b),
 	}
+	l.pageSize(h, b)
 	l.chassis(h, b)
 	for _, g := range b.Blocks("gpu") {
 		h.GPUs = append(h.GPUs, GPU{

@@ -36,6 +36,7 @@ type Hardware struct {
 	Vendor      string // as SMBIOS says it; empty: not checked
 	Product     string
 	Arch        Arch // of its processors
+	PageSize    int  // bytes of a page of memory, as the kernel is to have it; 0: not checked
 	RackUnits   int
 	Weight      unit.Mass
 	Boot        Firmware

@@ -18,6 +18,7 @@ func hardwareSpec() language.BlockSpec {
 		optionalAttr("vendor", language.String),
 		optionalAttr("product", language.String),
 		archAttr(),
+		optionalAttr("page_size", language.OneOf(pageSizes...)),
 		orNumber("rack_units", 1, 1, maxUnits),
 		optionalAttr("weight", typeMass),
 		orText("boot", "uefi", language.OneOf("uefi", "uefi-http", "bios")),

@@ -52,6 +52,7 @@ bmc "redfish" {
 
 hardware "gb200-tray" { # two Grace CPUs, four Blackwell GPUs
   arch       = "arm64"
+  page_size  = "64K" # of the image's kernel, as NVIDIA recommends for Grace
   vendor     = "NVIDIA"
   product    = "GB200 NVL"
   rack_units = 1

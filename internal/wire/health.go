@@ -12,6 +12,7 @@ type Health struct {
 	Disks     []NVMe           `json:"disks,omitempty"`     // with what they say of themselves
 	Governors map[string]int   `json:"governors,omitempty"` // CPUs by cpufreq governor
 	Clock     string           `json:"clock,omitempty"`     // the clocksource in use
+	PageSize  int              `json:"page_size,omitempty"` // bytes of a page of memory
 	Ports     []InfiniBandPort `json:"ports,omitempty"`
 	Kernel    string           `json:"kernel,omitempty"`      // release
 	Uptime    float64          `json:"uptime,omitempty"`      // seconds since the boot

@@ -140,7 +140,7 @@ var fewer = map[string][]string{
 
 // onAMD64 are what makes nvl72 a site that can be planned: no image of arm64 is built yet.
 var onAMD64 = []string{
-	"  arch       = \"arm64\"\n", "", "image \"ubuntu\" \"hpc\" {\n  arch     = \"arm64\"\n  release  = \"24.04\"\n  kernel   = \"linux-image-nvidia-64k\"", "image \"debian\" \"hpc\" {\n  release  = \"bookworm\"",
+	"  arch       = \"arm64\"\n", "", "page_size  = \"64K\"", "page_size  = \"4K\"", "image \"ubuntu\" \"hpc\" {\n  arch     = \"arm64\"\n  release  = \"24.04\"\n  kernel   = \"linux-image-nvidia-64k\"", "image \"debian\" \"hpc\" {\n  release  = \"bookworm\"",
 	"driver \"doca\" \"doca32\" {", "driver \"doca\" \"doca32\" {\n  repository { url = \"http://mirror.example/doca/\" }", "cuda    = \"13.0\"", "cuda    = \"13.0\"\n  repository { url = \"http://mirror.example/cuda/\" }",
 }
 

@@ -100,5 +100,6 @@ var gates = []struct {
 	{GPUDirect, link.GPUDirect, link.GPUDirectCoverage},
 	{"disks", host.CheckDisks, host.DisksCoverage},
 	{Clock, host.CheckClock, host.ClockCoverage},
+	{"page-size", host.CheckPageSize, host.PageSizeCoverage},
 	{"settings", host.CheckSettings, nil},
 }

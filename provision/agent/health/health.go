@@ -10,6 +10,7 @@
 package health
 
 import (
+	"encoding/binary"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,12 +28,25 @@ var classes = []string{"0302", "0300", "1200", "02", "0108"}
 func Read(fs sysfs.FS) wire.Health {
 	return wire.Health{
 		PCI: functions(fs), Memory: memory(fs), Governors: governors(fs),
-		Clock:   fs.Text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
-		Ports:   infiniband.Read(fs).Ports,
-		Bridges: bridges(fs), IOMMUs: fs.Names("sys/class/iommu"), DirectNIC: directNIC(fs),
+		Clock:    fs.Text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+		PageSize: pageSize(fs),
+		Ports:    infiniband.Read(fs).Ports,
+		Bridges:  bridges(fs), IOMMUs: fs.Names("sys/class/iommu"), DirectNIC: directNIC(fs),
 		Kernel: fs.Text("proc/sys/kernel/osrelease"), Uptime: uptime(fs),
 		PeerMem: fs.Exists("sys/module/nvidia_peermem"), OpenGPU: openDriver(fs),
 	}
+}
+
+// pageSize is what the kernel tells every process of its pages, AT_PAGESZ of the auxiliary
+// vector (getauxval(3)): pairs of numbers of 64 bits, both architectures little-endian.
+func pageSize(fs sysfs.FS) int {
+	const kind = 6
+	for b := fs.Bytes("proc/self/auxv"); len(b) >= 16; b = b[16:] {
+		if binary.LittleEndian.Uint64(b) == kind {
+			return int(binary.LittleEndian.Uint64(b[8:]))
+		}
+	}
+	return 0
 }
 
 func uptime(fs sysfs.FS) float64 {

@@ -3,7 +3,9 @@
 package health_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"os"
 	"testing"
 	"testing/fstest"
 
@@ -57,6 +59,39 @@ func TestLook(t *testing.T) {
 		`"ports":[{"device":"mlx5_0","number":1,"layer":"InfiniBand","state":"ACTIVE","physical":"","rate":"400 Gb/sec (4X NDR)"}]}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestPageSize: the page size is found behind other entries of the auxiliary vector, and not
+// in one that is cut off or has none.
+func TestPageSize(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		numbers []uint64
+		cut     int
+		want    int
+	}{
+		"4K":      {[]uint64{33, 0x7ffc, 16, 6, 6, 4096, 0, 0}, 0, 4096},
+		"64K":     {[]uint64{6, 65536, 0, 0}, 0, 65536},
+		"none":    {[]uint64{33, 6, 0, 0}, 0, 0},
+		"cut off": {[]uint64{33, 6, 6, 4096}, 1, 0},
+	} {
+		var b []byte
+		for _, n := range c.numbers {
+			b = binary.LittleEndian.AppendUint64(b, n)
+		}
+		got := health.Read(sysfs.Of(fstest.MapFS{"proc/self/auxv": {Data: b[:len(b)-c.cut]}})).PageSize
+		if got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestOwnPageSize: what is read is what this kernel has.
+func TestOwnPageSize(t *testing.T) {
+	t.Parallel()
+	if got := health.Read(sysfs.Of(os.DirFS("/"))).PageSize; got != os.Getpagesize() {
+		t.Errorf("got %d, want %d", got, os.Getpagesize())
 	}
 }
 

@@ -3,6 +3,7 @@
 package metal
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"path"
@@ -120,6 +121,7 @@ func (s *shape) addProc(b branch) {
 		return fmt.Sprintf("MemTotal:       %d kB", usableMemory(k.node.memory())>>10)
 	})
 	b.live("mdstat", func(k *Kernel) string { return k.mdstat() })
+	b.live("self/auxv", func(k *Kernel) string { return auxv(k.release) })
 	b.live("self/mountinfo", func(k *Kernel) string { return k.mountinfo() })
 	b.live("uptime", func(k *Kernel) string {
 		up := k.Uptime().Seconds()
@@ -282,4 +284,19 @@ func (d *Disk) holds(root *Root) bool {
 func (f function) modalias() string {
 	class := strings.ToUpper(f.class + "000000")
 	return fmt.Sprintf("pci:v0000%sd0000%ssv00000000sd00000000bc%ssc%si%s", strings.ToUpper(f.vendor), strings.ToUpper(f.device), class[:2], class[2:4], class[4:6])
+}
+
+// auxv is the auxiliary vector that a kernel gives to programs, as far as it is read: the
+// page size (6), by what distributions call their kernels for arm64 with pages of 64 KiB
+// (6.8.0-94-nvidia-64k, 5.14.0-570.el9.aarch64+64k), and the end (0).
+func auxv(release string) string {
+	size := uint64(4 << 10)
+	if strings.HasSuffix(release, "64k") {
+		size <<= 4
+	}
+	var b []byte
+	for _, n := range []uint64{6, size, 0, 0} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return string(b)
 }

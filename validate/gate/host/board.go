@@ -55,6 +55,28 @@ func formatCode(e dmesg.Event) string {
 	return ""
 }
 
+// CheckPageSize compares the page size that the kernel has with the one that the hardware
+// block says.
+func CheckPageSize(j *judge.Node) {
+	want, have := j.Hardware.PageSize, j.Seen.Health.PageSize
+	if want == 0 || have == 0 || have == want {
+		return
+	}
+	j.Fail("kernel", "Name the kernel of that page size in the image block (kernel) and rebuild the node, or correct page_size of the hardware block.",
+		fmt.Sprintf("AT_PAGESZ: %d, release %s", have, j.Seen.Health.Kernel), "the kernel has pages of %dK, and page_size of hardware %s says %dK", have>>10, j.Hardware.Name, want>>10)
+}
+
+// PageSizeCoverage is what CheckPageSize saw: nothing where no page size is asked for.
+func PageSizeCoverage(j *judge.Node) judge.Coverage {
+	switch {
+	case j.Hardware.PageSize == 0:
+		return judge.Coverage{}
+	case j.Seen.Health.PageSize == 0:
+		return judge.Coverage{Missing: "the kernel did not report its page size"}
+	}
+	return judge.Covered("pages of %dK", j.Seen.Health.PageSize>>10)
+}
+
 // CheckSettings are worth knowing and no part's fault.
 func CheckSettings(j *judge.Node) {
 	for _, g := range slices.Sorted(maps.Keys(j.Seen.Health.Governors)) {

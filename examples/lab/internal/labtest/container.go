@@ -3,6 +3,8 @@
 package labtest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -17,7 +19,7 @@ umoci init --layout made
 umoci new --image made:os
 umoci unpack --image made:os bundle
 rmdir bundle/rootfs
-mmdebstrap --quiet --mode=root --variant=minbase --include=linux-image-amd64,initramfs-tools,systemd-sysv,udev,kmod,dbus,iproute2,openssh-server,chrony,ca-certificates,e2fsprogs,tzdata,zstd --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' "$2" bundle/rootfs
+mmdebstrap --quiet --mode=root --variant=minbase --include=linux-image-amd64,initramfs-tools,systemd-sysv,udev,kmod,dbus,iproute2,openssh-server,chrony,ca-certificates,e2fsprogs,tzdata,zstd,mdadm,xfsprogs --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' "$2" bundle/rootfs
 umoci repack --refresh-bundle --image made:os bundle
 rm bundle/rootfs/boot/initrd.img-* bundle/rootfs/etc/hostname
 rm -r bundle/rootfs/usr/share/man
@@ -35,7 +37,8 @@ mv made "$3"
 func (l *Lab) ContainerImage(release string) (source string) {
 	l.t.Helper()
 	dir := filepath.Join(l.source(), ".lab", "container")
-	layout := filepath.Join(dir, release)
+	script := sha256.Sum256([]byte(containerScript)) // one of an older script is not taken
+	layout := filepath.Join(dir, release+"-"+hex.EncodeToString(script[:4]))
 	if _, err := os.Stat(layout); err != nil {
 		work := filepath.Join(dir, "work")
 		if err := os.RemoveAll(work); err != nil {

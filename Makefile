@@ -16,7 +16,7 @@ LDFLAGS := -s -w $(VERSION:%=-X main.release=%)
 OTHER   := $(filter-out $(shell $(GO) env GOARCH),amd64 arm64)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo check check-tests tests race long peers peers-race peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-write fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full drivers-lab clean
+.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-write fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full drivers-lab clean
 
 build:
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -64,7 +64,7 @@ check-tests: vet
 	$(GOTEST) -short -skip '^TestPeer' $$($(GO) list ./... | grep -vFx "$$($(GO) list . ./rehearse/rehearsal)")
 
 tests:
-	@$(TIER) tests $(MAKE) --no-print-directory -j2 race long
+	@$(TIER) tests $(MAKE) --no-print-directory race long
 
 race: export CGO_ENABLED := 1
 race:
@@ -76,12 +76,10 @@ long:
 	$(GOTEST) -parallel 4 -skip '^TestPeer' ./rehearse/rehearsal
 
 peers: test-setup
-	@$(TIER) peers $(MAKE) --no-print-directory -j2 peers-race peers-tests
-
-peers-race:
-	CGO_ENABLED=1 $(GOTEST) -race -run '^TestPeer' $(BESIDE)
+	@$(TIER) peers $(MAKE) --no-print-directory peers-tests
 
 peers-tests:
+	CGO_ENABLED=1 $(GOTEST) -race -run '^TestPeer' $(BESIDE)
 	$(GOTEST) -run '^TestPeer' $(filter-out $(BESIDE),$(PEERS))
 
 test: check tests peers

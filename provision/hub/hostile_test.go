@@ -51,7 +51,7 @@ func (n *notes) first(what string) (boot.Evidence, bool) {
 // clientFrom calls from an address of the loopback.
 func clientFrom(ip string) *http.Client {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
-	return &http.Client{Transport: &http.Transport{DialContext: d.DialContext}, Timeout: 10 * time.Second}
+	return &http.Client{Transport: &http.Transport{DialContext: d.DialContext}, Timeout: 5 * time.Minute}
 }
 
 // call makes one call of the agent API with n1's token.

@@ -19,16 +19,32 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// toolsOf are the programs of the image that a layout is made with.
-func toolsOf(storage []string) []string {
-	tools := []string{"mke2fs", "mkswap"}
-	if slices.Contains(storage, inventory.StorageRAID) {
-		tools = append(tools, "mdadm")
+// Program is one that an image must hold where disk layouts of its nodes need it.
+type Program struct {
+	Name    string // in /usr/sbin or /sbin
+	Package string // that has it, as Debian and Ubuntu call it
+}
+
+// programs are all of them, by what layouts need: they make the layout in the install
+// ramdisk, and keep it on the node.
+var programs = []struct {
+	storage string // of inventory.StorageTree and so on
+	Program
+}{
+	{inventory.StorageTree, Program{"mke2fs", "e2fsprogs"}},
+	{inventory.StorageTree, Program{"mkswap", "util-linux"}},
+	{inventory.StorageRAID, Program{"mdadm", "mdadm"}},
+	{inventory.StorageXFS, Program{"mkfs.xfs", "xfsprogs"}},
+}
+
+// Programs are those that layouts need; none where there is no layout.
+func Programs(storage []string) (list []Program) {
+	for _, p := range programs {
+		if slices.Contains(storage, p.storage) {
+			list = append(list, p.Program)
+		}
 	}
-	if slices.Contains(storage, inventory.StorageXFS) {
-		tools = append(tools, "mkfs.xfs")
-	}
-	return tools
+	return list
 }
 
 // layoutModules are built into GRUB where the root may be on an array or XFS.
@@ -54,7 +70,11 @@ func (m *Maker) layoutConfig() error {
 // PackTools packs the programs of a system that layouts are made with, behind the modules
 // of an install ramdisk.
 func PackTools(ctx context.Context, to io.Writer, root fs.FS, storage []string) error {
-	return ramdisk.PackTools(ctx, to, root, toolsOf(storage), map[string]string{mke2fsConf: mke2fsText})
+	var names []string
+	for _, p := range Programs(storage) {
+		names = append(names, p.Name)
+	}
+	return ramdisk.PackTools(ctx, to, root, names, map[string]string{mke2fsConf: mke2fsText})
 }
 
 // TreeFiles are the files of an image that layouts need beside its disk.

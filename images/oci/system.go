@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/images/bootdisk"
@@ -30,17 +29,6 @@ var needs = []struct {
 	{"udev", []string{"usr/bin/udevadm", "bin/udevadm"}, "udev"},
 	{"modprobe", []string{"usr/sbin/modprobe", "sbin/modprobe"}, "kmod"},
 	{"an SSH server", []string{"usr/sbin/sshd"}, "openssh-server"},
-}
-
-// ofLayouts are what an image must hold where disk layouts of its nodes need it: the
-// programs that make them, in the ramdisk and on the node.
-var ofLayouts = []struct {
-	storage, program, add string
-}{
-	{inventory.StorageTree, "mke2fs", "e2fsprogs"},
-	{inventory.StorageTree, "mkswap", "util-linux"},
-	{inventory.StorageRAID, "mdadm", "mdadm"},
-	{inventory.StorageXFS, "mkfs.xfs", "xfsprogs"},
 }
 
 // system is what was found in a root file system.
@@ -77,9 +65,9 @@ func (r Recipe) inspect(root *os.Root) (system, error) {
 			missing, add = append(missing, n.what+" (/"+n.files[0]+")"), append(add, n.add)
 		}
 	}
-	for _, l := range ofLayouts {
-		if slices.Contains(r.Storage, l.storage) && !anyExists(files, []string{"usr/sbin/" + l.program, "sbin/" + l.program}) {
-			missing, add = append(missing, fmt.Sprintf("%s (/usr/sbin/%s), which disk layouts of its nodes need", l.program, l.program)), append(add, l.add)
+	for _, p := range bootdisk.Programs(r.Storage) {
+		if !anyExists(files, []string{"usr/sbin/" + p.Name, "sbin/" + p.Name}) {
+			missing, add = append(missing, fmt.Sprintf("%s (/usr/sbin/%s), which disk layouts of its nodes need", p.Name, p.Name)), append(add, p.Package)
 		}
 	}
 	if len(missing) > 0 {

@@ -21,17 +21,6 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// ofLayouts are the programs that an image must hold where disk layouts of its nodes need
-// it: they make the layout in the install ramdisk, and keep it on the node.
-var ofLayouts = []struct {
-	storage, program, add string
-}{
-	{inventory.StorageTree, "mke2fs", "e2fsprogs"},
-	{inventory.StorageTree, "mkswap", "util-linux"},
-	{inventory.StorageRAID, "mdadm", "mdadm"},
-	{inventory.StorageXFS, "mkfs.xfs", "xfsprogs"},
-}
-
 // takesLayouts reports whether the files of a system that an image says to be are put onto
 // disk layouts: its packages keep links to the newest kernel, which the menu starts.
 func takesLayouts(os string) bool {
@@ -58,9 +47,9 @@ func (b *builder) checkLayouts(root fs.FS) error {
 			Do("Give its nodes a disk_layout of one ext4 root on one disk, for which the disk image is written as it is.")
 	}
 	var missing, add []string
-	for _, l := range ofLayouts {
-		if slices.Contains(b.recipe.Storage, l.storage) && !holds(root, "usr/sbin/"+l.program) && !holds(root, "sbin/"+l.program) {
-			missing, add = append(missing, fmt.Sprintf("%s (/usr/sbin/%s)", l.program, l.program)), append(add, l.add)
+	for _, p := range bootdisk.Programs(b.recipe.Storage) {
+		if !holds(root, "usr/sbin/"+p.Name) && !holds(root, "sbin/"+p.Name) {
+			missing, add = append(missing, fmt.Sprintf("%s (/usr/sbin/%s)", p.Name, p.Name)), append(add, p.Package)
 		}
 	}
 	if len(missing) > 0 {

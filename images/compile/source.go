@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/internal/download"
+	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
@@ -88,10 +89,7 @@ func (s Source) fetch(ctx context.Context, _, to string, sum hash.Hash, say func
 
 // copy brings the archive from a file of this controller.
 func (s Source) copy(ctx context.Context, site, to string, sum hash.Hash, _ func(string)) error {
-	at := s.At
-	if !filepath.IsAbs(at) {
-		at = filepath.Join(site, filepath.FromSlash(at))
-	}
+	at := folder.Path(site, s.At)
 	in, err := os.Open(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -3,11 +3,11 @@
 package oci
 
 import (
-	"path/filepath"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -62,12 +62,7 @@ func parseSource(text string) (source, error) {
 }
 
 // path is the place of a source that is no registry, relative to the site's folder.
-func (s source) path(site string) string {
-	if filepath.IsAbs(s.at) {
-		return s.at
-	}
-	return filepath.Join(site, s.at)
-}
+func (s source) path(site string) string { return folder.Path(site, s.at) }
 
 // isDigest reports whether a text is sha256: and 64 lower-case hex digits.
 func isDigest(text string) bool {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	"github.com/ironrail/ironrail/images/internal/download"
+	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -31,7 +32,7 @@ func (b *builder) fetch(ctx context.Context) error {
 			return err
 		}
 	} else {
-		b.source = pathOf(b.recipe.Site, b.recipe.Source)
+		b.source = folder.Path(b.recipe.Site, b.recipe.Source)
 		if err := b.hashFile(ctx, sum); err != nil {
 			return err
 		}

@@ -113,14 +113,6 @@ func checkURL(at string) error {
 	return nil
 }
 
-// pathOf is where a file of the site lies that is no URL.
-func pathOf(site, source string) string {
-	if filepath.IsAbs(source) {
-		return source
-	}
-	return filepath.Join(site, source)
-}
-
 // Check implements images.Recipe.
 func (r Recipe) Check() error {
 	if isURL(r.Source) {

@@ -21,6 +21,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 
 	"github.com/ironrail/ironrail/images/internal/download"
+	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -228,7 +229,7 @@ func (b *builder) keepSigned(name string, content []byte) error {
 // this controller.
 func (b *builder) readSmall(ctx context.Context, at, name string) ([]byte, error) {
 	if !isURL(at) {
-		return readFile(os.Open, pathOf(b.recipe.Site, at))
+		return readFile(os.Open, folder.Path(b.recipe.Site, at))
 	}
 	if content, err := os.ReadFile(filepath.Join(b.downloads(), name)); err == nil {
 		return content, nil

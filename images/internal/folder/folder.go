@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package folder has what a folder needs that processes share and crashes hit: a
-// lock, durable writes, and a removal that stops at mounts.
+// lock, durable writes, and a removal that stops at mounts; and the place of a file that a
+// site names.
 package folder
 
 import (
@@ -22,6 +23,15 @@ import (
 
 // lockPoll is how often a waiting caller looks whether the lock is free.
 const lockPoll = 200 * time.Millisecond
+
+// Path is where a file lies that the site's files name: absolutely, or relative to the
+// folder of the site.
+func Path(site, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(site, name)
+}
 
 // Lock waits until no other process or goroutine holds the lock file and takes it.
 // The lock is the kernel's: it goes with the process that holds it.

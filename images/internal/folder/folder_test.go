@@ -109,3 +109,11 @@ func TestReplace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestPath(t *testing.T) {
+	for name, want := range map[string]string{"a/b.img": "/site/a/b.img", "/srv/b.img": "/srv/b.img", "../b.img": "/b.img"} {
+		if got := Path("/site", name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}

@@ -150,11 +150,6 @@ func aptFiles(o Options, dir string) error {
 	)
 }
 
-// withoutOptions takes the options out of one-line sources.
-func withoutOptions(sources []byte) []byte {
-	return dropOptions(sources, func(string) bool { return true })
-}
-
 // withoutSignedBy takes signed-by options out of one-line sources: the image's
 // keyring is trusted for all of them, and the paths are the image's.
 func withoutSignedBy(sources []byte) []byte {

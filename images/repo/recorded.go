@@ -5,7 +5,6 @@ package repo
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -28,65 +27,63 @@ import (
 // Signatures are not looked at: nothing is installed.
 type Recorded string
 
-// recordedConf is added to apt's configuration: indexes are read without a Release file,
-// and when they are old.
-const recordedConf = `Acquire::AllowInsecureRepositories "true";
-Acquire::Check-Valid-Until "false";
-Acquire::Check-Date "false";
-`
+// recordedOptions have apt read indexes without a Release file, and old ones.
+var recordedOptions = []string{"-o", "Acquire::AllowInsecureRepositories=true", "-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false"}
 
 // System is what an image would have.
 type System struct {
 	Status  []byte // dpkg's list of installed packages
 	Sources []byte // the archives of its distribution that are recorded, as apt sources in the one-line format
-	Kernel  string // release of the kernel among the packages; "" for none
 }
 
 // System solves the packages of an image of a release, with the essential, required and
-// important ones. work is a folder for apt alone.
-func (r Recorded) System(ctx context.Context, work, codename, arch string, packages []string) (System, error) {
+// important ones.
+func (r Recorded) System(ctx context.Context, codename, arch string, packages []string) (s System, err error) {
 	archives, err := r.archives(codename, arch)
 	if err != nil {
-		return System{}, err
+		return s, err
 	}
+	work, err := os.MkdirTemp("", "ironrail-solve-")
+	if err != nil {
+		return s, err
+	}
+	defer os.RemoveAll(work) // below the system's folder for such
 	none := filepath.Join(work, "none")
-	if err := errors.Join(os.MkdirAll(work, 0o755), os.WriteFile(none, nil, 0o644)); err != nil {
-		return System{}, err
+	if err := os.WriteFile(none, nil, 0o644); err != nil {
+		return s, err
 	}
 	o := Options{Image: Image{Arch: arch, Status: none, Sources: none, Keyring: none}, Sources: archives}
 	run, err := r.readLists(ctx, o, filepath.Join(work, "all"))
 	if err != nil {
-		return System{}, err
+		return s, err
 	}
 	if o.Sources, err = ownArchives(ctx, run, archives, codename); err != nil {
-		return System{}, err
+		return s, err
 	}
 	if run, err = r.readLists(ctx, o, filepath.Join(work, "own")); err != nil {
-		return System{}, err
+		return s, err
 	}
 	known, err := solve(ctx, run, append([]string{"?essential", "?priority(required)", "?priority(important)"}, packages...)...)
 	if err != nil {
-		return System{}, err
+		return s, err
 	}
-	var s System
 	for _, a := range o.Sources {
 		s.Sources = append(s.Sources, a.line("")...)
-	}
-	for _, k := range known {
-		if release, ok := strings.CutPrefix(k.Name, "linux-image-"); ok && release[0] >= '0' && release[0] <= '9' {
-			s.Kernel = release
-		}
 	}
 	s.Status, err = statusOf(ctx, run, known)
 	return s, err
 }
 
-// Solve returns the packages that a repository of the options would hold. work is a
-// folder for apt alone.
-func (r Recorded) Solve(ctx context.Context, work string, o Options) ([]Known, error) {
+// Solve returns the packages that a repository of the options would hold.
+func (r Recorded) Solve(ctx context.Context, o Options) ([]Known, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	work, err := os.MkdirTemp("", "ironrail-solve-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(work) // as above
 	run, err := r.readLists(ctx, o, work)
 	if err != nil {
 		return nil, err
@@ -165,32 +162,27 @@ func (r Recorded) readLists(ctx context.Context, o Options, dir string) (tool.Ru
 	if err != nil {
 		return run, err
 	}
-	list, conf := filepath.Join(run.Dir, "etc/apt/sources.list"), filepath.Join(run.Dir, "apt.conf")
+	if err := os.Symlink(from, filepath.Join(run.Dir, "recorded")); err != nil {
+		return run, err
+	}
+	list := filepath.Join(run.Dir, "etc/apt/sources.list")
 	lines, err := os.ReadFile(list)
 	if err != nil {
 		return run, err
 	}
-	settings, err := os.ReadFile(conf)
-	if err != nil {
+	if lines, err = r.local(lines, run.Dir); err != nil {
 		return run, err
 	}
-	if err := os.Symlink(from, filepath.Join(run.Dir, "recorded")); err != nil {
+	if err := os.WriteFile(list, lines, 0o644); err != nil {
 		return run, err
 	}
-	lines, err = r.local(lines, run.Dir)
-	if err != nil {
-		return run, err
-	}
-	if err := errors.Join(os.WriteFile(list, lines, 0o644), os.WriteFile(conf, append(settings, recordedConf...), 0o644)); err != nil {
-		return run, err
-	}
-	return run, run.Run(ctx, nil, "apt-get", "-q", "update", "--error-on=any")
+	return run, run.Run(ctx, nil, slices.Concat([]string{"apt-get", "-q"}, recordedOptions, []string{"update", "--error-on=any"})...)
 }
 
 // local has the lines of sources name the copies of their indexes.
 func (r Recorded) local(lines []byte, dir string) ([]byte, error) {
 	var out strings.Builder
-	for line := range strings.Lines(string(withoutOptions(lines))) {
+	for line := range strings.Lines(string(dropOptions(lines, func(string) bool { return true }))) {
 		f := strings.Fields(line)
 		if len(f) < 3 || f[0] != "deb" {
 			continue

@@ -3,12 +3,14 @@
 package repo
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	systems "github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 )
@@ -52,12 +54,13 @@ func recordedRelease() map[string]string {
 func TestPeerRecorded(t *testing.T) {
 	peertest.Need(t, "apt-get")
 	r := saveIndexes(t, recordedRelease())
-	s, err := r.System(t.Context(), t.TempDir(), "bookworm", "amd64", []string{"linux-image-amd64"})
+	s, err := r.System(t.Context(), "bookworm", "amd64", []string{"linux-image-amd64"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Kernel != "6.1.0-9-amd64" || strings.Count(string(s.Status), "Status: install ok installed\n") != 5 || strings.Contains(string(s.Status), "vendor") {
-		t.Errorf("kernel %q, installed:\n%s", s.Kernel, s.Status)
+	kernel, err := systems.NewestKernel(bytes.NewReader(s.Status))
+	if err != nil || kernel != "6.1.0-9-amd64" || strings.Count(string(s.Status), "Status: install ok installed\n") != 5 || strings.Contains(string(s.Status), "vendor") {
+		t.Errorf("kernel %q, %v, installed:\n%s", kernel, err, s.Status)
 	}
 	if want := "deb http://mirror.example/debian bookworm main\ndeb http://mirror.example/debian-security bookworm-security main\n"; string(s.Sources) != want {
 		t.Errorf("sources %q, want %q", s.Sources, want)
@@ -71,7 +74,7 @@ func TestPeerRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := r.Solve(t.Context(), filepath.Join(dir, "apt"), o)
+	got, err := r.Solve(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,13 +109,13 @@ func TestPeerRecordedRefuses(t *testing.T) {
 			if c.name == "dependency" {
 				o.Pins = []Pin{{Packages: []string{"libnv"}, Version: "580.10-*"}}
 			}
-			_, err := r.Solve(t.Context(), filepath.Join(t.TempDir(), "apt"), o)
+			_, err := r.Solve(t.Context(), o)
 			if errkind.Of(err) != errkind.NotFound || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})
 	}
-	if _, err := r.System(t.Context(), t.TempDir(), "noble", "amd64", nil); errkind.Of(err) != errkind.NotFound || !strings.Contains(err.Error(), "no index of noble for amd64") {
+	if _, err := r.System(t.Context(), "noble", "amd64", nil); errkind.Of(err) != errkind.NotFound || !strings.Contains(err.Error(), "no index of noble for amd64") {
 		t.Errorf("another release: %v", err)
 	}
 }

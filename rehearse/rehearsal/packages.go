@@ -3,10 +3,10 @@
 package rehearsal
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -30,9 +30,10 @@ func simulatePackages(ctx context.Context, s *provision.Site, d *inventory.Drive
 	}
 	known := lockedPackages(s.Inv, d, i, o)
 	if known == nil && solvable(i, indexes) && len(o.Packages) > 0 {
-		if known, err = solvePackages(ctx, o, indexes); err != nil {
+		if known, err = indexes.Solve(ctx, o); err != nil {
 			return err
 		}
+		withNeeds(known, o)
 	}
 	_, err = repo.SimulateKnown(ctx, o, known)
 	return err
@@ -44,34 +45,14 @@ func solvable(i *inventory.Image, indexes repo.Recorded) bool {
 	return indexes != "" && ok && f.Manager == distribution.Apt
 }
 
-// solvePackages are the packages that apt would install by recorded indexes.
-func solvePackages(ctx context.Context, o repo.Options, indexes repo.Recorded) ([]repo.Known, error) {
-	work, err := os.MkdirTemp("", "ironrail-solve-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(work) // below the system's folder for such
-	known, err := indexes.Solve(ctx, work, o)
-	if err != nil {
-		return nil, err
-	}
-	withNeeds(known, o)
-	return known, nil
-}
-
 // solveSystem is what the packages of an image would be by recorded indexes: those that
 // every system has, its kernel, and those that the site's files name.
 func solveSystem(ctx context.Context, i *inventory.Image, is twin.Twin, indexes repo.Recorded) (repo.System, error) {
-	work, err := os.MkdirTemp("", "ironrail-solve-")
-	if err != nil {
-		return repo.System{}, err
-	}
-	defer os.RemoveAll(work) // as above
 	packages := slices.Clone(i.Packages)
 	if kernel := cmp.Or(i.Kernel, is.Leading); kernel != "" {
 		packages = append(packages, kernel)
 	}
-	return indexes.System(ctx, work, is.Codename, is.PackageArch(), packages)
+	return indexes.System(ctx, is.Codename, is.PackageArch(), packages)
 }
 
 // lockedPackages are the packages that the lock file has for a stack; none where it has
@@ -137,9 +118,11 @@ func systemOf(ctx context.Context, inv *inventory.Inventory, i *inventory.Image,
 		return is, repo.System{Status: []byte(is.Status(i.Packages))}, nil
 	}
 	system, err := solveSystem(ctx, i, is, indexes)
-	if locked == "" && system.Kernel != "" {
-		is.Kernel = system.Kernel
+	if err != nil || locked != "" {
+		return is, system, err
 	}
+	kernel, err := distribution.NewestKernel(bytes.NewReader(system.Status))
+	is.Kernel = cmp.Or(kernel, is.Kernel)
 	return is, system, err
 }
 

@@ -3,7 +3,6 @@
 package raw
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -152,26 +151,20 @@ func (b *builder) readSigned(ctx context.Context) error {
 // verifyList returns who signed a list of checksums, and what it has for a file with a
 // SHA-256. detached is nil where the block names no signature.
 func verifyList(v Vendor, keys openpgp.EntityList, file, sha256 string, list, detached []byte, now time.Time) (signer string, sums signature.Sums, err error) {
-	text, clear := list, signature.IsClear(list)
+	clear := signature.IsClear(list)
 	switch {
 	case clear && v.Signature != "":
 		return "", sums, errkind.New(errkind.Refused, "%s has its signature in itself, and the block names another", v.List).Do("Take signature out of the block.")
 	case !clear && v.Signature == "":
 		return "", sums, errkind.New(errkind.Refused, "%s is not signed", v.List).Do("Name the signature that the vendor publishes beside it (signature = ...), such as SHA256SUMS.gpg or CHECKSUM.asc.")
-	case clear:
-		text, signer, err = signature.OpenText(keys, list, now)
 	case signature.IsClear(detached):
 		return "", sums, errkind.New(errkind.Refused, "%s is a signed text of its own", v.Signature).Do("Name it as checksum_list, and take signature out of the block.")
-	default:
-		signer, err = signature.Verify(keys, bytes.NewReader(list), detached, now)
 	}
+	text, signer, err := signature.OpenList(keys, list, detached, now)
 	if err != nil && !errors.Is(err, signature.ErrExpired) {
 		return "", sums, fmt.Errorf("%s: %w", v.List, err)
 	}
-	sums, listed := signature.FindSums(text, file, sha256)
-	if listed == nil {
-		listed = sums.Compare(file, signature.Sums{SHA256: sha256})
-	}
+	sums, listed := signature.CompareListed(text, file, signature.Sums{SHA256: sha256})
 	if listed != nil {
 		return "", sums, fmt.Errorf("%s: %w", v.List, listed)
 	}

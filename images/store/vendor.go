@@ -3,7 +3,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,12 +39,7 @@ func (s *Store) verifyVendor(ctx context.Context, digest string, v *manifest.Ven
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifest.VendorKey, err)
 	}
-	text, signer, err := list, "", error(nil)
-	if detached == nil {
-		text, signer, err = signature.OpenText(keys, list, time.Now())
-	} else {
-		signer, err = signature.Verify(keys, bytes.NewReader(list), detached, time.Now())
-	}
+	text, signer, err := signature.OpenList(keys, list, detached, time.Now())
 	if err != nil && !errors.Is(err, signature.ErrExpired) {
 		return fmt.Errorf("%s: %w", manifest.VendorList, err)
 	}
@@ -53,11 +47,7 @@ func (s *Store) verifyVendor(ctx context.Context, digest string, v *manifest.Ven
 	if signer != v.Key || hex.EncodeToString(sum[:]) != v.List {
 		return fmt.Errorf("%s: %w", manifest.VendorList, errDiffers)
 	}
-	have := signature.Sums{SHA256: v.SHA256, SHA512: v.SHA512}
-	want, err := signature.FindSums(text, v.File, have.SHA256)
-	if err == nil {
-		err = want.Compare(v.File, have)
-	}
+	_, err = signature.CompareListed(text, v.File, signature.Sums{SHA256: v.SHA256, SHA512: v.SHA512})
 	if err != nil {
 		return fmt.Errorf("%s: %w", manifest.VendorList, err)
 	}

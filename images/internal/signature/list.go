@@ -3,11 +3,15 @@
 package signature
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 )
@@ -57,9 +61,9 @@ func readEntry(line string) (e entry, ok bool) {
 	return e, true
 }
 
-// FindSums returns the checksums that a list has for a file. sha256 is the one that is
+// findSums returns the checksums that a list has for a file. sha256 is the one that is
 // expected, which a list may have for another name.
-func FindSums(list []byte, name, sha256 string) (found Sums, err error) {
+func findSums(list []byte, name, sha256 string) (found Sums, err error) {
 	var others []string
 	entries := 0
 	for line := range strings.Lines(string(list)) {
@@ -104,4 +108,24 @@ func (s Sums) Compare(name string, have Sums) error {
 		}
 	}
 	return nil
+}
+
+// OpenList returns what a list of checksums says, and the fingerprint of the primary key
+// that signed it: in itself, or apart, in detached. nil: there is none apart.
+func OpenList(keys openpgp.EntityList, list, detached []byte, now time.Time) (text []byte, signer string, err error) {
+	if detached == nil {
+		return OpenText(keys, list, now)
+	}
+	signer, err = Verify(keys, bytes.NewReader(list), detached, now)
+	return list, signer, err
+}
+
+// CompareListed compares the checksums that a list has for a file with those that the file
+// has, and returns the former.
+func CompareListed(list []byte, name string, have Sums) (listed Sums, err error) {
+	listed, err = findSums(list, name, have.SHA256)
+	if err == nil {
+		err = listed.Compare(name, have)
+	}
+	return listed, err
 }

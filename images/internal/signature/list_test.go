@@ -34,7 +34,7 @@ func TestFindSums(t *testing.T) {
 		"no list":       {"<html>\n<p>SHA256 (d) = x</p>\n", "d", Sums{}, errkind.Invalid, "no list of SHA-256"},
 		"wrong length":  {"SHA256 (d) = " + long + "\nSHA512 (d) = " + a + "\n" + a + " d\n" + a + "\n", "d", Sums{}, errkind.Invalid, "no list of SHA-256"},
 	} {
-		got, err := FindSums([]byte(c.list), c.file, a)
+		got, err := findSums([]byte(c.list), c.file, a)
 		if got != c.want || errkind.Of(err) != c.kind || err != nil && (!strings.Contains(err.Error(), c.says) || errkind.Action(err) == "" && c.kind != errkind.Refused) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}

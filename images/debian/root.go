@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
+	"github.com/ironrail/ironrail/internal/dpkg"
 )
 
 // dpkgOptions keep documentation and translations out, now and in later upgrades.
@@ -70,7 +71,7 @@ func (b *builder) settle(context.Context) error {
 // keep copies out what a package repository for this image is resolved against.
 func (b *builder) keep(root *os.Root) error {
 	for name, from := range map[string]string{
-		images.StatusFile: "var/lib/dpkg/status", images.SourcesFile: "etc/apt/sources.list", images.KeyringFile: "usr/share/keyrings/debian-archive-keyring.gpg",
+		images.StatusFile: dpkg.StatusFile, images.SourcesFile: "etc/apt/sources.list", images.KeyringFile: "usr/share/keyrings/debian-archive-keyring.gpg",
 	} {
 		if err := bootdisk.CopyOut(root, from, b.disk.Path(name)); err != nil {
 			return err

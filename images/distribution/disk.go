@@ -5,6 +5,7 @@ package distribution
 import (
 	"slices"
 
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -40,7 +41,7 @@ var networkdImage = &DiskImage{
 	Required: append([]Requirement{
 		{[]string{"usr/lib/systemd/system/systemd-networkd.service", "lib/systemd/system/systemd-networkd.service"}, "systemd-networkd, which the node's addresses are set by"},
 		{[]string{"usr/sbin/update-grub"}, "GRUB with update-grub, which keeps the kernel's arguments when a kernel is installed"},
-		{[]string{"var/lib/dpkg/status"}, "packages of dpkg"},
+		{[]string{dpkg.StatusFile}, "packages of dpkg"},
 	}, everywhere...),
 	Menu: "grub/grub.cfg", Drivers: true,
 }

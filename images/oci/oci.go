@@ -26,6 +26,7 @@ import (
 	"github.com/ironrail/ironrail/images/internal/aptsource"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/secret"
@@ -380,7 +381,7 @@ func emptyFolder(root *os.Root, name string) error {
 // keepPackages copies out dpkg's list of what is installed, and where it came from.
 func (b *builder) keepPackages(root *os.Root) error {
 	files := linkFS{root}
-	if b.system.family.Manager != distribution.Apt || !files.exists("var/lib/dpkg/status") || !files.exists(b.system.family.Keyring) {
+	if b.system.family.Manager != distribution.Apt || !files.exists(dpkg.StatusFile) || !files.exists(b.system.family.Keyring) {
 		b.disk.Say("the image does not say which packages it has, or whom it trusts for more: no driver stack can be added to it")
 		return nil
 	}
@@ -389,7 +390,7 @@ func (b *builder) keepPackages(root *os.Root) error {
 		return err
 	}
 	err = errors.Join(
-		bootdisk.CopyOut(root, "var/lib/dpkg/status", b.disk.Path(images.StatusFile)),
+		bootdisk.CopyOut(root, dpkg.StatusFile, b.disk.Path(images.StatusFile)),
 		bootdisk.CopyOut(root, b.system.family.Keyring, b.disk.Path(images.KeyringFile)),
 		os.WriteFile(b.disk.Path(images.SourcesFile), []byte(sources), 0o644))
 	b.kept = slices.Sorted(slices.Values([]string{images.StatusFile, images.KeyringFile, images.SourcesFile}))

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/images/internal/aptsource"
 	"github.com/ironrail/ironrail/images/modalias"
 	"github.com/ironrail/ironrail/images/ramdisk"
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -106,7 +107,7 @@ func (b *builder) keep(root fs.FS) error {
 		return nil
 	}
 	b.kept = []string{images.StatusFile, images.SourcesFile, images.KeyringFile}
-	if err := copyOut(root, "var/lib/dpkg/status", b.path(images.StatusFile)); err != nil {
+	if err := copyOut(root, dpkg.StatusFile, b.path(images.StatusFile)); err != nil {
 		return err
 	}
 	sources, err := aptsource.Read(root, func(name string) (string, error) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/peertest"
 )
 
@@ -61,7 +62,7 @@ func TestPeerHold(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "dpkg-query")
 	dir := t.TempDir()
-	own, err := os.ReadFile("/" + DpkgStatus)
+	own, err := os.ReadFile("/" + dpkg.StatusFile)
 	if err != nil {
 		t.Skip("this system has no dpkg")
 	}

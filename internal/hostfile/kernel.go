@@ -7,12 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/ironrail/ironrail/internal/dpkg"
 )
-
-// DpkgStatus is where dpkg keeps what is installed and what is held.
-const DpkgStatus = dpkg.StatusFile
 
 // Matches reports whether a name is one of these, which may have stars.
 func Matches(name string, patterns []string) bool {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/hostfile"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
@@ -52,7 +53,7 @@ func (s settings) host(root rootfs.Root) error {
 	}
 	if h.Locale != "" {
 		list = append(list, file{hostfile.LocaleFile, hostfile.Locale(h.Locale), 0o644})
-		if rootfs.Exists(root, hostfile.DpkgStatus) {
+		if rootfs.Exists(root, dpkg.StatusFile) {
 			list = append(list, file{hostfile.DebianLocaleFile, hostfile.Locale(h.Locale), 0o644})
 		}
 	}
@@ -96,8 +97,8 @@ func (s settings) holdKernel(root rootfs.Root) error {
 		return nil
 	}
 	for name, change := range map[string]func([]byte) []byte{
-		hostfile.DpkgStatus: func(b []byte) []byte { out, _ := hostfile.HoldInStatus(b, k.Dpkg); return out },
-		hostfile.DnfConf:    func(b []byte) []byte { return []byte(hostfile.Exclude(string(b), k.Dnf, true)) },
+		dpkg.StatusFile:  func(b []byte) []byte { out, _ := hostfile.HoldInStatus(b, k.Dpkg); return out },
+		hostfile.DnfConf: func(b []byte) []byte { return []byte(hostfile.Exclude(string(b), k.Dnf, true)) },
 	} {
 		if !rootfs.Exists(root, name) {
 			continue

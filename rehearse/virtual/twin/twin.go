@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -172,7 +173,7 @@ func (t Twin) Files() map[string]string {
 	if t = t.orDebian(); t.ID == "rocky" {
 		files["etc/dnf/dnf.conf"] = "[main]\ngpgcheck=1\nbest=True\n"
 	} else {
-		files["var/lib/dpkg/status"] = t.Status(nil)
+		files[dpkg.StatusFile] = t.Status(nil)
 	}
 	return files
 }

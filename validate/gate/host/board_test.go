@@ -35,7 +35,7 @@ func TestPageSize(t *testing.T) {
 		"not asked for": {0, 65536, "", judge.Coverage{}},
 		"as declared":   {65536, 65536, "", judge.Covered("pages of 64K")},
 		"another":       {65536, 4096, "kernel: the kernel has pages of 4K, and page_size of hardware grace says 64K", judge.Covered("pages of 4K")},
-		"not told":      {4096, 0, "", judge.Coverage{Missing: "the kernel did not report its page size"}},
+		"not reported":  {4096, 0, "", judge.Coverage{Missing: "the kernel did not report its page size"}},
 	} {
 		j := judge.New(&inventory.Hardware{Name: "grace", PageSize: c.want}, look.Seen{Health: wire.Health{PageSize: c.have}})
 		CheckPageSize(j)

@@ -5,7 +5,6 @@ package labtest
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"os"
 	"path/filepath"
 )
@@ -92,29 +91,36 @@ rm -rf root disk EFI at esp
 // all tests and kept beside the lab.
 func (l *Lab) CloudImage(release string) (path, checksum string) {
 	l.t.Helper()
-	dir := filepath.Join(l.source(), ".lab", "cloud")
-	script := sha256.Sum256([]byte(cloudScript)) // one of an older script is not taken
-	path = filepath.Join(dir, release+"-"+hex.EncodeToString(script[:4])+".qcow2")
-	if _, err := os.Stat(path); err != nil {
-		work := filepath.Join(dir, "work")
-		if err := os.RemoveAll(work); err != nil {
-			l.t.Fatal(err)
-		}
-		if err := os.MkdirAll(work, 0o755); err != nil { //nolint:gosec // the root of the image lies below
-			l.t.Fatal(err)
-		}
-		if res := l.run(applyLimit, "unshare", "--mount", "sh", "-c", cloudScript, "sh", work, release, path); res.Code != 0 {
-			l.t.Fatalf("the image of others: %s", res)
-		}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer f.Close()
+	path = l.madeOnce("cloud", release, ".qcow2", cloudScript, "unshare", "--mount")
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
+	if err := hashInto(sum, path); err != nil {
 		l.t.Fatal(err)
 	}
 	return path, "sha256:" + hex.EncodeToString(sum.Sum(nil))
+}
+
+// madeOnce is what a script made of a release, with programs that are not ours: it is kept
+// beside the lab for all tests, and made anew when the script is another. The script gets a
+// folder to work in, the release, and the path of what it makes; before is what it is run
+// by.
+func (l *Lab) madeOnce(kind, release, suffix, script string, before ...string) (path string) {
+	l.t.Helper()
+	dir := filepath.Join(l.source(), ".lab", kind)
+	of := sha256.Sum256([]byte(script))
+	path = filepath.Join(dir, release+"-"+hex.EncodeToString(of[:4])+suffix)
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	work := filepath.Join(dir, "work")
+	if err := os.RemoveAll(work); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.MkdirAll(work, 0o755); err != nil { //nolint:gosec // the root of an image may lie below
+		l.t.Fatal(err)
+	}
+	argv := append(before, "sh", "-c", script, "sh", work, release, path)
+	if res := l.run(applyLimit, argv[0], argv[1:]...); res.Code != 0 {
+		l.t.Fatalf("%s of %s: %s", kind, release, res)
+	}
+	return path
 }

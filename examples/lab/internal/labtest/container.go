@@ -3,8 +3,6 @@
 package labtest
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -36,21 +34,7 @@ mv made "$3"
 // for all tests and kept beside the lab.
 func (l *Lab) ContainerImage(release string) (source string) {
 	l.t.Helper()
-	dir := filepath.Join(l.source(), ".lab", "container")
-	script := sha256.Sum256([]byte(containerScript)) // one of an older script is not taken
-	layout := filepath.Join(dir, release+"-"+hex.EncodeToString(script[:4]))
-	if _, err := os.Stat(layout); err != nil {
-		work := filepath.Join(dir, "work")
-		if err := os.RemoveAll(work); err != nil {
-			l.t.Fatal(err)
-		}
-		if err := os.MkdirAll(work, 0o755); err != nil {
-			l.t.Fatal(err)
-		}
-		if res := l.run(applyLimit, "sh", "-c", containerScript, "sh", work, release, layout); res.Code != 0 {
-			l.t.Fatalf("the image of others: %s", res)
-		}
-	}
+	layout := l.madeOnce("container", release, "", containerScript)
 	var index struct {
 		Manifests []struct {
 			Digest string `json:"digest"`

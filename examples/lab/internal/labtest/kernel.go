@@ -11,7 +11,7 @@ import (
 
 // kernelScript fetches the package of another kernel of a release, by that release's
 // archive: the one for clouds, which GRUB takes for the newer one. $1 is the folder to
-// work in, $2 the release.
+// work in, $2 the release, $3 the file to write.
 const kernelScript = `set -eu
 cd "$1"
 mkdir -p lists/partial cache/archives/partial
@@ -22,23 +22,14 @@ apt="-q -o Dir::Etc::sourcelist=$PWD/sources -o Dir::Etc::sourceparts=/dev/null 
 apt-get $apt update
 name=$(apt-cache $apt depends --important linux-image-cloud-amd64 | sed -n 's/^ *Depends: \(linux-image-.*\)/\1/p' | head -n 1)
 apt-get $apt download "$name"
-mv "$name"_*.deb kernel.deb
+mv "$name"_*.deb "$3"
 `
 
 // UpdateKernel installs another kernel on nodes as their package manager does, and
 // starts nothing. Its release ends in "-cloud-amd64".
 func (l *Lab) UpdateKernel(release string, nodes ...string) {
 	l.t.Helper()
-	dir := filepath.Join(l.source(), ".lab", "kernel", release)
-	deb := filepath.Join(dir, "kernel.deb")
-	if _, err := os.Stat(deb); err != nil {
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // apt's own user reads it
-			l.t.Fatal(err)
-		}
-		if res := l.run(applyLimit, "sh", "-c", kernelScript, "sh", dir, release); res.Code != 0 {
-			l.t.Fatalf("the kernel of %s: %s", release, res)
-		}
-	}
+	deb := l.madeOnce("kernel", release, ".deb", kernelScript)
 	for _, node := range nodes {
 		l.send(node, deb, "/root/kernel.deb")
 		l.t.Logf("%s: %s", node, l.onNode(applyLimit, node, "dpkg -i /root/kernel.deb && rm /root/kernel.deb && sync"))

@@ -85,10 +85,10 @@ func newNodesSuite(in Input) junitSuite {
 	for _, n := range in.Nodes {
 		c := junitCase{Name: clean(n.Name), Class: "nodes"}
 		switch {
-		case n.Status == Quarantined:
-			c.Failure = newFailure(string(n.Status), n.Findings)
+		case n.Status.failed():
+			c.Failure = newFailure(n.Status.String(), n.Findings)
 		case n.Status != Accepted:
-			c.Skipped = &junitMessage{Message: clean(strings.TrimSuffix(string(n.Status)+": "+n.Reason, ": "))}
+			c.Skipped = &junitMessage{Message: clean(strings.TrimSuffix(n.Status.String()+": "+n.Reason, ": "))}
 		}
 		s.add(c)
 	}

@@ -48,8 +48,12 @@ func (g *gathered) sentences() (list []string) {
 func collectNotProven(in Input) []string {
 	var g gathered
 	for _, n := range in.Nodes {
-		if n.Status != Accepted {
-			g.add("not accepted ("+string(n.Status)+")", n.Name)
+		switch n.Status {
+		case Accepted:
+		case NotAccepted:
+			g.add("not accepted", n.Name)
+		default:
+			g.add("not accepted ("+n.Status.String()+")", n.Name)
 		}
 	}
 	if len(in.Tests) == 0 {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/state"
@@ -39,6 +40,7 @@ type Input struct {
 	Tests     []Test           `json:"tests,omitempty"`
 	Untested  []string         `json:"untested,omitempty"` // sentences: what no test has looked at
 	Steps     []Step           `json:"steps,omitempty"`
+	Origin    string           `json:"origin,omitempty"`  // of nodes that ironrail did not install: a sentence
 	Caveats   []string         `json:"caveats,omitempty"` // such as "under emulation: no figure here is that of hardware"
 }
 
@@ -110,11 +112,22 @@ type Status string
 // The statuses.
 const (
 	Accepted    Status = "accepted"
-	Quarantined Status = "quarantined" // see Findings
-	Held        Status = "held"        // see Reason
-	Adopted     Status = "adopted"     // recorded as found, not tested
-	Unfinished  Status = "unfinished"  // neither accepted nor found bad: see Reason
+	Quarantined Status = "quarantined"  // see Findings
+	Held        Status = "held"         // see Reason
+	Adopted     Status = "adopted"      // recorded as found, not tested
+	Unfinished  Status = "unfinished"   // neither accepted nor found bad: see Reason
+	NotAccepted Status = "not-accepted" // of nodes that another tool installed: see Findings
+	NoReference Status = "no-reference" // the same; nothing was found, and too few are alike to compare with: see Reason
 )
+
+// String is the status in words.
+func (s Status) String() string { return strings.ReplaceAll(string(s), "-", " ") }
+
+// Class is the status as HTML's classes are written.
+func (s Status) Class() string { return string(s) }
+
+// failed reports whether something was found of a node in this status.
+func (s Status) failed() bool { return s == Quarantined || s == NotAccepted }
 
 // Node is one node.
 type Node struct {

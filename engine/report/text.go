@@ -52,6 +52,9 @@ func clean(s string) string { return event.Escape(s) }
 
 func writeHead(b *bytes.Buffer, in Input) {
 	fmt.Fprintf(b, "Site %s, %s\n", clean(in.Site), in.At.UTC().Format(time.RFC3339))
+	if in.Origin != "" {
+		fmt.Fprintf(b, "%s\n", clean(in.Origin))
+	}
 	if in.Run != "" {
 		took := ""
 		if in.Duration > 0 {
@@ -76,7 +79,7 @@ func writeNodes(b *bytes.Buffer, in Input) {
 		count[n.Status]++
 	}
 	fmt.Fprintf(b, "\nNodes: %d of %d accepted", count[Accepted], len(in.Nodes))
-	for _, s := range []Status{Quarantined, Held, Adopted, Unfinished} {
+	for _, s := range []Status{Quarantined, Held, Adopted, Unfinished, NotAccepted, NoReference} {
 		if count[s] > 0 {
 			fmt.Fprintf(b, ", %d %s", count[s], s)
 		}

@@ -150,6 +150,7 @@ type Node struct {
 	InstallDisk  string // serial number or WWN of the disk that its layout is on; empty: the one that fits
 	ScalableUnit int    // from 1, of the node or its rack; 0: not given, topologies count
 	Protect      bool   // never erased by a plan
+	Foreign      bool   // another tool installed it: nothing but checks is for it; false for all that Load returns
 	Retired      bool   // in no file any more, and being decommissioned; false for all that Load returns
 	Override     *Override
 	Decl         hcl.Range

@@ -72,7 +72,7 @@ func PackModules(ctx context.Context, w io.Writer, root fs.FS, release string) (
 // Agent returns the segment with the agent as /init. The program is static, and made
 // for processors of the architecture.
 func Agent(program []byte, arch inventory.Arch) ([]byte, error) {
-	if got := archOf(program); got != arch {
+	if got := ArchOf(program); got != arch {
 		return nil, errkind.New(errkind.Invalid, "install ramdisk: the agent is no ELF program for %s: it is %s", arch, cmp.Or(string(got), "for nothing that is known"))
 	}
 	var b bytes.Buffer
@@ -87,8 +87,8 @@ func Agent(program []byte, arch inventory.Arch) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// archOf reads for which processors a 64-bit ELF program is made; "" for anything else.
-func archOf(program []byte) inventory.Arch {
+// ArchOf reads for which processors a 64-bit ELF program is made; "" for anything else.
+func ArchOf(program []byte) inventory.Arch {
 	if len(program) < 20 || !bytes.HasPrefix(program, []byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB)}) {
 		return ""
 	}

@@ -54,22 +54,30 @@ func archOf(n *inventory.Node) inventory.Arch {
 	return cmp.Or(n.Hardware.Arch, inventory.AMD64)
 }
 
-// packAgent packs the agent for an architecture: the program with its name, else the one
-// without.
+// packAgent packs the agent for an architecture.
 func packAgent(agent string, arch inventory.Arch) ([]byte, error) {
+	program, err := ReadAgent(agent, arch)
+	if err != nil {
+		return nil, errkind.New(errkind.Of(err), "the agent for the install ramdisk: %w", err).Do(errkind.Action(err))
+	}
+	return ramdisk.Agent(program, arch)
+}
+
+// ReadAgent reads the agent for an architecture: the program with its name, else the one
+// without.
+func ReadAgent(agent string, arch inventory.Arch) ([]byte, error) {
 	program, err := os.ReadFile(agent + "-" + string(arch))
 	if errors.Is(err, fs.ErrNotExist) {
 		program, err = os.ReadFile(agent)
 	}
 	const action = "Put the static ironrail-agent of the same build beside ironrail, for %s: `make build`."
 	if err != nil {
-		return nil, errkind.New(errkind.NotFound, "the agent for the install ramdisk of %s: %w", arch, err).Do(fmt.Sprintf(action, arch))
+		return nil, errkind.New(errkind.NotFound, "the agent of %s: %w", arch, err).Do(fmt.Sprintf(action, arch))
 	}
-	segment, err := ramdisk.Agent(program, arch)
-	if err != nil {
-		return nil, errkind.New(errkind.NotFound, "%s: %w", agent, err).Do(fmt.Sprintf(action, arch))
+	if is := ramdisk.ArchOf(program); is != arch {
+		return nil, errkind.New(errkind.NotFound, "%s: the agent is no ELF program for %s: it is %s", agent, arch, cmp.Or(string(is), "for nothing that is known")).Do(fmt.Sprintf(action, arch))
 	}
-	return segment, nil
+	return program, nil
 }
 
 // Loaders are the first-stage loaders that the images of the site bring, for nodes that

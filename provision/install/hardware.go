@@ -26,6 +26,12 @@ type Fault struct {
 	Action string
 }
 
+// CompareHardware holds a report of a node that another tool installed against its
+// hardware block.
+func CompareHardware(n *inventory.Node, hw wire.Hardware) []Fault {
+	return compareHardware(n, hw, lastInstall{})
+}
+
 // compareHardware holds a report against the node's hardware block.
 func compareHardware(n *inventory.Node, hw wire.Hardware, last lastInstall) []Fault {
 	h := n.Hardware

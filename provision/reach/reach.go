@@ -140,11 +140,16 @@ func (s Nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.O
 	if err != nil {
 		return onnode.Output{}, err
 	}
+	return RunOn(c, func(cmd remote.Command) (remote.Result, error) { return s.Pool.Run(ctx, cfg, cmd) })
+}
+
+// RunOn runs an onnode command by what runs commands over SSH.
+func RunOn(c onnode.Command, run func(remote.Command) (remote.Result, error)) (onnode.Output, error) {
 	cmd := sshCommand(c)
 	if c.NeedsWhole() {
 		cmd.MaxOutput = largestAnswer
 	}
-	r, err := s.Pool.Run(ctx, cfg, cmd)
+	r, err := run(cmd)
 	return outputOf(c, r, err)
 }
 

@@ -67,7 +67,7 @@ func connectNode(ctx context.Context, cfg Config) (*conn, error) {
 // password.
 func authMethods(cfg Config) []ssh.AuthMethod {
 	if cfg.Signer != nil {
-		return []ssh.AuthMethod{ssh.PublicKeys(cfg.Signer)}
+		return []ssh.AuthMethod{ssh.PublicKeys(append([]ssh.Signer{cfg.Signer}, cfg.Further...)...)}
 	}
 	ask := func(_, _ string, questions []string, echos []bool) ([]string, error) {
 		answers := make([]string, len(questions))

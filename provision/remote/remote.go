@@ -44,6 +44,8 @@ type Config struct {
 	// anything secret is sent. nil: nothing is believed.
 	Trust  func(ssh.PublicKey) error
 	Signer ssh.Signer // our key
+	// Further are keys that are offered after Signer, where several may be the right one.
+	Further []ssh.Signer
 	// Password logs in where there is no Signer.
 	Password secret.Value
 	// Network is where the node is dialled. Nil: the operating system's, or that

@@ -15,9 +15,14 @@ import (
 var GPUDrivers = map[string]bool{"cuda": true, "rocm": true}
 
 // HasGates reports whether a node has gates: it has GPUs, and the site installs
-// their driver.
+// their driver; or another tool installed it, and whatever it has is looked at.
 func HasGates(n *inventory.Node) bool {
-	if n.Hardware == nil || n.Hardware.GPUCount() == 0 {
+	switch {
+	case n.Hardware == nil:
+		return false
+	case n.Foreign:
+		return true
+	case n.Hardware.GPUCount() == 0:
 		return false
 	}
 	for _, d := range n.Drivers {

@@ -148,7 +148,7 @@ func (a *app) root() *cobra.Command {
 	},
 		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.adoptCommand(), a.driftCommand(), a.fabricCommand(), a.imageCommand(),
 		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.consoleCommand(), a.powerCommand(),
-		a.reportCommand(), a.readCommand(), a.handoverCommand(), a.stateCommand(), a.versionCommand())
+		a.testCommand(), a.reportCommand(), a.readCommand(), a.handoverCommand(), a.stateCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site; of a sensitive one, where it lies: NAME=env:OTHER")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
@@ -169,6 +169,7 @@ to a tested cluster that a scheduler can use.
   ironrail status, why NODE  where everything stands; why a node is not up
   ironrail report            what was measured and accepted
   ironrail drift             what is not as it was accepted
+  ironrail test --hosts FILE  accept or reject nodes that another tool installed
   ironrail read FILE         what is understood of another program's output
 
 Standard output is data, standard error is talk; --json makes data of all that

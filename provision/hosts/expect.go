@@ -95,7 +95,7 @@ func expectMost(cohorts []cohort) (*Expected, error) {
 	text := writeBlocks(cohorts)
 	inv, diags, _ := inventory.LoadFS(fstest.MapFS{
 		mostFile: {Data: text, Mode: 0o600},
-		siteFile:     {Data: []byte(siteText), Mode: 0o600},
+		siteFile: {Data: []byte(siteText), Mode: 0o600},
 	}, inventory.Options{})
 	for _, d := range withoutWarnings(diags) {
 		return nil, fmt.Errorf("what was read of the hosts is no hardware block: %s: %s\n%s", d.Summary, d.Detail, strings.TrimSpace(string(text)))

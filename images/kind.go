@@ -46,6 +46,12 @@ type Recipe interface {
 	Build(ctx context.Context, dir string, say func(string)) (store.Source, error)
 }
 
+// InitrdLeaver is a kind with images that leave it to the node to make its initrd, by the
+// node's own processors: manifest.InitrdOnNode.
+type InitrdLeaver interface {
+	LeavesInitrd(*inventory.Image) bool
+}
+
 // SecretReader is a recipe whose build may read secrets of the site.
 type SecretReader interface {
 	// WithSecrets returns the recipe with what reads them.

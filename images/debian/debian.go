@@ -24,7 +24,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// Kind is the kind "debian": Debian 12 and 13 for amd64. It implements images.Kind.
+// Kind is the kind "debian": Debian 12 and 13. It implements images.Kind.
 type Kind struct{}
 
 // releases are those that were built, installed and started.
@@ -35,8 +35,8 @@ func (Kind) Name() string { return distribution.Debian }
 
 // Supports implements images.Kind.
 func (Kind) Supports(i *inventory.Image) error {
-	if i.Arch == inventory.ARM64 {
-		return errkind.New(errkind.Unsupported, "images of kind %q are built for %s; image %q is of %s", distribution.Debian, inventory.AMD64, i.Name, i.Arch)
+	if i.Arch == inventory.ARM64 && len(i.Storage) > 0 {
+		return errkind.New(errkind.Unsupported, "disk layouts with RAID, XFS, swap or data disks are made of images of %s; image %q is of %s", inventory.AMD64, i.Name, i.Arch)
 	}
 	r, ok := distribution.ParseRelease(distribution.Debian, i.Release)
 	if !ok || !slices.Contains(releases, r.Version) {
@@ -44,6 +44,10 @@ func (Kind) Supports(i *inventory.Image) error {
 	}
 	return nil
 }
+
+// LeavesInitrd implements images.InitrdLeaver: on a controller of x86, under emulation, an
+// initrd of arm64 takes longer than all the rest.
+func (Kind) LeavesInitrd(i *inventory.Image) bool { return i.Arch == inventory.ARM64 }
 
 // Recipe implements images.Kind. The archive knows a release by its codename.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
@@ -129,6 +133,14 @@ func (r Recipe) otherArch() inventory.Arch {
 	return r.Arch
 }
 
+// initrd is who makes the initrd, as manifest.Manifest has it.
+func (r Recipe) initrd() string {
+	if r.arch() == inventory.ARM64 {
+		return manifest.InitrdOnNode
+	}
+	return ""
+}
+
 // include returns all packages, sorted, each once.
 func (r Recipe) include() []string {
 	all := append(append(slices.Clone(base), r.kernel()), r.Packages...)
@@ -201,7 +213,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		files[name] = disk.Path(name)
 	}
 	release, _ := distribution.ParseRelease(distribution.Debian, r.Release)
-	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files,
+	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files, Initrd: r.initrd(),
 		System: manifest.System{Distribution: distribution.Debian, Release: release.Version, Arch: string(r.arch()), Kernel: disk.Kernel()}}, nil
 }
 

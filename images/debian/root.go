@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/dpkg"
+	"github.com/ironrail/ironrail/internal/manifest"
 )
 
 // dpkgOptions keep documentation and translations out, now and in later upgrades.
@@ -37,6 +38,10 @@ var early = []string{"etc/fstab", "etc/kernel-img.conf"}
 // every recipe.
 const customize = `chroot "$1" systemctl enable systemd-networkd.service`
 
+// withoutInitrd keeps the package of a kernel from making an initrd, by the hook of
+// initramfs-tools (/etc/kernel/postinst.d/initramfs-tools).
+const withoutInitrd = "INITRD=No"
+
 // bootstrap makes the root file system.
 func (b *builder) bootstrap(ctx context.Context) error {
 	settings := b.recipe.settings()
@@ -55,6 +60,9 @@ func (b *builder) bootstrap(ctx context.Context) error {
 		argv = append(argv, "--dpkgopt="+o)
 	}
 	argv = append(argv, b.recipe.Release, b.disk.Root)
+	if b.recipe.initrd() == manifest.InitrdOnNode {
+		argv = append([]string{"env", withoutInitrd}, argv...)
+	}
 	return b.disk.Run(ctx, tool.MmdebstrapPhases(b.disk.Say), append(argv, b.recipe.Mirrors...)...)
 }
 
@@ -65,7 +73,20 @@ func (b *builder) settle(context.Context) error {
 		return err
 	}
 	defer root.Close()
-	return errors.Join(b.disk.Settle(root), b.keep(root))
+	if err := errors.Join(b.disk.Settle(root), b.keep(root)); err != nil || b.recipe.initrd() == "" {
+		return err
+	}
+	return linkInitrd(root)
+}
+
+// linkInitrd makes the link to the initrd that the node will make: without one, the package
+// of a kernel leaves the link out (linux-update-symlinks of linux-base).
+func linkInitrd(root *os.Root) error {
+	release, err := bootdisk.NewestKernel(root.FS())
+	if err != nil {
+		return err
+	}
+	return root.Symlink(family.Boot.InitrdFile(release), strings.TrimPrefix(family.Boot.InitrdLink, "/"))
 }
 
 // keep copies out what a package repository for this image is resolved against.

@@ -43,6 +43,13 @@ func Of(i *inventory.Image) (images.Kind, error) {
 	return all[n], all[n].Supports(i)
 }
 
+// LeavesInitrd reports whether the image of a block leaves it to the node to make its initrd.
+func LeavesInitrd(i *inventory.Image) bool {
+	k, err := Of(i)
+	leaver, ok := k.(images.InitrdLeaver)
+	return err == nil && ok && leaver.LeavesInitrd(i)
+}
+
 // Supported reports whether an image block is built and installed here.
 func Supported(i *inventory.Image) bool {
 	_, err := Of(i)

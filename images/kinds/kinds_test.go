@@ -41,11 +41,12 @@ var cases = []imagestest.Case{
 		Kind: debian.Kind{},
 		Built: []inventory.Image{
 			image("twelve", "bookworm"), image("thirteen", "trixie"), image("chrony", "trixie", packages("chrony", "g++", "libstdc++6")),
-			image("cloud", "bookworm", kernel("linux-image-cloud-amd64")),
+			image("cloud", "bookworm", kernel("linux-image-cloud-amd64")), image("grace", "trixie", arm64), image("pages", "trixie", arm64, kernel("linux-image-arm64-16k")),
 		},
+		Whole: []string{"grace", "pages"},
 		Unsupported: map[string]inventory.Image{
 			`has release "sid"`: image("os", "sid"), `has release "bullseye"`: image("os", "bullseye"), `has release "--help"`: image("os", "--help"),
-			`has release ""`: image("os", ""), "is of arm64": image("os", "trixie", arm64),
+			`has release ""`: image("os", ""), "are made of images of amd64": image("os", "trixie", arm64, func(i *inventory.Image) { i.Storage = []string{inventory.StorageTree} }),
 		},
 		Wrong: map[string]inventory.Image{
 			`"-x"`: image("os", "trixie", packages("-x")), `"a,b"`: image("os", "trixie", packages("a,b")), `"x"`: image("os", "trixie", packages("x")),
@@ -55,6 +56,7 @@ var cases = []imagestest.Case{
 			{image("os", "12"), image("os", "bookworm")}, {image("os", "13.2"), image("os", "Trixie")},
 			{image("os", "trixie", packages("b1", "a1")), image("os", "trixie", packages("a1", "b1", "a1"))},
 			{image("os", "trixie"), image("os", "trixie", kernel("linux-image-amd64"))},
+			{image("os", "trixie", arm64), image("os", "trixie", arm64, kernel("linux-image-arm64"))},
 		},
 	},
 	{

@@ -29,6 +29,7 @@ type Source struct {
 	Files  map[string]string // further files: name -> path
 	System manifest.System   // what is on the disk
 	Vendor *manifest.Vendor  // who signed what it was made of; nil: not asked for
+	Initrd string            // as manifest.Manifest has it
 }
 
 // Put takes an image into the store and returns the digest of its manifest. It
@@ -47,7 +48,7 @@ func (s *Store) Put(ctx context.Context, src Source, say func(string)) (digest s
 			err = e
 		}
 	}()
-	m := manifest.Manifest{Format: manifest.Format, Name: src.Name, Recipe: src.Recipe, Vendor: src.Vendor}
+	m := manifest.Manifest{Format: manifest.Format, Name: src.Name, Recipe: src.Recipe, Vendor: src.Vendor, Initrd: src.Initrd}
 	if src.System != (manifest.System{}) {
 		m.System = &src.System
 	}

@@ -321,6 +321,9 @@ type ConfigureParams struct {
 	Files          []File   `json:"files,omitempty"`      // no secrets
 	Agent          bool     `json:"agent"`                // install this very agent as /usr/local/sbin/ironrail-agent
 	BootOrder      string   `json:"boot_order,omitempty"` // BootDisk or BootNetwork: what UEFI firmware is to try first; "" leaves it
+	// Initrd has the agent make the initrds of the image's kernels, with the programs of the
+	// image: the image has none.
+	Initrd bool `json:"initrd,omitempty"`
 	// Host are settings that can be changed later too. An agent that does not know them
 	// leaves them to the step that does that.
 	Host HostSettings `json:"host,omitzero"`

@@ -113,7 +113,10 @@ func (l Library) Image(name string) (install.Image, error) {
 	}
 	at := l.root + imagesPrefix
 	return install.Image{Digest: digest, Drivers: l.drivers(digest), ManifestURL: at + store.Path(digest, store.ManifestFile), BlobURL: at + store.Path(digest, store.BlobFile),
-		PublicKey: l.of.Images.PublicKey()}, nil
+		PublicKey: l.of.Images.PublicKey(), Initrd: func() (string, error) {
+			m, err := l.of.Images.Manifest(digest)
+			return m.Initrd, err
+		}}, nil
 }
 
 // drivers reads what an image has drivers for; nil where it does not say.

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -36,6 +37,9 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 		return err
 	}
 	params := s.hostSettings(n, on[0].Disk)
+	if params.Initrd, err = s.leavesInitrd(n); err != nil {
+		return err
+	}
 	params.Layout = onTheseDisks(written.Result.Layout, on)
 	key := n.Name + "/" + g.Attempt + "/configure"
 	if err := s.recordSettings(ctx, run, n, key); err != nil {
@@ -70,6 +74,17 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 			Do(fmt.Sprintf("`ironrail rebuild %s` writes them again.", n.Name))
 	}
 	return nil
+}
+
+// leavesInitrd reports whether the image of a node leaves it to the node to make its
+// initrd.
+func (s *Stage) leavesInitrd(n *inventory.Node) (bool, error) {
+	img, err := s.w.Images.Image(n.Image.Name)
+	if err != nil || img.Initrd == nil {
+		return false, err
+	}
+	who, err := img.Initrd()
+	return who == manifest.InitrdOnNode, err
 }
 
 // noteBootOrder says where the firmware did not take its boot order. It decides

@@ -105,6 +105,8 @@ type Image struct {
 	// Drivers is what the image has drivers for; nil: the image does not say, since an
 	// older version built it.
 	Drivers func() (*modalias.List, error)
+	// Initrd is who makes the initrd, as manifest.Manifest has it; nil: it is on the disk.
+	Initrd func() (string, error)
 }
 
 // Images are the built images by the name of their block.

@@ -32,6 +32,7 @@ const (
 	inspectLimit = bootLimit + 5*time.Minute // both may have to boot a node again that was switched off
 	writeLimit   = 2 * time.Hour
 	configLimit  = bootLimit + 10*time.Minute
+	initrdLimit  = 30 * time.Minute // of configLimit besides, where the node makes its initrd
 	diskLimit    = 20 * time.Minute // reboot to SSH
 	verifyLimit  = time.Hour
 )
@@ -141,6 +142,10 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	write.Uses, write.Inputs = streams, inputs
 
 	configure := step(Configure, "write host settings; make the SSH host key on the node", reach, configLimit, 10*time.Second, after(write))
+	if kinds.LeavesInitrd(n.Image) {
+		configure.Title += ", and its initrd"
+		configure.Deadline = plan.Budget{Limit: configLimit + initrdLimit, Expected: 45 * time.Second}
+	}
 	configure.Yields = []fact.Key{HostKeyFact.Of(me), cabling.NeighboursFact.Of(me)}
 	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit*boots(n), 45*time.Second, after(configure))
 	boot.Reads, boot.Yields = []fact.Key{HostKeyFact.Of(me)}, []fact.Key{SystemFact.Of(me)}

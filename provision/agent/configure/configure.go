@@ -36,6 +36,8 @@ type Configurator struct {
 	Node     volumes.Node // finds a root on a layout; nil: none is configured
 	EFI      efiboot.Vars // of the firmware; nil: it is no UEFI, and a boot order is not written
 	Progress func(wire.Progress)
+
+	MakeInitrd MakeInitrd // nil: an image that leaves its initrd to the node is refused
 }
 
 // Run does everything again when it is called again; an SSH host key that it has
@@ -58,10 +60,18 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 	c.phase("mount")
 	if err := c.mounted(ctx, t, func(root rootfs.Root) error {
 		c.phase("settings")
-		if result.HostKey, err = settings.write(root, c.Self, fresh); err != nil || !isForeign(root) {
+		if result.HostKey, err = settings.write(root, c.Self, fresh); err != nil {
 			return err
 		}
-		return settings.foreign(root, t)
+		if isForeign(root) {
+			if err := settings.foreign(root, t); err != nil {
+				return err
+			}
+		}
+		if !p.Initrd {
+			return nil
+		}
+		return c.makeInitrds(ctx, root)
 	}); err != nil {
 		return result, fmt.Errorf("disk %s: %w", p.Disk.Path, err)
 	}

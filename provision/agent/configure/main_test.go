@@ -3,9 +3,16 @@
 package configure
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/peertest"
 )
 
-func TestMain(m *testing.M) { peertest.OwnMounts(m) }
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == maker {
+		beMaker()
+	}
+	peertest.OwnMounts(m)
+}

@@ -53,7 +53,7 @@ func (m mounter) mounted(ctx context.Context, part sysdisk.Part, do func(rootfs.
 		return err
 	}
 	// A mount that a killed agent has left behind.
-	for _, old := range []string{filepath.Join(dir, "boot"), dir} {
+	for _, old := range []string{filepath.Join(dir, "proc"), filepath.Join(dir, "dev"), filepath.Join(dir, "boot"), dir} {
 		if err := unix.Unmount(old, unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("unmount what was at %s: %w", old, err)
 		}

@@ -82,7 +82,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 		BootID:   fs.Text("proc/sys/kernel/random/boot_id"),
 		Identity: inspector.Identity,
 		Handlers: tasks.Handlers(tasks.Tools{
-			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(mountPoint), Node: volumes.OnNode{Tools: wire.ToolsFolder, At: mountPoint},
+			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(mountPoint), MakeInitrd: configure.InitrdAt(mountPoint), Node: volumes.OnNode{Tools: wire.ToolsFolder, At: mountPoint},
 			EFI:        efiboot.Dir("/" + efiboot.Folder),
 			Self:       func() (io.ReadCloser, error) { return os.Open(self) },
 			Neighbours: lldp.OnNode(ctx, lldp.Packets{}, fs, settled),

@@ -31,6 +31,7 @@ type Tools struct {
 	Neighbours func() []wire.Neighbour
 	Client     *http.Client // for images; see write.NewClient
 	Mount      configure.Mount
+	MakeInitrd configure.MakeInitrd          // nil: none is made
 	Node       volumes.Node                  // makes disk layouts; nil: none is made
 	EFI        efiboot.Vars                  // of the firmware, where the node has UEFI
 	Self       func() (io.ReadCloser, error) // this very program
@@ -59,7 +60,7 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 			return wipe.Wiper{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress}.Run(ctx, p)
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
-			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Progress: progress}
+			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Progress: progress, MakeInitrd: t.MakeInitrd}
 			if t.EFI != nil && t.Inspector.UEFI() {
 				c.EFI = t.EFI
 			}

@@ -45,15 +45,21 @@ func waitsIPXE() []time.Duration {
 
 // romProgram returns the program in the firmware. The words are those seen on the wire: EDK2
 // asks as UNDI 3.0, BIOS ROMs as 2.1.
-func romProgram(how inventory.Firmware) program {
+func romProgram(how inventory.Firmware, processors inventory.Arch) program {
 	p := program{class: "PXEClient:Arch:00000:UNDI:002001", undi: [2]byte{2, 1}, settle: 3 * time.Second, choose: time.Second, waits: waitsPXE()}
-	switch how {
-	case inventory.BootUEFI:
-		p.class, p.arch, p.undi, p.choose = "PXEClient:Arch:00007:UNDI:003000", 7, [2]byte{3, 0}, 4*time.Second
-	case inventory.BootUEFIHTTP:
-		p.class, p.arch, p.undi, p.choose = "HTTPClient:Arch:00016:UNDI:003000", 16, [2]byte{3, 0}, 4*time.Second
-		p.http = true
+	switch {
+	case how == inventory.BootBIOS:
+		return p
+	case how == inventory.BootUEFI && processors == inventory.ARM64:
+		p.class, p.arch = "PXEClient:Arch:00011:UNDI:003000", 11
+	case how == inventory.BootUEFI:
+		p.class, p.arch = "PXEClient:Arch:00007:UNDI:003000", 7
+	case processors == inventory.ARM64:
+		p.class, p.arch, p.http = "HTTPClient:Arch:00019:UNDI:003000", 19, true
+	default:
+		p.class, p.arch, p.http = "HTTPClient:Arch:00016:UNDI:003000", 16, true
 	}
+	p.undi, p.choose = [2]byte{3, 0}, 4*time.Second
 	return p
 }
 

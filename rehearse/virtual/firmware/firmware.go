@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package firmware is what the mainboard of a virtual node does while it has
-// power: the self test, the boot order, network boot as PXE ROMs, UEFI and iPXE
-// do it (DHCP through a relay, TFTP, HTTP, the boot script), and the start of the
-// install ramdisk or of the disk. It speaks with the real boot services and
-// believes none of their words without looking.
+// power: the self test, the boot order, network boot as PXE ROMs, UEFI, iPXE, and
+// with arm64 shim and GRUB do it (DHCP through a relay, TFTP, HTTP, the boot script),
+// and the start of the install ramdisk or of the disk. It speaks with the real boot
+// services and believes none of their words without looking.
 //
-// It does not model option ROMs by maker, arm64, IPv6, ProxyDHCP, DNS, TLS or
+// It does not model option ROMs by maker, IPv6, ProxyDHCP, DNS, TLS or
 // Secure Boot.
 package firmware
 
@@ -32,6 +32,7 @@ type Config struct {
 	Node    string
 	Chassis *chassis.Chassis
 	Boot    inventory.Firmware // how it boots from the network; zero: BootUEFI
+	Arch    inventory.Arch     // of its processors; zero: AMD64
 	MACs    []addr.MAC         // NICs that boot, in order
 	UUID    string             // SMBIOS UUID, sent in option 97; one that cannot be read is sent as zeros
 	Clock   clock.Clock        // for waits of the hardware; nil: the chassis'. Deadlines of I/O are on the wall clock

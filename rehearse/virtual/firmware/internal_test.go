@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -207,7 +208,7 @@ func TestWindow(t *testing.T) {
 			defer close(done)
 			acks = window(pc)
 		}()
-		got, err := readFile(t.Context(), m.At(here), here, there, "f", 512, 4, false)
+		got, err := readFile(t.Context(), m.At(here), here, there, "f", 512, 4, false, io.Discard)
 		if err != nil || got != 9*512+7 {
 			t.Errorf("%d bytes, %v", got, err)
 		}
@@ -302,7 +303,7 @@ func FuzzReply(f *testing.F) {
 		if err != nil {
 			return
 		}
-		x := exchange{program: romProgram(inventory.BootUEFIHTTP)}
+		x := exchange{program: romProgram(inventory.BootUEFIHTTP, inventory.AMD64)}
 		if x.offered(a) == nil && !leaseOf(a).address.Addr().Is4() {
 			t.Error("an offer without an address was taken")
 		}
@@ -363,5 +364,30 @@ func TestSegment(t *testing.T) {
 	}
 	if _, err := (Kernel{Initrd: []byte("nothing")}).Boot(); err == nil {
 		t.Error("found in nothing")
+	}
+}
+
+// TestGrubWords: a line is split as GRUB's shell splits it.
+func TestGrubWords(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"":                                "[]",
+		"  # nothing":                     "[]",
+		"echo 'a  b$x' c":                 `["echo" "a  b$x" "c"]`,
+		`echo "try $try of 60"`:           `["echo" "try 7 of 60"]`,
+		"for try in 1 2; do":              `["for" "try" "in" "1" "2" "do"]`,
+		"if linux (http,a)/k 'x=1'; then": `["if" "linux" "(http,a)/k" "x=1" "then"]`,
+		"chainloader ($disk)/E":           `["chainloader" "(hd0)/E"]`,
+		"echo ''":                         `["echo" ""]`,
+		"echo 'open":                      "error",
+	} {
+		words, err := grubWords(line, map[string]string{"try": "7", "disk": "hd0"})
+		got := fmt.Sprintf("%q", words)
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
 	}
 }

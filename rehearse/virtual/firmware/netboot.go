@@ -17,11 +17,11 @@ import (
 // chains is how many programs may load one another before a person is needed.
 const chains = 3
 
-// netboot boots one NIC: the firmware's own program loads iPXE, which loads the
-// rest.
+// netboot boots one NIC: the firmware's own program loads iPXE, or shim with arm64, which
+// loads the rest.
 func (b *Board) netboot(ctx context.Context, mac addr.MAC, how inventory.Firmware) result {
 	b.printf("Booting from the network: %s, %s", how, mac)
-	p := romProgram(how)
+	p := romProgram(how, b.cfg.Arch)
 	l, err := b.acquire(ctx, mac, p)
 	if err != nil {
 		b.complain(ctx, "%s", p.describeError(err))
@@ -31,6 +31,13 @@ func (b *Board) netboot(ctx context.Context, mac addr.MAC, how inventory.Firmwar
 	b.cfg.Chassis.SetPhase("BootLoader")
 	if err := b.loader(ctx, l, how); err != nil {
 		return result{}
+	}
+	if b.cfg.Arch == inventory.ARM64 {
+		r, err := b.shim(ctx, mac, l, how)
+		if err != nil {
+			b.complain(ctx, "%v", err)
+		}
+		return r
 	}
 	for range chains {
 		next, r, err := b.ipxe(ctx, mac, how)

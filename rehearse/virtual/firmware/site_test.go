@@ -74,7 +74,7 @@ func newSiteOn(t *testing.T, on network.Board, count, size int) *site {
 		s.clients = append(s.clients, netboot.Client{Node: fmt.Sprintf("n%d", i), MACs: []addr.MAC{macOf(i)}, UUID: nodeUUID, Address: netip.PrefixFrom(addressOf(i), 16)})
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"undionly.kpxe", "snponly.efi"} {
+	for _, name := range []string{"undionly.kpxe", "snponly.efi", "shimaa64.efi", "grubaa64.efi"} {
 		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte("x"), size), 0o600); err != nil {
 			t.Fatal(err)
 		}

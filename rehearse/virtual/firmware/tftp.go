@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -39,6 +40,7 @@ const (
 
 // transfer is one read request of a boot ROM.
 type transfer struct {
+	body   io.Writer
 	conn   net.PacketConn
 	server netip.AddrPort // 69 until the server has chosen its port
 	chosen bool
@@ -54,11 +56,11 @@ var errRefused = errors.New("refused")
 // with an error once it is known, then the transfer (seen on EDK2). It returns
 // how many bytes came.
 func loadFile(ctx context.Context, n network.Network, from, server netip.Addr, name string, block, window int) (int64, error) {
-	size, err := readFile(ctx, n, from, server, name, block, window, true)
+	size, err := readFile(ctx, n, from, server, name, block, window, true, io.Discard)
 	if err != nil {
 		return 0, err
 	}
-	got, err := readFile(ctx, n, from, server, name, block, window, false)
+	got, err := readFile(ctx, n, from, server, name, block, window, false, io.Discard)
 	if err == nil && size >= 0 && got != size {
 		err = fmt.Errorf("%d bytes came of %d", got, size)
 	}
@@ -66,15 +68,15 @@ func loadFile(ctx context.Context, n network.Network, from, server netip.Addr, n
 }
 
 // readFile does one request. With ask it stops at the server's options and
-// returns the size, or -1 when the server has no options.
-func readFile(ctx context.Context, n network.Network, from, server netip.Addr, name string, block, window int, ask bool) (int64, error) {
+// returns the size, or -1 when the server has no options; without, body gets the file.
+func readFile(ctx context.Context, n network.Network, from, server netip.Addr, name string, block, window int, ask bool, body io.Writer) (int64, error) {
 	conn, err := n.ListenPacket(ctx, "udp4", netip.AddrPortFrom(from, 0).String())
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	t := &transfer{conn: conn, server: netip.AddrPortFrom(server, tftpPort), block: 512, window: 1, size: -1}
+	t := &transfer{body: body, conn: conn, server: netip.AddrPortFrom(server, tftpPort), block: 512, window: 1, size: -1}
 	first, err := t.exchange(ctx, readRequest(name, block, window, ask))
 	if err != nil {
 		return 0, err
@@ -119,6 +121,7 @@ func (t *transfer) receive(ctx context.Context, first []byte) (n int64, err erro
 		repeated := block == have // our acknowledgement was lost; an OACK counts as block 0
 		if fresh {
 			have, inWindow, idle, n = have+1, inWindow+1, 0, n+int64(len(data))
+			_, _ = t.body.Write(data) // what it did not take is missing from it
 			if len(data) < t.block {
 				t.send(ackPacket(have))
 				return n, nil

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -51,12 +50,8 @@ func TestFirstSites(t *testing.T) {
 				if nodes != 2 && nodes != k.most() {
 					return
 				}
-				arm64 := k.name == "nvl72" // no image of it is built yet
-				onlyToBuild(t, a.gapsOf(inv), arm64)
+				onlyToBuild(t, a.gapsOf(inv))
 				sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 1})
-				if _, refused := errors.AsType[rehearsal.Unplannable](err); refused && arm64 {
-					return
-				}
 				if err != nil || len(sum.Accepted) != nodes {
 					t.Errorf("accepted %v, quarantined %+v: %v", sum.Accepted, sum.Quarantined, err)
 				}

@@ -52,7 +52,7 @@ bmc "redfish" {
 
 hardware "gb200-tray" { # two Grace CPUs, four Blackwell GPUs
   arch       = "arm64"
-  page_size  = "64K" # of the image's kernel, as NVIDIA recommends for Grace
+  page_size  = "4K" # of the image's kernel: NVIDIA recommends 64K for Grace, and Debian has none
   vendor     = "NVIDIA"
   product    = "GB200 NVL"
   rack_units = 1
@@ -103,10 +103,9 @@ hardware "gb200-tray" { # two Grace CPUs, four Blackwell GPUs
   }
 }
 
-image "ubuntu" "hpc" {
+image "debian" "hpc" {
   arch     = "arm64"
-  release  = "24.04"
-  kernel   = "linux-image-nvidia-64k"
+  release  = "trixie"
   packages = ["openssh-server", "chrony", "nvme-cli"]
 }
 
@@ -124,11 +123,19 @@ host "gpu" {
 
 driver "doca" "doca32" {
   version = "3.2.1"
+  repository { # NVIDIA's packages, mirrored inside the site
+    url = "http://mirror.example/doca/3.2.1/debian13/arm64-sbsa/"
+  }
 }
 
-driver "cuda" "r580" { # the fabric manager runs on the NVLink switches
-  version = "580.126.16"
-  cuda    = "13.0"
+# The fabric manager runs on the NVLink switches. R595 is the first branch that NVIDIA's
+# repository for Debian 13 on SBSA has.
+driver "cuda" "r595" {
+  version = "595.71.05"
+  cuda    = "13.2"
+  repository { # likewise
+    url = "http://mirror.example/cuda/debian13/sbsa/"
+  }
 }
 
 driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of NCCL, which the controller compiles once
@@ -182,7 +189,7 @@ role "tray" {
   image      = image.hpc
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.doca32, driver.r580, driver.tools]
+  drivers    = [driver.doca32, driver.r595, driver.tools]
   validation = validation.gb200
   handover   = handover.prod
 }

@@ -95,7 +95,7 @@ func TestNVL72(t *testing.T) {
 	slow(t)
 	inv, tray := fourRacks(t), "r03-u10"
 	if *wholeSites {
-		inv, tray = otherExample(t, "nvl72", onAMD64...), "r03-u12"
+		inv, tray = load(t, "../../examples/nvl72", nil), "r03-u12"
 	}
 	sum := rehearsed(t, inv, "kind=bad-leaf,switch=net/leaf-4", "kind=imex-config,node="+tray)
 	leafFound(t, sum, "net/leaf-4", len(inv.Nodes)-1)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +25,7 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.DriverMismatch: {
 		{site: "hgx-h100", node: "r01-u17", part: "driver r580", cause: "the kernel module nvidia that is loaded first is 535.54.03, and the libraries are 580.126.16"},
 		{site: "mi300x-roce", node: "r02-u09", part: "driver rocm7", cause: "which amdgpu-dkms did not build"},
-		{site: "nvl72", node: "r02-u09", part: "driver r580", cause: "that is loaded first is 535.54.03"},
+		{site: "nvl72", node: "r02-u09", part: "driver r595", cause: "that is loaded first is 535.54.03"},
 	},
 	fault.MissingGPU: {
 		{site: "hgx-h100", node: "r01-u17", part: "GPU", cause: "hardware"},
@@ -131,17 +130,11 @@ func TestExampleFaults(t *testing.T) {
 // once for each kind: nvl72 has two racks of four trays then, and mi300x-roce two of two
 // nodes. TestExamples has them whole.
 var fewer = map[string][]string{
-	"nvl72": append(onAMD64,
+	"nvl72": {
 		"if s.rack == rack.name }", "if s.rack == rack.name && rack.number < 3 && tonumber(s.unit) < 11 }", `quorum  = "90%"`, `quorum  = "75%"`,
 		"domain_size = 18", "domain_size = 4", "block_size = 18", "block_size = 4", "count         = 16", "count         = 8",
-	),
+	},
 	"mi300x-roce": {"if s.rack == rack.name }", "if s.rack == rack.name && rack.number < 3 && tonumber(s.unit) < 10 }", `quorum  = "90%"`, `quorum  = "75%"`},
-}
-
-// onAMD64 are what makes nvl72 a site that can be planned: no image of arm64 is built yet.
-var onAMD64 = []string{
-	"  arch       = \"arm64\"\n", "", "page_size  = \"64K\"", "page_size  = \"4K\"", "image \"ubuntu\" \"hpc\" {\n  arch     = \"arm64\"\n  release  = \"24.04\"\n  kernel   = \"linux-image-nvidia-64k\"", "image \"debian\" \"hpc\" {\n  release  = \"bookworm\"",
-	"driver \"doca\" \"doca32\" {", "driver \"doca\" \"doca32\" {\n  repository { url = \"http://mirror.example/doca/\" }", "cuda    = \"13.0\"", "cuda    = \"13.0\"\n  repository { url = \"http://mirror.example/cuda/\" }",
 }
 
 // ofExample loads an example site, or as much of it as one kind of fault takes.
@@ -150,9 +143,6 @@ func ofExample(t *testing.T, site string) *inventory.Inventory {
 	words := fewer[site]
 	if *wholeSites {
 		words = nil
-		if site == "nvl72" {
-			words = onAMD64
-		}
 	}
 	if words == nil {
 		return load(t, "../../examples/"+site, nil)
@@ -163,8 +153,8 @@ func ofExample(t *testing.T, site string) *inventory.Inventory {
 // fourRacks is nvl72 with four trays a rack.
 func fourRacks(t *testing.T) *inventory.Inventory {
 	t.Helper()
-	return otherExample(t, "nvl72", append(slices.Clone(onAMD64), "if s.rack == rack.name }", "if s.rack == rack.name && tonumber(s.unit) < 11 }",
-		"domain_size = 18", "domain_size = 4", "block_size = 18", "block_size = 4")...)
+	return otherExample(t, "nvl72", "if s.rack == rack.name }", "if s.rack == rack.name && tonumber(s.unit) < 11 }",
+		"domain_size = 18", "domain_size = 4", "block_size = 18", "block_size = 4")
 }
 
 // slow leaves a test out under the race detector, which is too slow for it: `make

@@ -4,7 +4,6 @@ package rehearsal_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -94,15 +93,8 @@ func TestUnitsOfExamples(t *testing.T) {
 // large are sites of 32, 72 and 127 nodes.
 var large = []string{"h100-su", "nvl72", "h100-4su"}
 
-// refusedExamples are the summaries of what a plan of an example is refused for although
-// its images are built, with the reason why it is an example all the same.
-var refusedExamples = map[string][]string{
-	"nvl72": {"Image cannot be installed", "Driver does not go with its system", "Driver does not go with its system"}, // images of arm64
-}
-
 // TestExamples: every example site passes its check and runs unchanged on the virtual
 // rack, where all nodes are accepted; those with a variable of a size are reduced by it.
-// One that is refused by a plan is refused by a rehearsal.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob("../../examples/*/site.hcl")
@@ -130,10 +122,6 @@ func TestExamples(t *testing.T) {
 					}
 				}
 			}})
-			if want := refusedExamples[filepath.Base(dir)]; want != nil {
-				refusedFor(t, sum, err, want)
-				return
-			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,30 +132,6 @@ func TestExamples(t *testing.T) {
 				t.Errorf("the site's folder held %q and holds %q", before, after)
 			}
 		})
-	}
-}
-
-// refusedFor wants a rehearsal refused for errors with places, and no node accepted.
-func refusedFor(t *testing.T, sum rehearsal.Summary, err error, want []string) {
-	t.Helper()
-	u, ok := errors.AsType[rehearsal.Unplannable](err)
-	if !ok || len(sum.Accepted) > 0 || sum.Steps > 0 {
-		t.Fatalf("accepted %v, %v; want it refused for %q", sum.Accepted, err, want)
-	}
-	var got []string
-	seen := map[string]bool{} // nodes that lack the same say it each
-	for _, d := range u.Diags {
-		if d.Subject == nil || d.Subject.Start.Line == 0 {
-			t.Errorf("%s has no place", d.Summary)
-			continue
-		}
-		if at := d.Summary + d.Subject.String(); !seen[at] {
-			seen[at] = true
-			got = append(got, d.Summary)
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("refused for %q, want %q", got, want)
 	}
 }
 

@@ -104,17 +104,32 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 			}
 		}
 	}
-	for name, text := range map[string]string{
-		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: string(system.Status),
-		images.SourcesFile: string(system.Sources), images.KeyringFile: "", images.DriversFile: simulatedDrivers,
-	} {
+	for name, text := range simulatedFiles(i, system) {
 		files[name] = filepath.Join(dir, "file-"+name)
 		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
-	_, err = s.Artifacts.Images.Put(ctx, store.Source{Name: i.Kind + "." + i.Name, Recipe: recipe, Disk: disk, Files: files}, func(string) {})
+	initrd := ""
+	if is.NoInitrd {
+		initrd = manifest.InitrdOnNode
+	}
+	_, err = s.Artifacts.Images.Put(ctx, store.Source{Initrd: initrd, Name: i.Kind + "." + i.Name, Recipe: recipe, Disk: disk, Files: files}, func(string) {})
 	return err
+}
+
+// simulatedFiles are the files, with their content, that travel with a simulated image.
+func simulatedFiles(i *inventory.Image, system repo.System) map[string]string {
+	files := map[string]string{
+		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: string(system.Status),
+		images.SourcesFile: string(system.Sources), images.KeyringFile: "", images.DriversFile: simulatedDrivers,
+	}
+	if i.Arch == inventory.ARM64 {
+		for _, name := range []string{images.ShimFile, images.GRUBFile} {
+			files[name] = "MZ simulation of " + name + "\n"
+		}
+	}
+	return files
 }
 
 // simulateTree packs the files of a small root file system for disk layouts: what the
@@ -153,7 +168,7 @@ func noise(seed uint64) []byte {
 }
 
 // writeDisk writes the small whole disk: protective MBR, GPT, a BIOS boot
-// partition (of another type when it is spoilt), an EFI system partition with the
+// partition (with arm64 an EFI system partition; of another type when it is spoilt), an EFI system partition with the
 // configuration of the loader where disk layouts want it, and a root partition with the
 // superblock of ext4 and what the system says to be.
 func writeDisk(path string, is twin.Twin, seed uint64, spoilt, layouts bool) error {
@@ -168,7 +183,10 @@ func writeDisk(path string, is twin.Twin, seed uint64, spoilt, layouts bool) err
 	part := func(n int, start, size uint64, kind gpt.Type, name, guid string) *gpt.Partition {
 		return &gpt.Partition{Index: n, Start: start / sector, End: (start+size)/sector - 1, Size: size, Type: kind, Name: name, GUID: guid}
 	}
-	boot := gpt.BIOSBoot
+	boot, bootName, root := gpt.BIOSBoot, "bios", gpt.LinuxRootX86_64
+	if is.Arch == inventory.ARM64 {
+		boot, bootName, root = gpt.EFISystemPartition, "esp", gpt.LinuxRootArm64
+	}
 	if spoilt {
 		boot = gpt.LinuxFilesystem
 	}
@@ -190,8 +208,8 @@ func writeDisk(path string, is twin.Twin, seed uint64, spoilt, layouts bool) err
 	}
 	table := &gpt.Table{LogicalSectorSize: sector, PhysicalSectorSize: sector, ProtectiveMBR: true, GUID: "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0001",
 		Partitions: append([]*gpt.Partition{
-			part(1, biosStart, mib, boot, "bios", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0002"),
-			part(2+len(esp), uint64(rootStart), rootSize, gpt.LinuxRootX86_64, "root", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0003"),
+			part(1, biosStart, mib, boot, bootName, "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0002"),
+			part(2+len(esp), uint64(rootStart), rootSize, root, "root", "8E4C7C6A-6F1B-4B0E-9C41-9A4C6B1D0003"),
 		}, esp...)}
 	if err := table.Write(f, diskSize); err != nil {
 		return errkind.New(errkind.Internal, "partition table: %w", err)

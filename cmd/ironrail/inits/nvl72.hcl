@@ -68,10 +68,9 @@ hardware "gb200-tray" {
 }
 
 # What is installed.
-image "ubuntu" "hpc" {
+image "debian" "hpc" {
   arch     = "arm64"
-  release  = "24.04"
-  kernel   = "linux-image-nvidia-64k"
+  release  = "trixie"
   packages = ["openssh-server", "chrony", "nvme-cli"]
 }
 
@@ -92,11 +91,21 @@ host "gpu" {
 
 driver "doca" "doca32" { # the RDMA stack
   version = "3.2.1"
+  repository { # NVIDIA's packages: best a mirror inside the site
+    url = "http://mirror.example/doca/3.2.1/debian13/arm64-sbsa/"
+    # key = file("keys/doca.asc")
+  }
 }
 
-driver "cuda" "r580" { # the fabric manager runs on the NVLink switches
-  version = "580.126.16"
-  cuda    = "13.0"
+# The fabric manager runs on the NVLink switches. R595 is the first branch that NVIDIA's
+# repository for Debian 13 on SBSA has.
+driver "cuda" "r595" {
+  version = "595.71.05"
+  cuda    = "13.2"
+  repository {
+    url = "http://mirror.example/cuda/debian13/sbsa/"
+    # key = file("keys/cuda.asc")
+  }
 }
 
 driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and the tests of NCCL, which the controller compiles once
@@ -153,7 +162,7 @@ role "worker" {
   image      = image.hpc
   disks      = disk_layout.os
   host       = host.gpu
-  drivers    = [driver.doca32, driver.r580, driver.tools]
+  drivers    = [driver.doca32, driver.r595, driver.tools]
   validation = validation.gpu
   handover   = handover.prod
 }

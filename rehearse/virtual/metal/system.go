@@ -4,6 +4,7 @@ package metal
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
@@ -31,7 +32,7 @@ func installedImage() *tree {
 	b.text("etc/ssh/ssh_host_ed25519_key", "the same in every copy of the image")
 	b.text("etc/machine-id", "00000000000000000000000000000000")
 	b.text("boot/grub/grub.cfg", "linux /vmlinuz root=LABEL=ironrail-root ro $ironrail_args\nsource /boot/grub/ironrail.cfg")
-	b.text("boot/initrd.img-of-image", "of a rehearsal")
+	b.text(imageInitrd, "of a rehearsal")
 	for _, unit := range []string{"systemd-networkd.service", "systemd-networkd.socket", "systemd-networkd-wait-online.service", "ssh.service", "chrony.service"} {
 		b.text("usr/lib/systemd/system/"+unit, "[Unit]")
 	}
@@ -41,6 +42,36 @@ func installedImage() *tree {
 	t.put(strings.TrimSuffix(zoneDir, "/"), folderIf(nil))
 	t.unlisted = timeZone
 	return t.sort()
+}
+
+// imageInitrd is the initrd that an image brings; madeInitrd begins the name of one that
+// the node makes, and kernelFile that of its kernel.
+const (
+	imageInitrd = "boot/initrd.img-of-image"
+	madeInitrd  = "boot/initrd.img-"
+	kernelFile  = "boot/vmlinuz-"
+)
+
+// initrdTime is how long a node's processors take to make an initrd.
+const initrdTime = 20 * time.Second
+
+// makeInitrd is the configure.MakeInitrd of the virtual ramdisk.
+func (n *Node) makeInitrd(ctx context.Context, root rootfs.Root, release string, line func(string)) error {
+	line("update-initramfs: Generating /" + madeInitrd + release)
+	if err := n.options.Clock.Sleep(ctx, initrdTime); err != nil {
+		return err
+	}
+	return rootfs.WriteText(root, madeInitrd+release, "070701 of a rehearsal", 0o644)
+}
+
+// withoutInitrd makes the files of an image that leaves its initrd to the node.
+func withoutInitrd(root *Root) error {
+	return errors.Join(root.Remove(imageInitrd), root.Put(kernelFile+root.twin.Kernel, strings.NewReader("kernel of a rehearsal"), 0o644))
+}
+
+// starts reports whether a kernel of a root finds the initrd that the loader gives it.
+func (r *Root) starts() bool {
+	return !r.twin.NoInitrd || r.lookup(madeInitrd+r.twin.Kernel) != nil
 }
 
 // zoneDir is where an image has its time zones.
@@ -148,6 +179,11 @@ func (d *Disk) mounted() (*Root, error) {
 				return nil, err
 			}
 		}
+		if d.root.twin.NoInitrd {
+			if err := withoutInitrd(d.root); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return d.root, nil
 }
@@ -171,7 +207,10 @@ func (d *Disk) mirrored(array string) *Root {
 	return nil
 }
 
-var _ configure.Mount = (*Node)(nil).mount
+var (
+	_ configure.Mount      = (*Node)(nil).mount
+	_ configure.MakeInitrd = (*Node)(nil).makeInitrd
+)
 
 // System is what a node can boot from its disks.
 type System struct {
@@ -196,7 +235,7 @@ func (n *Node) System() (System, bool) {
 		if !d.bootable() {
 			continue
 		}
-		if root, err := d.mounted(); err == nil {
+		if root, err := d.mounted(); err == nil && root.starts() {
 			return System{d, root, root.twin, marker}, true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/kinds"
 	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -28,6 +29,7 @@ type Twin struct {
 	Leading  string         `json:"leading,omitempty"` // package that leads to the newest kernel; "" where the image names a kernel itself
 	Build    string         `json:"build"`             // what uname -v prints
 	Compiler string         `json:"compiler"`
+	NoInitrd bool           `json:"no_initrd,omitempty"` // the image leaves it to the node to make one
 }
 
 // release is what one release of a distribution has.
@@ -70,7 +72,7 @@ func Of(i *inventory.Image) Twin {
 	if arch == "" {
 		arch = inventory.AMD64
 	}
-	t := Twin{ID: row.id, Name: row.name, Release: row.version, Arch: arch, Build: row.build, Compiler: row.compiler}
+	t := Twin{ID: row.id, Name: row.name, Release: row.version, Arch: arch, Build: row.build, Compiler: row.compiler, NoInitrd: kinds.LeavesInitrd(i)}
 	f, _ := distribution.Find(row.family)
 	if known && of.Family == row.family {
 		t.Release = of.Version

@@ -113,6 +113,7 @@ var packages = map[string]string{
 	"grub-script-check":   "grub-common",
 	"qemu-system-aarch64": "qemu-system-arm",
 
+	"/usr/bin/qemu-aarch64-static":   "qemu-user-static",
 	"/usr/share/AAVMF/AAVMF_CODE.fd": "qemu-efi-aarch64",
 
 	"/usr/lib/grub/i386-pc/boot.img":                    "grub-pc-bin",

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,7 +165,11 @@ func (l *Lab) onNode(limit time.Duration, node, command string) string {
 
 // ssh is the command line that runs another one on a node as root, with the site's key.
 func (l *Lab) ssh(node string, seconds int, command string) []string {
-	address := "10.77.0.1" + strings.TrimPrefix(node, "n") // as site.hcl has it
+	number, err := strconv.Atoi(strings.TrimPrefix(node, "n"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	address := "10.77.0." + strconv.Itoa(10+number) // as site.hcl has it
 	return []string{"ssh", "-o", "BatchMode=yes", "-o", fmt.Sprintf("ConnectTimeout=%d", seconds), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
 		"-i", filepath.Join(l.State(), "keys", "ssh_ed25519"), "root@" + address, command}
 }

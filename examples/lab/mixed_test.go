@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build labfull
+
+package lab_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
+)
+
+// mixed gives the site a machine of arm64 beside that of x86, with an image, a role and
+// tests of its own: Open MPI runs no job on processors of two kinds.
+func mixed() []labtest.Edit {
+	const uefi, role, nodes = "hardware \"lab-uefi\" {\n", "role \"worker\" {\n", "  node \"n\" {\n    for_each = { for m in local.machines : m.name => m }\n"
+	return []labtest.Edit{
+		{Old: "\"bookworm\"", New: "\"trixie\""},
+		{Old: uefi, New: `hardware "lab-arm64" {
+  arch         = "arm64"
+  vendor       = "ironrail"
+  product      = "lab-arm64"
+  rack_units   = 1
+  boot         = "uefi"
+  boot_timeout = "10min"
+  power {
+    typical  = "100W"
+    max      = "150W"
+    supplies = 1
+    required = 1
+  }
+  cpu {
+    sockets = 1
+    cores   = 1
+  }
+  memory {
+    size = "1GiB"
+  }
+  disk "os" {
+    type  = "virtio"
+    count = 1
+    size  = ">= 4GB"
+  }
+  nic "mgmt" {
+    network = network.boot
+    pci     = ["0000:00:03.0"]
+    boot    = true
+  }
+  nic "rail" {
+    fabric        = fabric.rail
+    software_rdma = "rxe"
+    ports         = [{ rail = 0, pci = "0000:00:04.0", panel = "rail 0" }]
+  }
+}
+
+` + uefi},
+		{Old: "disk_layout \"os\" {\n", New: "image \"debian\" \"grace\" {\n  arch     = \"arm64\"\n  release  = \"trixie\"\n  packages = [\"openssh-server\", \"chrony\"]\n}\n\ndisk_layout \"os\" {\n"},
+		{Old: role, New: `role "grace" {
+  bmc        = bmc.sim
+  image      = image.grace
+  disks      = disk_layout.os
+  host       = host.lab
+  drivers    = [driver.rdma]
+  validation = validation.lab
+  handover   = handover.lab
+}
+
+` + role},
+		{Old: nodes, New: `  node "grace" {
+    for_each = { for m in local.machines : m.name => m if m.hardware == "lab-arm64" }
+    name     = each.key
+    role     = role.grace
+    hardware = hardware[each.value.hardware]
+    unit     = tonumber(each.value.unit)
+    serial   = each.value.serial
+    uuid     = each.value.uuid
+    boot_mac = each.value.boot_mac
+    bmc_mac  = each.value.bmc_mac
+    address  = cidrhost(network.boot.cidr, 10 + tonumber(trimprefix(each.key, "n")))
+    bmc {
+      address = each.value.bmc_address
+    }
+  }
+` + strings.Replace(nodes, "=> m }", "=> m if m.hardware != \"lab-arm64\" }", 1)},
+	}
+}
+
+// TestMixed: one apply takes a machine of x86 and one of arm64 from power-off to
+// accepted, from a controller of x86. The initrd of the latter is made by the machine.
+func TestMixed(t *testing.T) {
+	nodes := []string{"n2", "n10"}
+	l := labtest.Up(t, labtest.Options{Name: "mixed", Machines: nodes, HCL: mixed()})
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(nodes...)
+	for node, want := range map[string]string{"n2": "x86_64\n4096\n", "n10": "aarch64\n4096\n"} {
+		got := l.OnNode(node, `uname -m; getconf PAGESIZE; cat /etc/debian_version; ls -l /boot /initrd.img; systemctl --failed --no-legend; cat /proc/cmdline; efibootmgr -v || true`)
+		if t.Logf("%s:\n%s", node, got); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: want %q first", node, want)
+		}
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+}

@@ -21,22 +21,23 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// Function is a PCI function as its kernel shows it: hex digits without 0x. Alias is its
-// modalias; "": not known.
-type Function struct{ Vendor, Device, Class, Alias string }
+// Function is a PCI function as the kernel of the install ramdisk shows it: hex digits
+// without 0x. Alias is its modalias, and Driver the driver that it has there; "": not known.
+type Function struct{ Vendor, Device, Class, Alias, Driver string }
 
 // List is what one kernel has drivers for.
 type List struct {
 	pci     []pciAlias
 	virtio  []string        // device types, as in an alias: 00000001
 	modules map[string]bool // by name, with what is built in
+	builtin map[string]bool // by name; nil: an older version made the list, and did not say
 }
 
 // pciAlias is an alias of a PCI driver (scripts/mod/file2alias.c); "" is anything.
 type pciAlias struct{ vendor, device, subVendor, subDevice, base, sub, programming string }
 
 // Collect writes what the kernel of a release has drivers for, from an installed system:
-// lines "alias PATTERN" and "module NAME", sorted.
+// lines "alias PATTERN", "builtin NAME" and "module NAME", sorted.
 func Collect(w io.Writer, root fs.FS, release string) error {
 	dir := path.Join("lib/modules", release)
 	var lines []string
@@ -72,14 +73,15 @@ func Collect(w io.Writer, root fs.FS, release string) error {
 		}),
 		read("modules.builtin", func(line string) {
 			if line != "" {
-				lines = append(lines, "module "+name(line))
+				lines = append(lines, "builtin "+name(line), "module "+name(line))
 			}
 		}),
 	)
 	if err != nil {
 		return fmt.Errorf("drivers of kernel %s: %w", release, err)
 	}
-	// Kernels before 5.2 have no aliases of what is built in.
+	// Kernels before 5.2 have no aliases of what is built in, and those before 6.18 none of
+	// its device tables (scripts/mod/file2alias.c): see HasDriver.
 	err = read("modules.builtin.modinfo", func(line string) {
 		if _, pattern, ok := strings.Cut(line, ".alias="); ok {
 			alias(pattern)
@@ -108,6 +110,11 @@ func Parse(r io.Reader) (*List, error) {
 		switch {
 		case kind == "module":
 			l.modules[value] = true
+		case kind == "builtin":
+			if l.builtin == nil {
+				l.builtin = map[string]bool{}
+			}
+			l.builtin[value] = true
 		case kind == "alias" && strings.HasPrefix(value, "pci:"):
 			if a, ok := parsePCI(value); ok {
 				l.pci = append(l.pci, a)
@@ -165,18 +172,34 @@ func (f Function) ids() pciAlias {
 }
 
 // HasDriver reports whether the kernel has a driver for a function. One whose ids are not
-// known has one: nothing is refused for what nobody saw.
+// known has one: nothing is refused for what nobody saw. A driver that is built in names its
+// devices only in newer kernels; where it is the one that the function has in the ramdisk,
+// the kernel has it.
 func (l *List) HasDriver(f Function) bool {
 	if f.Vendor == "" || f.Device == "" {
 		return true
 	}
+	return (l.isBuiltIn(f.Driver) || l.hasAlias(f)) && l.hasVirtio(f)
+}
+
+// isBuiltIn reports whether a driver is built in. Of a list that does not say it, one that
+// is there at all may be.
+func (l *List) isBuiltIn(driver string) bool {
+	name := strings.ReplaceAll(driver, "-", "_")
+	if l.builtin == nil {
+		return l.modules[name]
+	}
+	return l.builtin[name]
+}
+
+// hasAlias reports whether a driver names a function.
+func (l *List) hasAlias(f Function) bool {
 	is := f.ids()
 	match := func(want, got string) bool { return want == "" || got == "" || want == got }
-	ok := slices.ContainsFunc(l.pci, func(a pciAlias) bool {
+	return slices.ContainsFunc(l.pci, func(a pciAlias) bool {
 		return match(a.vendor, is.vendor) && match(a.device, is.device) && match(a.subVendor, is.subVendor) && match(a.subDevice, is.subDevice) &&
 			match(a.base, is.base) && match(a.sub, is.sub) && match(a.programming, is.programming)
 	})
-	return ok && l.hasVirtio(f)
 }
 
 // Virtio devices are two: the function on the bus, and what is behind it (Virtual I/O
@@ -186,8 +209,12 @@ const (
 	virtioModern = 0x1040 // and the type
 )
 
-// transitional are the types of the first devices.
-var transitional = map[uint64]uint64{0x1000: 1, 0x1001: 2, 0x1004: 8}
+// transitional are the types of the first devices, and virtioDrivers the drivers of NICs and
+// disks by type.
+var (
+	transitional  = map[uint64]uint64{0x1000: 1, 0x1001: 2, 0x1004: 8}
+	virtioDrivers = map[uint64]string{1: "virtio_net", 2: "virtio_blk", 8: "virtio_scsi"}
+)
 
 // hasVirtio reports whether what is behind a function of virtio has a driver.
 func (l *List) hasVirtio(f Function) bool {
@@ -199,7 +226,7 @@ func (l *List) hasVirtio(f Function) bool {
 	if device > virtioModern {
 		kind = device - virtioModern
 	}
-	return kind == 0 || slices.Contains(l.virtio, fmt.Sprintf("%08X", kind))
+	return kind == 0 || slices.Contains(l.virtio, fmt.Sprintf("%08X", kind)) || l.builtin[virtioDrivers[kind]]
 }
 
 // HasModule reports whether the kernel has a module, or has it built in.

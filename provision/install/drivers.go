@@ -56,7 +56,7 @@ func missingDrivers(list *modalias.List, n *inventory.Node, hw wire.Hardware, di
 			return
 		}
 		p := hw.PCI[i]
-		if !list.HasDriver(modalias.Function{Vendor: p.Vendor, Device: p.Device, Class: p.Class, Alias: p.Modalias}) {
+		if !list.HasDriver(modalias.Function{Vendor: p.Vendor, Device: p.Device, Class: p.Class, Alias: p.Modalias, Driver: p.Driver}) {
 			missing = append(missing, fmt.Sprintf("%s %s (%s:%s)", what, p.Address, p.Vendor, p.Device))
 		}
 	}

@@ -25,12 +25,12 @@ import (
 
 // hostFlags are the flags of the command.
 type hostFlags struct {
-	list, expect     string
-	key, user, known string
-	acceptNew, sudo  bool
-	writeExpect      bool
-	evidence, format string
-	write            func(io.Writer, report.Input) error
+	list, expect          string
+	key, user, known      string
+	acceptNew, sudo, load bool
+	writeExpect           bool
+	evidence, format      string
+	write                 func(io.Writer, report.Input) error
 }
 
 func (a *app) testCommand() *cobra.Command {
@@ -49,7 +49,9 @@ Each node is looked at as the nodes of a site are: GPUs and their memory, NVLink
 PCIe links, RDMA ports, disks, memory, clock and kernel log. What it is made of is
 compared with what most of the nodes have, and so are firmware, settings, drivers
 and kernel; with --expect FILE, with the hardware block in that file, which
---write-expect prints from the majority. Nothing is loaded on a node.
+--write-expect prints from the majority. Nothing is loaded on a node, but with
+--load: bandwidths of GPUs are measured, and RDMA writes between nodes over every
+rail, where the programs are there. Nodes whose GPUs somebody uses are left alone.
 
   accepted       nothing was found, and there is something to compare with
   not accepted   with the part, what was seen, and what to do
@@ -68,7 +70,8 @@ nothing could be tested.`,
 		Example: `  ironrail test --hosts nodes.txt
   ironrail test --hosts nodes.txt --user ubuntu --sudo --key ~/.ssh/cluster
   ironrail test --hosts nodes.txt --write-expect > expect.hcl
-  ironrail test --hosts two-new.txt --expect expect.hcl --json`,
+  ironrail test --hosts two-new.txt --expect expect.hcl --json
+  ironrail test --hosts nodes.txt --load --evidence out`,
 		Args: asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(c, a.json); err != nil {
@@ -80,6 +83,7 @@ nothing could be tested.`,
 	c.Flags().StringVar(&f.list, "hosts", "", "file that names the nodes, one a line; - is standard input")
 	c.Flags().StringVar(&f.expect, "expect", "", "file with the hardware block that the nodes are held against")
 	c.Flags().BoolVar(&f.writeExpect, "write-expect", false, "print such a block from what most nodes have, and test nothing")
+	c.Flags().BoolVar(&f.load, "load", false, "measure too: bandwidths of GPUs, and RDMA between nodes; idle nodes only")
 	c.Flags().StringVar(&f.user, "user", "", "user of nodes without one in the file; root if not given")
 	c.Flags().StringVar(&f.key, "key", "", "private key; if not given, ssh-agent's or those of ~/.ssh")
 	c.Flags().BoolVar(&f.sudo, "sudo", false, "run commands by sudo -n where the user is not root")
@@ -102,6 +106,8 @@ func (f *hostFlags) check(c *cobra.Command, json bool) error {
 		return wrongUsage(c, fmt.Errorf("--format is text, json, html or junit, not %q", f.format))
 	case json && c.Flags().Changed("format") && f.format != "json":
 		return wrongUsage(c, fmt.Errorf("--json and --format %s are two forms", f.format))
+	case f.load && f.writeExpect:
+		return wrongUsage(c, errors.New("--write-expect tests nothing, so that there is nothing to --load"))
 	case json && f.writeExpect:
 		return wrongUsage(c, errors.New("--write-expect prints a block of the language, not JSON"))
 	case json:
@@ -140,7 +146,7 @@ func (a *app) testHosts(ctx context.Context, f hostFlags) error {
 
 // hostOptions reads the files that the flags name.
 func (a *app) hostOptions(f hostFlags) (o hosts.Options, err error) {
-	o = hosts.Options{Text: hosts.Text{File: f.list, Version: thisVersion(), Evidence: f.evidence}, Now: a.now, Say: func(text string) { a.sayf("%s", text) }}
+	o = hosts.Options{Load: f.load, Text: hosts.Text{File: f.list, Version: thisVersion(), Evidence: f.evidence}, Now: a.now, Say: func(text string) { a.sayf("%s", text) }}
 	o.Watch = func(p *plan.Plan, events *event.Subscription) {
 		v := newView(a, p)
 		v.stops = "Ctrl-C stops"
@@ -169,7 +175,7 @@ func (a *app) hostOptions(f hostFlags) (o hosts.Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	expected, wrong, files := hosts.ParseExpect(filepath.Base(f.expect), text, a.now())
+	expected, wrong, files := hosts.ParseExpect(filepath.Base(f.expect), text, f.load, a.now())
 	if len(wrong) > 0 {
 		a.showDiagnostics(wrong, files)
 		return o, exit{code: exitFailed, err: errors.New("no node was tested: the file of expectations has errors")}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // siteFile is the part of a site that is the same for all lists of hosts.
@@ -32,7 +33,7 @@ type Expected struct {
 
 // ParseExpect reads a file of expectations: a hardware block of the language, with the
 // fabrics that its rails are on, and a validation block with limits and what is allowed.
-func ParseExpect(file string, content []byte, now time.Time) (*Expected, inventory.Diagnostics, inventory.Files) {
+func ParseExpect(file string, content []byte, load bool, now time.Time) (*Expected, inventory.Diagnostics, inventory.Files) {
 	if !strings.HasSuffix(file, ".hcl") {
 		return nil, diag.List{{Check: "hosts.expect", Summary: "File of another kind", Detail: fmt.Sprintf("%s is not named as a file of the language: NAME.hcl.", file)}}, nil
 	}
@@ -45,7 +46,7 @@ func ParseExpect(file string, content []byte, now time.Time) (*Expected, invento
 		return nil, diags, files
 	}
 	e := &Expected{inv, file}
-	return e, e.check(), files
+	return e, e.check(load), files
 }
 
 // withoutWarnings leaves warnings out: most are about what a site has and a list of
@@ -60,7 +61,7 @@ func withoutWarnings(diags inventory.Diagnostics) (list inventory.Diagnostics) {
 }
 
 // check refuses what would have no effect.
-func (e *Expected) check() (list diag.List) {
+func (e *Expected) check(load bool) (list diag.List) {
 	switch n := len(e.inv.Hardware); {
 	case n == 0:
 		list = append(list, diag.Diagnostic{Check: "hosts.expect", Summary: "No hardware block", Detail: fmt.Sprintf("The file %q says no hardware that hosts could be held against. `ironrail test --hosts FILE --write-expect` prints such a block.", e.file)})
@@ -71,11 +72,16 @@ func (e *Expected) check() (list diag.List) {
 		if v != e.inv.Validations[0] {
 			list.Add("hosts.expect", v.Decl, "Second validation block", "All hosts of a list are held against one validation block. Remove one of them.").Also("the first one", e.inv.Validations[0].Decl)
 		}
-		if v.Pair != nil {
-			list.Add("hosts.expect", v.Pair.Decl, "Pair test is not run on these nodes", "Nothing is loaded on nodes that ironrail did not install. Remove the block.").In(v.Decl)
+		if v.Pair != nil && !load {
+			list.Add("hosts.expect", v.Pair.Decl, "Pair test is not run without --load", "Nothing is loaded on nodes that ironrail did not install, unless --load says so. Give --load, or remove the block.").In(v.Decl)
 		}
 		for _, l := range v.Limits {
-			list.Add("hosts.expect", l.Decl, "Nothing is measured on these nodes", "Nothing is loaded on nodes that ironrail did not install, so that no limit would be held. Remove the block.").In(v.Decl)
+			switch {
+			case l.Name == result.AllReduceBandwidth:
+				list.Add("hosts.expect", l.Decl, "All-reduce is not run on these nodes", "It needs log-ins from node to node, and nothing is set up on nodes that ironrail did not install. Remove the limit.").In(v.Decl)
+			case !load:
+				list.Add("hosts.expect", l.Decl, "Nothing is measured without --load", "Nothing is loaded on nodes that ironrail did not install, unless --load says so, and no limit would be held. Give --load, or remove the block.").In(v.Decl)
+			}
 		}
 		if v.AllReduce != nil {
 			list.Add("hosts.expect", v.AllReduce.Decl, "All-reduce is not run on these nodes", "It needs log-ins from node to node, and nothing is set up on nodes that ironrail did not install. Remove the block.").In(v.Decl)

@@ -23,12 +23,12 @@ func TestParseExpect(t *testing.T) {
 		hardware + "hardware \"i\" {\n}\n": "3:1 Second hardware block",
 		hardware + "validation \"v\" {\n  burn_in = \"1h\"\n}\n":                                                        "3:1 Burn-in is not run on these nodes",
 		hardware + "validation \"v\" {\n  all_reduce {\n    scope = [\"all\"]\n  }\n}\n":                                "4:3 All-reduce is not run on these nodes",
-		hardware + "validation \"v\" {\n  pair {\n  }\n  limit \"rdma.write_bw\" {\n    at_least = \"1GB/s\"\n  }\n}\n": "4:3 Pair test is not run on these nodes; 6:3 Nothing is measured on these nodes",
+		hardware + "validation \"v\" {\n  pair {\n  }\n  limit \"rdma.write_bw\" {\n    at_least = \"1GB/s\"\n  }\n}\n": "4:3 Pair test is not run without --load; 6:3 Nothing is measured without --load",
 		hardware + "validation \"v\" {\n}\nvalidation \"w\" {\n}\n":                                                     "5:1 Second validation block",
 		"hardware \"h\" {\n  gpus = 8\n}\n":                                                                             "2:3 Unsupported argument",
 		hardware + "network \"n\" {\n  cidr = \"10.0.0.0/24\"\n}\n":                                                     "3:1 Block without effect",
 	} {
-		_, diags, _ := ParseExpect("expect.hcl", []byte(text), time.Now())
+		_, diags, _ := ParseExpect("expect.hcl", []byte(text), false, time.Now())
 		var got []string
 		for _, d := range diags {
 			line, column := 0, 0

@@ -31,6 +31,7 @@ type Options struct {
 	Login    Login
 	Agent    string    // path of the static ironrail-agent program
 	Expected *Expected // nil: what most of the hosts have
+	Load     bool      // measure what loads the hosts, where nobody uses them
 	Text     Text
 	// Watch shows the tests while they run; it returns when the events end. nil: nobody
 	// looks.
@@ -53,7 +54,8 @@ type session struct {
 	failed  map[string]error // hosts that could not be reached or looked at
 	surveys []survey
 	cohorts []cohort
-	release func() // of the keys
+	probes  map[string]probe // what hosts can be loaded with
+	release func()           // of the keys
 }
 
 // open reaches the hosts and looks at what they are made of. The caller closes the
@@ -107,6 +109,9 @@ func Test(ctx context.Context, o Options) (report.Input, error) {
 		}
 	} else {
 		s.cohorts = []cohort{{name: "nodes", members: s.surveys, rows: compareParts(s.surveys)}}
+	}
+	if o.Load {
+		s.probes = takeProbes(ctx, s.fleet)
 	}
 	evidence, done, err := evidenceFolder(o.Text.Evidence)
 	if err != nil {

@@ -161,7 +161,7 @@ func TestPeerNoReference(t *testing.T) {
 	if _, err := WriteExpect(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no reference") {
 		t.Errorf("a block was written from two hosts: %v", err)
 	}
-	want, diags, _ := ParseExpect("expect.hcl", text, time.Now())
+	want, diags, _ := ParseExpect("expect.hcl", text, false, time.Now())
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/validate"
@@ -34,19 +35,20 @@ type run struct {
 	stage    *validate.Stage
 	plan     *plan.Plan
 	evidence string
+	res      apply.Result               // how it ended
 	parts    map[string][]install.Fault // what a host is not made of, by host
 	why      map[string]string          // why there is no reference for a host
-	untested []string                   // what was not run, and why
+	unloaded map[string]bool            // hosts whose GPUs are not measured
+	skipped  []skip                     // what was not run on a host, and why
 }
 
-// loading are the tests that load what they test: nodes that another tool installed may
-// be in use.
-var loading = []string{"bandwidth", "burn", "heat", "pair", "all_reduce"}
+// skip is what was not run on a host.
+type skip struct{ host, what string }
 
 // newRun makes the site in memory and plans the tests on it.
 func newRun(ctx context.Context, s *session, want *Expected, evidence string) (*run, error) {
 	r := &run{session: s, inv: &inventory.Inventory{Fabrics: want.inv.Fabrics, Hardware: want.inv.Hardware}, store: state.NewMemory(), evidence: evidence,
-		parts: map[string][]install.Fault{}, why: map[string]string{}}
+		parts: map[string][]install.Fault{}, why: map[string]string{}, unloaded: map[string]bool{}}
 	r.inv.Site.Name = "hosts"
 	var err error
 	if r.fence, err = r.store.Claim(ctx, "ironrail test"); err != nil {
@@ -76,14 +78,23 @@ func (r *run) add(c cohort, want *Expected) (facts []fact.Fact, err error) {
 	}
 	role := &inventory.Role{Name: c.name, Hardware: h, Decl: h.Decl}
 	r.inv.Roles = append(r.inv.Roles, role)
+	with, without := r.validations(c, want)
 	for _, s := range c.members {
-		n := &inventory.Node{Name: s.name, Role: role, Hardware: h, Address: r.fleet.nodes[s.name].addr, Foreign: true, Validation: want.validation(), Decl: r.fleet.nodes[s.name].host.Decl}
+		n := &inventory.Node{Name: s.name, Role: role, Hardware: h, Address: r.fleet.nodes[s.name].addr, Foreign: true, Validation: without, Decl: r.fleet.nodes[s.name].host.Decl}
+		if why := r.noWrites(s, h); why == "" {
+			n.Validation = with
+		} else if r.Load {
+			r.skipped = append(r.skipped, skip{s.name, "transfers to and from other nodes were not measured: " + why})
+		}
+		if r.noLoad(s) != "" || h.GPUCount() == 0 {
+			r.unloaded[s.name] = true
+		}
 		r.inv.Nodes = append(r.inv.Nodes, n)
 		r.parts[s.name] = install.CompareHardware(n, s.hw)
 		if c.why != "" {
 			r.why[s.name] = c.why
 		}
-		of, err := factsOf(n, s)
+		of, err := factsOf(n, s, r.probes[s.name])
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +108,7 @@ func (r *run) add(c cohort, want *Expected) (facts []fact.Fact, err error) {
 }
 
 // factsOf is what the stages of a site would have learned of a node.
-func factsOf(n *inventory.Node, s survey) ([]fact.Fact, error) {
+func factsOf(n *inventory.Node, s survey, p probe) ([]fact.Fact, error) {
 	me := subject.OfNode(n.Name)
 	hw, err := install.HardwareFact.New(me, s.hw, "")
 	if err != nil {
@@ -109,7 +120,7 @@ func factsOf(n *inventory.Node, s survey) ([]fact.Fact, error) {
 	}
 	facts := []fact.Fact{hw, system}
 	for _, f := range fabric.Of(n) {
-		ports, err := fabric.Ports(f.Name).New(me, portsOn(n, f, s), "")
+		ports, err := fabric.Ports(f.Name).New(me, portsOn(n, f, s, p), "")
 		if err != nil {
 			return nil, err
 		}
@@ -119,7 +130,7 @@ func factsOf(n *inventory.Node, s survey) ([]fact.Fact, error) {
 }
 
 // portsOn are the ports of a node on a fabric, as it shows them.
-func portsOn(n *inventory.Node, f *inventory.Fabric, s survey) []fabric.Port {
+func portsOn(n *inventory.Node, f *inventory.Fabric, s survey, with probe) []fabric.Port {
 	list := []fabric.Port{}
 	for _, nic := range n.Hardware.NICs {
 		if nic.Fabric != f {
@@ -128,13 +139,23 @@ func portsOn(n *inventory.Node, f *inventory.Fabric, s survey) []fabric.Port {
 		for _, p := range nic.Ports {
 			for _, seen := range s.seen.Health.Ports {
 				if strings.EqualFold(seen.PCI, p.PCI) {
-					list = append(list, fabric.Port{Rail: p.Rail, Device: seen.Device, Netdev: seen.Netdev})
+					list = append(list, fabric.Port{Rail: p.Rail, Device: seen.Device, Netdev: netdevOf(s, seen), GIDIndex: with.gids[seen.Device]})
 					break
 				}
 			}
 		}
 	}
 	return list
+}
+
+// netdevOf is the network interface of an RDMA port.
+func netdevOf(s survey, p wire.InfiniBandPort) string {
+	for _, nic := range s.hw.NICs {
+		if p.Netdev == "" && nic.PCI == p.PCI {
+			return nic.Name
+		}
+	}
+	return p.Netdev
 }
 
 // learn puts facts into the state in memory.
@@ -164,7 +185,7 @@ func (r *run) makePlan(ctx context.Context) error {
 	if diags.HasErrors() {
 		return diags
 	}
-	steps = slices.DeleteFunc(steps, func(st plan.Step) bool { return slices.Contains(loading, checkOf(st.ID)) })
+	steps = slices.DeleteFunc(steps, func(st plan.Step) bool { return checkOf(st.ID) == "bandwidth" && r.unloaded[st.Subject.Name] })
 	there := map[plan.StepID]bool{}
 	for _, st := range steps {
 		there[st.ID] = true

@@ -25,6 +25,7 @@ const origin = "Not installed by ironrail: what is here was read over SSH; how t
 // report says of each host whether it is accepted, as the report of a site says it of
 // its nodes.
 func (r *run) report(ctx context.Context, res apply.Result) (report.Input, error) {
+	r.res = res
 	in, err := acceptance.ReadReport(ctx, r.store, r.inv, nil, r.Text.Version, r.Now())
 	if err != nil {
 		return in, err
@@ -60,12 +61,22 @@ func (r *run) judge(in report.Input, n *report.Node, found []stage.Finding) {
 	case len(n.Findings) > 0:
 		n.Status = report.NotAccepted
 	case !passed:
-		n.Status, n.Reason = report.Unfinished, "its tests did not end"
+		n.Status, n.Reason = report.Unfinished, r.unfinished(n.Name)
 	case !anyPassed(in.Tests, n.Name):
 		n.Status, n.Reason = report.Unfinished, "none of its checks had anything to look at: a test that sees nothing accepts nobody"
 	case why != "":
 		n.Status, n.Reason = report.NoReference, why
 	}
+}
+
+// unfinished is why the tests of a host did not end.
+func (r *run) unfinished(name string) string {
+	for _, n := range r.res.Nodes {
+		if n.Name == name && n.Cause != nil {
+			return "its tests did not end: " + n.Cause.Text
+		}
+	}
+	return "its tests did not end"
 }
 
 // findings are all that was found of a host: in its parts, by the tests, and why a step
@@ -143,11 +154,30 @@ var again = strings.NewReplacer("run `ironrail apply` again", "test again", "the
 
 func testAgain(action string) string { return again.Replace(action) }
 
-// untestedTexts are what was not tested on any host.
-func (r *run) untestedTexts() []string {
-	list := slices.Clone(r.untested)
-	list = append(list, "nothing was loaded: bandwidths, heat and transfers between nodes were not measured",
+// untestedTexts are what was not tested, and why.
+func (r *run) untestedTexts() (list []string) {
+	if !r.Load {
+		list = append(list, "nothing was loaded: bandwidths of GPUs and transfers between nodes were not measured (--load measures them)")
+	}
+	who := map[string][]string{}
+	for _, s := range r.skipped {
+		if who[s.what] == nil {
+			list = append(list, s.what)
+		}
+		who[s.what] = append(who[s.what], s.host)
+	}
+	for i, text := range list {
+		if hosts := who[text]; len(hosts) > 0 {
+			list[i] = text + ": " + strings.Join(hosts, ", ")
+		}
+	}
+	list = append(list, "all-reduces were not run: they need log-ins from node to node, which this test does not set up",
 		"power supplies, fans and the event log: no BMC was asked")
+	for _, c := range r.cohorts {
+		if len(c.members) < fewest {
+			list = append(list, fmt.Sprintf("versions and settings were compared with no other node's, since %d are too few: %s", len(c.members), strings.Join(c.names(), ", ")))
+		}
+	}
 	if len(r.failed) > 0 {
 		list = append(list, fmt.Sprintf("%d of %d hosts were not looked at", len(r.failed), len(r.List)))
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -105,8 +106,21 @@ esac`)
 	return m
 }
 
-// goodGPUs is the fixture of nvidia-smi's parser, with its second GPU made well.
+// process is one that uses a GPU, as nvidia-smi shows it.
+var process = regexp.MustCompile(`(?s)<process_info>.*?</process_info>`)
+
+// goodGPUs are GPUs that are well and that nobody uses.
 func goodGPUs(t testing.TB) string {
+	t.Helper()
+	used := usedGPUs(t)
+	if !process.MatchString(used) {
+		t.Fatal("the fixture has no process")
+	}
+	return process.ReplaceAllString(used, "")
+}
+
+// usedGPUs is the fixture of nvidia-smi's parser, with its second GPU made well.
+func usedGPUs(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile("../../tool/nvidiasmi/testdata/h100.xml")
 	if err != nil {
@@ -178,6 +192,10 @@ func (m *machine) write(t testing.TB, dir string) {
 		}
 	}
 	for name, text := range m.programs {
+		if local, is := strings.CutPrefix(name, "/usr/local/bin/"); is {
+			put(filepath.Join(dir, "local", local), text, 0o755)
+			continue
+		}
 		put(filepath.Join(dir, "bin", name), text, 0o755)
 	}
 }
@@ -199,6 +217,7 @@ mount --make-rprivate /
 mount --bind "$1/sys" /sys
 for d in /tmp /var/tmp /root; do mount -t tmpfs -o mode=1777 ironrail-test "$d"; done
 mount -t tmpfs -o "mode=1777$2" ironrail-test /dev/shm
+if [ -d "$1/local" ]; then mount --bind "$1/local" /usr/local/bin; fi
 mount -o remount,bind,ro /
 exec /usr/sbin/sshd -D -e -f "$1/config"`
 

@@ -221,7 +221,7 @@ func (a *app) hostLogin(f hostFlags) (hosts.Login, error) {
 		l.Confirm = a.confirmHostKeys
 	}
 	if f.acceptNew {
-		l.Confirm = func(unknown []hosts.UnknownKey) (bool, error) {
+		l.Confirm = func(_ context.Context, unknown []hosts.UnknownKey) (bool, error) {
 			a.showHostKeys("Believed, as --accept-new-host-keys says:", unknown)
 			return true, nil
 		}
@@ -230,11 +230,39 @@ func (a *app) hostLogin(f hostFlags) (hosts.Login, error) {
 }
 
 // askPassphrase asks for the passphrase of a key, without an echo.
-func (a *app) askPassphrase(file string) ([]byte, error) {
+func (a *app) askPassphrase(ctx context.Context, file string) ([]byte, error) {
+	terminal := int(a.in.(*os.File).Fd())
+	before, err := term.GetState(terminal)
+	if err != nil {
+		return nil, err
+	}
 	fmt.Fprintf(a.err, "Passphrase of %s: ", file)
-	secret, err := term.ReadPassword(int(a.in.(*os.File).Fd()))
+	secret, err := answerOf(ctx, func() ([]byte, error) { return term.ReadPassword(terminal) })
 	fmt.Fprintln(a.err)
+	if err != nil {
+		_ = term.Restore(terminal, before) // it is still being read: the echo is off
+	}
 	return secret, err
+}
+
+// answerOf is what f reads from a terminal, unless Ctrl-C comes first. What then still
+// reads ends with the program.
+func answerOf[T any](ctx context.Context, f func() (T, error)) (answer T, err error) {
+	type read struct {
+		answer T
+		err    error
+	}
+	done := make(chan read, 1)
+	go func() {
+		answer, err := f()
+		done <- read{answer, err}
+	}()
+	select {
+	case r := <-done:
+		return r.answer, r.err
+	case <-ctx.Done():
+		return answer, errkind.New(errkind.Interrupted, "interrupted: %w", context.Cause(ctx))
+	}
 }
 
 // showHostKeys lists host keys.
@@ -246,10 +274,10 @@ func (a *app) showHostKeys(head string, unknown []hosts.UnknownKey) {
 }
 
 // confirmHostKeys shows all new host keys and asks once.
-func (a *app) confirmHostKeys(unknown []hosts.UnknownKey) (bool, error) {
+func (a *app) confirmHostKeys(ctx context.Context, unknown []hosts.UnknownKey) (bool, error) {
 	a.showHostKeys("Host keys that are not known yet:", unknown)
 	fmt.Fprintf(a.err, "\nCompare them with the nodes' own. Type \"yes\" to believe %s: ", pluralOf(len(unknown), "it", fmt.Sprintf("all %d", len(unknown))))
-	line, err := bufio.NewReader(a.in).ReadString('\n')
+	line, err := answerOf(ctx, func() (string, error) { return bufio.NewReader(a.in).ReadString('\n') })
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}

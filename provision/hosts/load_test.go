@@ -76,6 +76,11 @@ func TestPeerLoad(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5", "n6"} {
 		m := newMachine(t, "S-"+name)
+		for i := 2; i < 8; i++ { // more transfers at a time than a connection takes commands
+			at := fmt.Sprintf("%s0000:17:%02x.0/0000:%02x:00.0", root, i+2, 0x60+i)
+			m.function(at, "0x020700", "0x15b3", "0x1021", "16")
+			m.rail(at, i)
+		}
 		m.script("ib_write_bw", writeBW)
 		switch name {
 		case "n1", "n2":
@@ -126,4 +131,33 @@ func TestPeerLoad(t *testing.T) {
 	if _, diags, _ := ParseExpect("e.hcl", []byte(text), true, time.Now()); len(diags) != 1 || diags[0].Summary != "All-reduce is not run on these nodes" {
 		t.Errorf("%+v", diags)
 	}
+}
+
+// TestPeerAMD: GPUs of AMD are what amd-smi says they are.
+func TestPeerAMD(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"n1", "n2", "n3"} {
+		m := newMachine(t, "S-"+name)
+		m.remove(gpu0)
+		m.remove(gpu1)
+		delete(m.programs, "nvidia-smi")
+		for _, at := range []string{root + "0000:17:02.0/0000:0c:00.0", root + "0000:17:03.0/0000:1c:00.0"} {
+			m.function(at, "0x120000", "0x1002", "0x74a1", "16")
+		}
+		m.script("amd-smi", `case "$1" in
+static | metric | topology) cat "$0.$1" ;;
+bad-pages) echo '[{"gpu": 0, "retired": "No bad pages found."}, {"gpu": 1, "retired": "No bad pages found.", "pending": "No bad pages found."}]' ;;
+*) exit 2 ;;
+esac`)
+		for _, f := range []string{"static", "metric", "topology"} {
+			m.programs["amd-smi."+f] = strings.ReplaceAll(fixture(t, "amdsmi/testdata/"+f+".json"), `"total_uncorrectable_count": 4`, `"total_uncorrectable_count": 0`)
+		}
+		w.start(name, m)
+	}
+	text, err := WriteExpect(t.Context(), w.options())
+	if err != nil || !strings.Contains(string(text), `vendor       = "amd"`) || !strings.Contains(string(text), `interconnect = "xgmi"`) || !strings.Contains(string(text), "count        = 2") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	w.want(w.test(w.options()), "n1 accepted\nn2 accepted\nn3 accepted\n")
 }

@@ -19,14 +19,14 @@ import (
 
 // Login is how hosts are logged in to. No secret of it is written anywhere.
 type Login struct {
-	User       string                                   // of hosts without one
-	KeyFile    string                                   // private key; empty: the agent's keys, then those in Home
-	Agent      string                                   // socket of ssh-agent; empty: none
-	Home       string                                   // folder of the user
-	Passphrase func(keyFile string) ([]byte, error)     // asks for it; nil: nobody can be asked
-	KnownHosts []string                                 // files; the first gets the keys that are confirmed
-	Confirm    func(unknown []UnknownKey) (bool, error) // asks once about all unknown host keys; nil: none is believed
-	Sudo       bool                                     // run commands of a user that is not root by sudo -n
+	User       string                                                        // of hosts without one
+	KeyFile    string                                                        // private key; empty: the agent's keys, then those in Home
+	Agent      string                                                        // socket of ssh-agent; empty: none
+	Home       string                                                        // folder of the user
+	Passphrase func(ctx context.Context, keyFile string) ([]byte, error)     // asks for it; nil: nobody can be asked
+	KnownHosts []string                                                      // files; the first gets the keys that are confirmed
+	Confirm    func(ctx context.Context, unknown []UnknownKey) (bool, error) // asks once about all unknown host keys; nil: none is believed
+	Sudo       bool                                                          // run commands of a user that is not root by sudo -n
 }
 
 // agentWait bounds every question to ssh-agent.
@@ -36,7 +36,7 @@ const agentWait = 10 * time.Second
 func (l Login) signers(ctx context.Context) (list []ssh.Signer, done func(), err error) {
 	done = func() {}
 	if l.KeyFile != "" {
-		s, err := l.readKey(l.KeyFile)
+		s, err := l.readKey(ctx, l.KeyFile)
 		return []ssh.Signer{s}, done, err
 	}
 	var agentErr error
@@ -51,7 +51,7 @@ func (l Login) signers(ctx context.Context) (list []ssh.Signer, done func(), err
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		s, err := l.readKey(path)
+		s, err := l.readKey(ctx, path)
 		if err != nil {
 			return nil, done, err
 		}
@@ -83,7 +83,7 @@ func agentKeys(ctx context.Context, socket string) ([]ssh.Signer, func(), error)
 }
 
 // readKey reads a private key, with its passphrase where it has one.
-func (l Login) readKey(path string) (ssh.Signer, error) {
+func (l Login) readKey(ctx context.Context, path string) (ssh.Signer, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, errkind.New(errkind.NotFound, "private key: %w", err)
@@ -94,7 +94,7 @@ func (l Login) readKey(path string) (ssh.Signer, error) {
 		if l.Passphrase == nil {
 			return nil, errkind.New(errkind.Auth, "the key %s has a passphrase, and nobody can be asked for it", path).Do("Add it to ssh-agent: ssh-add " + path)
 		}
-		secret, asked := l.Passphrase(path)
+		secret, asked := l.Passphrase(ctx, path)
 		if asked != nil {
 			return nil, asked
 		}

@@ -141,7 +141,7 @@ func (c *connector) confirm(ctx context.Context) error {
 	yes := false
 	if c.login.Confirm != nil {
 		var err error
-		if yes, err = c.login.Confirm(unknown); err != nil {
+		if yes, err = c.login.Confirm(ctx, unknown); err != nil {
 			return err
 		}
 	}
@@ -198,6 +198,9 @@ func (c *connector) open(ctx context.Context, h Host, key ssh.PublicKey) (*node,
 		return nil, withAction(err)
 	}
 	program, err := c.programFor(ctx, n)
+	if err == nil && n.sudo {
+		err = checkSudo(ctx, n, user)
+	}
 	if err == nil {
 		n.folder, err = openFolder(ctx, n.client, program)
 	}
@@ -206,6 +209,18 @@ func (c *connector) open(ctx context.Context, h Host, key ssh.PublicKey) (*node,
 		return nil, err
 	}
 	return n, nil
+}
+
+// checkSudo looks whether a user may run commands by sudo without a password.
+func checkSudo(ctx context.Context, n *node, user string) error {
+	ctx, cancel := context.WithTimeout(ctx, shortWait)
+	defer cancel()
+	r, err := n.client.Run(ctx, remote.Command{Argv: []string{"sudo", "-n", "--", "true"}, MaxOutput: 1024})
+	if err != nil || r.Exit == 0 {
+		return err
+	}
+	return errkind.New(errkind.Auth, "user %s may not run commands by sudo without a password: exit status %d: %s", user, r.Exit, strings.TrimSpace(string(r.Stderr))).
+		Do("Give the user NOPASSWD in sudoers, or log in as root, or leave --sudo out: less is judged then.")
 }
 
 // withAction gives the errors of a log-in the action of hosts that ironrail did not

@@ -36,7 +36,7 @@ func (w *world) options() Options {
 // testOptions are options without hosts.
 func testOptions(dir, agent string, say func(string)) Options {
 	return Options{Agent: agent, Text: Text{File: "nodes.txt", Version: "test"}, Say: say, Now: time.Now,
-		Login: Login{User: "root", KeyFile: filepath.Join(dir, "key"), KnownHosts: []string{filepath.Join(dir, "known_hosts")}, Confirm: func([]UnknownKey) (bool, error) { return true, nil }}}
+		Login: Login{User: "root", KeyFile: filepath.Join(dir, "key"), KnownHosts: []string{filepath.Join(dir, "known_hosts")}, Confirm: func(context.Context, []UnknownKey) (bool, error) { return true, nil }}}
 }
 
 // verdicts are the hosts with their status, and the parts and causes of findings.
@@ -112,9 +112,9 @@ func TestPeerMajority(t *testing.T) {
 	w.want(in, `n1 accepted
 n2 accepted
 n3 accepted
-n4 not accepted [n4 GPUs: GPUs: 1 of 2 are on the PCI bus]
-n5 not accepted [n5 NIC at 0000:3c:00.0: NIC at 0000:3c:00.0: its PCIe link has 8 of 16 lanes]
-n6 not accepted [n6 GPU: GPU: GPU VBIOS is 96.00.61.00.01, and 3 of 4 nodes of role nodes have 96.00.89.00.01]
+n4 not accepted [n4 GPUs: 1 of 2 are on the PCI bus]
+n5 not accepted [n5 NIC at 0000:3c:00.0: its PCIe link has 8 of 16 lanes]
+n6 not accepted [n6 GPU: GPU VBIOS is 96.00.61.00.01, and 3 of 4 nodes of role nodes have 96.00.89.00.01]
 `)
 	var b bytes.Buffer
 	if err := report.Text(&b, in); err != nil || !strings.Contains(b.String(), "\nNot installed by ironrail: ") {
@@ -167,7 +167,7 @@ func TestPeerNoReference(t *testing.T) {
 	}
 	o.Expected = want
 	w.want(w.test(o), `n1 accepted
-n2 not accepted [n2 rail 0 of infiniband-400g (mlx5_0 at 0000:1a:00.0): rail 0 of infiniband-400g (mlx5_0 at 0000:1a:00.0): its port is DOWN]
+n2 not accepted [n2 rail 0 of infiniband-400g (mlx5_0 at 0000:1a:00.0): its port is DOWN]
 `)
 }
 
@@ -201,7 +201,7 @@ func TestPeerHostKeys(t *testing.T) {
 		}
 	}
 	asked := 0
-	o.Login.Confirm = func(unknown []UnknownKey) (bool, error) {
+	o.Login.Confirm = func(_ context.Context, unknown []UnknownKey) (bool, error) {
 		asked++
 		if len(unknown) != 3 || unknown[0].Fingerprint() != "ed25519 "+fingerprint(w.peers[0].hostKey) {
 			t.Errorf("asked about %+v", unknown)
@@ -234,6 +234,33 @@ func TestPeerHostKeys(t *testing.T) {
 	if asked != 1 {
 		t.Error("a person was asked about a changed key")
 	}
+}
+
+// TestPeerSudo: a user that is not root sees what it may, or all of it by sudo; one who may
+// not use sudo is told so.
+func TestPeerSudo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"n1", "n2", "n3", "n4"} {
+		m := newMachine(t, "S-"+name)
+		m.user = "ubuntu-of-test"
+		m.script("sudo", `[ "$1 $2" = "-n --" ] || exit 9; shift 2; BY_SUDO=yes exec "$@"`)
+		if name == "n4" {
+			m.script("sudo", `echo "sudo: a password is required" >&2; exit 1`)
+		}
+		m.programs["nvidia-smi"] = strings.Replace(m.programs["nvidia-smi"], "case ", `[ "$BY_SUDO" ] || { echo "Insufficient Permissions"; exit 4; }; case `, 1)
+		w.start(name, m)
+		w.peers[len(w.peers)-1].host.User = m.user
+	}
+	o := w.options()
+	for _, n := range w.test(o).Nodes {
+		if n.Status != report.NotAccepted || !strings.Contains(n.Findings[0].Cause, "Insufficient Permissions") {
+			t.Errorf("without sudo: %+v", n)
+		}
+	}
+	o.Login.Sudo = true
+	w.want(w.test(o), "n1 accepted\nn2 accepted\nn3 accepted\n"+
+		"n4 not accepted [n4 SSH: user ubuntu-of-test may not run commands by sudo without a password: exit status 1: sudo: a password is required]\n")
 }
 
 // hang makes a host whose GPUs' program does not end.

@@ -92,7 +92,11 @@ func (r *run) findings(n report.Node, found []stage.Finding) (list []report.Find
 	tested := len(list)
 	for _, f := range found {
 		if concerns(f, n.Name) {
-			list = append(list, report.Finding{Part: partsOf(f), Step: f.Step, Cause: f.Cause, Evidence: f.Evidence, Action: testAgain(f.Action)})
+			cause := f.Cause
+			if len(f.Suspects) == 1 { // it may begin with the part, which stands before it
+				cause = strings.TrimPrefix(cause, f.Suspects[0].Part+": ")
+			}
+			list = append(list, report.Finding{Part: partsOf(f), Step: f.Step, Cause: cause, Evidence: f.Evidence, Action: testAgain(f.Action)})
 		}
 	}
 	if len(list) == tested {
@@ -175,7 +179,7 @@ func (r *run) untestedTexts() (list []string) {
 		"power supplies, fans and the event log: no BMC was asked")
 	for _, c := range r.cohorts {
 		if len(c.members) < fewest {
-			list = append(list, fmt.Sprintf("versions and settings were compared with no other node's, since %d are too few: %s", len(c.members), strings.Join(c.names(), ", ")))
+			list = append(list, "versions and settings were compared with no other node's, since fewer than three are alike: "+strings.Join(c.names(), ", "))
 		}
 	}
 	if len(r.failed) > 0 {

@@ -56,6 +56,7 @@ type machine struct {
 	links    map[string]string // symbolic links below /sys
 	programs map[string]string // shell scripts, by name
 	shm      string            // mount options of /dev/shm
+	user     string            // an account beside those of this computer
 }
 
 // Two GPUs of the parsers' fixture, a switch, two rails of 400 Gb/s and a disk.
@@ -119,15 +120,21 @@ func goodGPUs(t testing.TB) string {
 	return process.ReplaceAllString(used, "")
 }
 
-// usedGPUs is the fixture of nvidia-smi's parser, with its second GPU made well.
-func usedGPUs(t testing.TB) string {
+// fixture is an output of a parser's tests.
+func fixture(t testing.TB, name string) string {
 	t.Helper()
-	b, err := os.ReadFile("../../tool/nvidiasmi/testdata/h100.xml")
+	b, err := os.ReadFile("../../tool/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(b)
+}
+
+// usedGPUs is the fixture of nvidia-smi's parser, with its second GPU made well.
+func usedGPUs(t testing.TB) string {
+	t.Helper()
 	return strings.NewReplacer("<remapped_row_pending>Yes<", "<remapped_row_pending>No<", ">Reset<", ">None<", "<remapped_row_unc>2<", "<remapped_row_unc>0<",
-		"<sram_uncorrectable_parity>2<", "<sram_uncorrectable_parity>0<", "<dram_uncorrectable>2<", "<dram_uncorrectable>0<", ">8x<", ">16x<").Replace(string(b))
+		"<sram_uncorrectable_parity>2<", "<sram_uncorrectable_parity>0<", "<dram_uncorrectable>2<", "<dram_uncorrectable>0<", ">8x<", ">16x<").Replace(fixture(t, "nvidiasmi/testdata/h100.xml"))
 }
 
 // nvlinks is an output of nvidia-smi nvlink for two GPUs of 18 links.
@@ -191,6 +198,15 @@ func (m *machine) write(t testing.TB, dir string) {
 			t.Fatal(err)
 		}
 	}
+	if m.user != "" {
+		for file, line := range map[string]string{"passwd": m.user + ":x:54321:54321::/nonexistent:/bin/sh\n", "shadow": m.user + ":*:19000:0:99999:7:::\n"} {
+			own, err := os.ReadFile("/etc/" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(filepath.Join(dir, file), string(own)+line, 0o644)
+		}
+	}
 	for name, text := range m.programs {
 		if local, is := strings.CutPrefix(name, "/usr/local/bin/"); is {
 			put(filepath.Join(dir, "local", local), text, 0o755)
@@ -217,6 +233,9 @@ mount --make-rprivate /
 mount --bind "$1/sys" /sys
 for d in /tmp /var/tmp /root; do mount -t tmpfs -o mode=1777 ironrail-test "$d"; done
 mount -t tmpfs -o "mode=1777$2" ironrail-test /dev/shm
+for f in passwd shadow; do
+	if [ -f "$1/$f" ]; then mount --bind "$1/$f" "/etc/$f"; fi
+done
 if [ -d "$1/local" ]; then mount --bind "$1/local" /usr/local/bin; fi
 mount -o remount,bind,ro /
 exec /usr/sbin/sshd -D -e -f "$1/config"`
@@ -244,13 +263,16 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { // other users read authorized keys and programs
+		t.Fatal(err)
+	}
 	w := &world{t: t, dir: dir, client: filepath.Join(dir, "key")}
 	signer, file, err := remote.GenerateClientKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"key": string(file), "authorized": remote.AuthorizedKey(signer, "test")} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), map[string]fs.FileMode{"key": 0o600, "authorized": 0o644}[name]); err != nil {
 			t.Fatal(err)
 		}
 	}

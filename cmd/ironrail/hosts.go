@@ -25,12 +25,12 @@ import (
 
 // hostFlags are the flags of the command.
 type hostFlags struct {
-	list, expect          string
-	key, user, known      string
-	acceptNew, sudo, load bool
-	writeExpect           bool
-	evidence, format      string
-	write                 func(io.Writer, report.Input) error
+	list, expect           string
+	key, user, known, jump string
+	acceptNew, sudo, load  bool
+	writeExpect            bool
+	evidence, format       string
+	write                  func(io.Writer, report.Input) error
 }
 
 func (a *app) testCommand() *cobra.Command {
@@ -80,18 +80,24 @@ nothing could be tested.`,
 			return a.interruptible(c.Context(), func(ctx context.Context) error { return a.testHosts(ctx, f) })
 		},
 	}
+	f.define(c)
+	return c
+}
+
+// define gives a command the flags.
+func (f *hostFlags) define(c *cobra.Command) {
 	c.Flags().StringVar(&f.list, "hosts", "", "file that names the nodes, one a line; - is standard input")
 	c.Flags().StringVar(&f.expect, "expect", "", "file with the hardware block that the nodes are held against")
 	c.Flags().BoolVar(&f.writeExpect, "write-expect", false, "print such a block from what most nodes have, and test nothing")
 	c.Flags().BoolVar(&f.load, "load", false, "measure too: bandwidths of GPUs, and RDMA between nodes; idle nodes only")
 	c.Flags().StringVar(&f.user, "user", "", "user of nodes without one in the file; root if not given")
 	c.Flags().StringVar(&f.key, "key", "", "private key; if not given, ssh-agent's or those of ~/.ssh")
+	c.Flags().StringVar(&f.jump, "jump", "", "[USER@]HOST[:PORT] that the nodes are reached through")
 	c.Flags().BoolVar(&f.sudo, "sudo", false, "run commands by sudo -n where the user is not root")
 	c.Flags().StringVar(&f.known, "known-hosts", "", "file of known host keys, in place of ~/.ssh/known_hosts")
 	c.Flags().BoolVar(&f.acceptNew, "accept-new-host-keys", false, "believe host keys that are in no file, and add them")
 	c.Flags().StringVar(&f.evidence, "evidence", "", "folder to keep in what the programs of nodes printed")
 	c.Flags().StringVar(&f.format, "format", f.format, "text, json, html or junit")
-	return c
 }
 
 // check refuses flags that contradict each other.
@@ -215,6 +221,13 @@ func (a *app) hostLogin(f hostFlags) (hosts.Login, error) {
 	l.KnownHosts = []string{filepath.Join(l.Home, ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"}
 	if f.known != "" {
 		l.KnownHosts = []string{f.known}
+	}
+	if f.jump != "" {
+		jump, diags := hosts.ParseList("--jump", []byte(f.jump))
+		if len(diags) > 0 || len(jump) != 1 {
+			return l, usageOf("ironrail test", fmt.Errorf("--jump is [USER@]HOST[:PORT], not %q", f.jump))
+		}
+		l.Jump = &jump[0]
 	}
 	if isTerminal(a.in) && f.list != "-" {
 		l.Passphrase = a.askPassphrase

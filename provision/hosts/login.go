@@ -26,6 +26,7 @@ type Login struct {
 	Passphrase func(ctx context.Context, keyFile string) ([]byte, error)     // asks for it; nil: nobody can be asked
 	KnownHosts []string                                                      // files; the first gets the keys that are confirmed
 	Confirm    func(ctx context.Context, unknown []UnknownKey) (bool, error) // asks once about all unknown host keys; nil: none is believed
+	Jump       *Host                                                         // that all hosts are reached through; nil: none
 	Sudo       bool                                                          // run commands of a user that is not root by sudo -n
 }
 

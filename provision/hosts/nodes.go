@@ -3,6 +3,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -45,6 +47,7 @@ type node struct {
 // is the one in a folder that goes when the fleet is closed.
 type fleet struct {
 	nodes map[string]*node
+	jump  *remote.Client // that all of them are reached through; nil: none
 }
 
 // Run implements onnode.Nodes.
@@ -78,6 +81,9 @@ func (f *fleet) close() map[string]error {
 			left[name] = err
 		}
 	})
+	if f.jump != nil {
+		_ = f.jump.Close()
+	}
 	return left
 }
 
@@ -125,6 +131,12 @@ type connector struct {
 // fleet, also after an error.
 func (c *connector) connect(ctx context.Context, hosts []Host) (*fleet, map[string]error, error) {
 	c.fleet, c.failed, c.programs = &fleet{nodes: map[string]*node{}}, map[string]error{}, map[inventory.Arch][]byte{}
+	if c.login.Jump != nil {
+		var err error
+		if c.fleet.jump, err = c.openJump(ctx, *c.login.Jump); err != nil {
+			return c.fleet, c.failed, err
+		}
+	}
 	each(hosts, func(h Host) { c.reach(ctx, h, nil) })
 	if len(c.unknown) > 0 && ctx.Err() == nil {
 		if err := c.confirm(ctx); err != nil {
@@ -176,30 +188,68 @@ func (c *connector) reach(ctx context.Context, h Host, confirmed ssh.PublicKey) 
 	}
 }
 
-// open logs in to a host and puts the agent there.
-func (c *connector) open(ctx context.Context, h Host, key ssh.PublicKey) (*node, error) {
-	addr, err := resolve(ctx, h)
+// openJump logs in to the host that all others are reached through, whose key may be
+// asked about by itself.
+func (c *connector) openJump(ctx context.Context, h Host) (*remote.Client, error) {
+	client, _, err := c.dial(ctx, h, nil)
+	var unknown *unknownKeyError
+	if errors.As(err, &unknown) {
+		u := UnknownKey{h, unknown.key}
+		yes := false
+		if c.login.Confirm != nil {
+			if yes, err = c.login.Confirm(ctx, []UnknownKey{u}); err != nil {
+				return nil, err
+			}
+		}
+		if !yes {
+			err := refuseUnknown(u)
+			return nil, errkind.New(errkind.Of(err), "jump host %s: %w", h.Name, err).Do(errkind.Action(err))
+		}
+		if err := c.known.remember([]UnknownKey{u}); err != nil {
+			c.say(fmt.Sprintf("warning: the host key was not added to %s: %v", c.known.add, err))
+		}
+		client, _, err = c.dial(ctx, h, unknown.key)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errkind.New(errkind.Of(err), "jump host: %w", err).Do(errkind.Action(err))
+	}
+	return client, nil
+}
+
+// dial logs in to a host. key is the one that a person has just confirmed; nil: the
+// known one is wanted.
+func (c *connector) dial(ctx context.Context, h Host, key ssh.PublicKey) (*remote.Client, netip.Addr, error) {
+	addr, err := c.resolve(ctx, h)
+	if err != nil {
+		return nil, addr, err
 	}
 	if key == nil {
 		if key, err = c.known.known(h.Endpoint()); err != nil {
-			return nil, err
+			return nil, addr, err
 		}
 	}
-	user := h.User
-	if user == "" {
-		user = c.login.User
+	cfg := remote.Config{Node: h.Name, Addr: netip.AddrPortFrom(addr, h.Port), User: c.userOf(h), HostKey: key, Signer: c.signers[0], Further: c.signers[1:], Timeout: dialWait,
+		Trust: func(shown ssh.PublicKey) error { return errkind.New(errkind.Refused, "%w", &unknownKeyError{shown}) }}
+	if c.fleet.jump != nil {
+		cfg.Network = remote.Through{Client: c.fleet.jump}
 	}
-	n := &node{host: h, addr: addr, sudo: c.login.Sudo && user != "root"}
-	n.client, err = remote.Dial(ctx, remote.Config{Node: h.Name, Addr: netip.AddrPortFrom(addr, h.Port), User: user, HostKey: key, Signer: c.signers[0], Further: c.signers[1:], Timeout: dialWait,
-		Trust: func(shown ssh.PublicKey) error { return errkind.New(errkind.Refused, "%w", &unknownKeyError{shown}) }})
-	if err != nil {
-		return nil, withAction(err)
+	client, err := remote.Dial(ctx, cfg)
+	return client, addr, withAction(h, err)
+}
+
+// userOf is the user that a host is logged in to as.
+func (c *connector) userOf(h Host) string { return cmp.Or(h.User, c.login.User) }
+
+// open logs in to a host and puts the agent there.
+func (c *connector) open(ctx context.Context, h Host, key ssh.PublicKey) (*node, error) {
+	n := &node{host: h, sudo: c.login.Sudo && c.userOf(h) != "root"}
+	var err error
+	if n.client, n.addr, err = c.dial(ctx, h, key); err != nil {
+		return nil, err
 	}
 	program, err := c.programFor(ctx, n)
 	if err == nil && n.sudo {
-		err = checkSudo(ctx, n, user)
+		err = checkSudo(ctx, n, c.userOf(h))
 	}
 	if err == nil {
 		n.folder, err = openFolder(ctx, n.client, program)
@@ -225,26 +275,39 @@ func checkSudo(ctx context.Context, n *node, user string) error {
 
 // withAction gives the errors of a log-in the action of hosts that ironrail did not
 // install.
-func withAction(err error) error {
+func withAction(h Host, err error) error {
 	switch errkind.Of(err) {
 	case errkind.Auth:
 		return errkind.New(errkind.Auth, "%w", err).Do("Put the public key into authorized_keys of that user on the node, or name another key (--key) or user (--user, or USER@HOST in the file).")
 	case errkind.Mismatch:
-		return errkind.New(errkind.Mismatch, "%w", err).Do("Find out why before going on: the node was installed again, or another one answers at this address. If the change is intended, remove its old key with ssh-keygen -R HOST.")
+		return errkind.New(errkind.Mismatch, "%w", err).Do("Find out why before going on: the node was installed again, or another one answers at this address. If the change is intended, remove its old key: ssh-keygen -R '" + knownhosts.Normalize(h.Endpoint()) + "'")
 	}
 	return err
 }
 
-// resolve finds the address of a host.
-func resolve(ctx context.Context, h Host) (netip.Addr, error) {
+// resolve finds the address of a host, as the jump host sees it where there is one.
+func (c *connector) resolve(ctx context.Context, h Host) (netip.Addr, error) {
 	if a, err := netip.ParseAddr(h.Addr); err == nil {
 		return a, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveWait)
 	defer cancel()
+	const action = "Correct the name, or write its address: ADDRESS NAME."
+	if c.fleet.jump != nil {
+		r, err := c.fleet.jump.Run(ctx, remote.Command{Argv: []string{"getent", "ahosts", h.Addr}, MaxOutput: 4096})
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		first, _, _ := strings.Cut(strings.TrimSpace(string(r.Stdout)), " ")
+		a, err := netip.ParseAddr(first)
+		if err != nil {
+			return a, errkind.New(errkind.NotFound, "the jump host knows no address of %q", h.Addr).Do(action)
+		}
+		return a.Unmap(), nil
+	}
 	list, err := net.DefaultResolver.LookupNetIP(ctx, "ip", h.Addr)
 	if err != nil {
-		return netip.Addr{}, errkind.New(errkind.NotFound, "no address of %q: %w", h.Addr, err).Do("Correct the name, or write its address: ADDRESS NAME.")
+		return netip.Addr{}, errkind.New(errkind.NotFound, "no address of %q: %w", h.Addr, err).Do(action)
 	}
 	return list[0].Unmap(), nil
 }

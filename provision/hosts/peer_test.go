@@ -263,6 +263,39 @@ func TestPeerSudo(t *testing.T) {
 		"n4 not accepted [n4 SSH: user ubuntu-of-test may not run commands by sudo without a password: exit status 1: sudo: a password is required]\n")
 }
 
+// TestPeerJump: hosts are reached through another one, whose key is asked about first.
+func TestPeerJump(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"n1", "n2", "n3"} {
+		w.start(name, newMachine(t, "S-"+name))
+	}
+	jump := w.start("jump", newMachine(t, "J"))
+	o := w.options()
+	o.List = o.List[:3]
+	o.List[0].Addr, o.Login.Jump = "localhost", &jump.host
+	var asked []int
+	o.Login.Confirm = func(_ context.Context, unknown []UnknownKey) (bool, error) {
+		asked = append(asked, len(unknown))
+		return true, nil
+	}
+	w.want(w.test(o), "n1 accepted\nn2 accepted\nn3 accepted\n")
+	if fmt.Sprint(asked) != "[1 3]" {
+		t.Errorf("asked about %v keys", asked)
+	}
+	o.List[1].Addr, o.List[2].Port = "no-such-host.invalid", 1
+	got := verdicts(w.test(o))
+	for _, want := range []string{"n2 not accepted [n2 SSH: the jump host knows no address of \"no-such-host.invalid\"]", "n3 not accepted [n3 SSH: node n3: ssh 127.0.0.1:1: connect: node jump: ssh "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	o.Login.Confirm, o.Login.KnownHosts = nil, []string{filepath.Join(w.dir, "none")}
+	if _, err := Test(t.Context(), o); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "jump host jump: its host key is in no file") {
+		t.Errorf("an unknown jump host: %v", err)
+	}
+}
+
 // hang makes a host whose GPUs' program does not end.
 func hang(t *testing.T) *machine {
 	m := newMachine(t, "S")

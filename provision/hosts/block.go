@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
@@ -22,6 +24,11 @@ func writeBlocks(cohorts []cohort) []byte {
 		writeBlock(&b, c, len(cohorts) > 1)
 	}
 	return hclwrite.Format(b.Bytes())
+}
+
+// isPlain reports whether text from firmware is the same after it was written and read.
+func isPlain(text string) bool {
+	return utf8.ValidString(text) && cty.StringVal(text).AsString() == text && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // quote is text as a string of the language.
@@ -46,6 +53,9 @@ func writeBlock(b *bytes.Buffer, c cohort, several bool) {
 	writeChassis(b, c)
 	if s, ok := c.typical(partGPUs); ok {
 		for _, g := range s.gpus() {
+			if !isPlain(g.Model) {
+				g.Model = "a model whose name cannot be read"
+			}
 			fmt.Fprintf(b, "gpu {\nvendor = %s\nmodel = %s\ncount = %d\n", quote(g.Vendor), quote(g.Model), g.Count)
 			if g.Interconnect != "" {
 				fmt.Fprintf(b, "interconnect = %s\n", quote(g.Interconnect))
@@ -77,23 +87,23 @@ func writeBlock(b *bytes.Buffer, c cohort, several bool) {
 
 // writeChassis writes what is there once.
 func writeChassis(b *bytes.Buffer, c cohort) {
-	if s, ok := c.typical(partVendor); ok {
+	if s, ok := c.typical(partVendor); ok && isPlain(s.hw.Identity.Vendor) {
 		fmt.Fprintf(b, "vendor = %s\n", quote(s.hw.Identity.Vendor))
 	}
-	if s, ok := c.typical(partProduct); ok {
+	if s, ok := c.typical(partProduct); ok && isPlain(s.hw.Identity.Product) {
 		fmt.Fprintf(b, "product = %s\n", quote(s.hw.Identity.Product))
 	}
 	if arch := c.members[0].arch; arch != inventory.AMD64 {
 		fmt.Fprintf(b, "arch = %s\n", quote(string(arch)))
 	}
-	if s, ok := c.typical(partBoot); ok {
+	if s, ok := c.typical(partBoot); ok && (s.hw.Firmware == "bios" || s.hw.Firmware == "uefi") {
 		fmt.Fprintf(b, "boot = %s\n", quote(s.hw.Firmware))
 	}
 	sockets, hasSockets := c.typical(partSockets)
 	cores, hasCores := c.typical(partCores)
 	if hasSockets || hasCores {
 		b.WriteString("cpu {\n")
-		if s, ok := c.typical(partCPU); ok {
+		if s, ok := c.typical(partCPU); ok && isPlain(s.hw.CPU.Model) {
 			fmt.Fprintf(b, "model = %s\n", quote(s.hw.CPU.Model))
 		}
 		if hasSockets {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/install"
 )
 
 // TestParseExpect: what has no effect is refused at its place.
@@ -94,4 +95,34 @@ func TestGroupsOfGPUs(t *testing.T) {
 			t.Errorf("%s: %q", c.name, c.why)
 		}
 	}
+}
+
+// FuzzExpectMost: whatever firmware and kernel say of themselves, what is written is a
+// hardware block that the hosts fit.
+func FuzzExpectMost(f *testing.F) {
+	f.Add("Supermicro", "SYS-821GE", "nvme", "uefi", "0000:19:00.0", "InfiniBand", "400 Gb/sec (4X NDR)", int64(3840755982336), int64(2<<40), 2, 112)
+	f.Add("\x00${\"", "%{if}\n\xff", "hdd", "x", "10000:01:00.0", "", "1e30", int64(-1), int64(-5), -1, 1<<30)
+	f.Fuzz(func(t *testing.T, vendor, product, kind, boot, pci, layer, rate string, size, memory int64, sockets, cores int) {
+		var list []survey
+		for i := range 3 {
+			s := host(fmt.Sprintf("n%d", i), product, memory, wire.Disk{Type: []string{"nvme", "ssd", "hdd", "virtio"}[len(kind)%4], Size: size})
+			s.hw.Identity.Vendor, s.hw.Firmware, s.hw.CPU.Sockets, s.hw.CPU.Cores = vendor, boot, sockets, cores
+			s.hw.PCI = []wire.PCI{{Address: pci, Class: "020000"}, {Class: "030200", Vendor: "10de", Device: kind}}
+			s.seen.Health.Ports = []wire.InfiniBandPort{{Device: "mlx5_0", PCI: pci, Layer: layer, State: "ACTIVE", Rate: rate}}
+			list = append(list, s)
+		}
+		cohorts := splitCohorts(list)
+		e, err := expectMost(cohorts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cohorts {
+			n := &inventory.Node{Name: "n", Hardware: e.hardware(c)}
+			for _, fault := range install.CompareHardware(n, c.members[0].hw) {
+				if fault.Part != "firmware" { // of a kernel that says neither
+					t.Errorf("%s: %s", fault.Part, fault.Found)
+				}
+			}
+		}
+	})
 }

@@ -81,8 +81,25 @@ func open(ctx context.Context, o Options) (*session, error) {
 		return s, errkind.New(errkind.Interrupted, "interrupted: %w", err)
 	}
 	maps.Copy(s.failed, failed)
-	s.surveys, s.cohorts = surveys, splitCohorts(surveys)
+	s.surveys = s.withoutTwins(surveys)
+	s.cohorts = splitCohorts(s.surveys)
 	return s, nil
+}
+
+// withoutTwins takes out hosts that are one node under two names: it would be counted
+// twice for what most have.
+func (s *session) withoutTwins(surveys []survey) (list []survey) {
+	first := map[string]string{}
+	for _, x := range surveys {
+		macs := x.macs()
+		if was := first[macs]; was != "" && macs != "" {
+			s.failed[x.name] = errkind.New(errkind.Conflict, "it is the same node as %s: it has the same MAC addresses (%s)", was, macs).Do("Remove one of the two lines from the list of hosts.")
+			continue
+		}
+		first[macs] = x.name
+		list = append(list, x)
+	}
+	return list
 }
 
 // close leaves the hosts. It says where something may be left.

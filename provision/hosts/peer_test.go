@@ -236,6 +236,27 @@ func TestPeerHostKeys(t *testing.T) {
 	}
 }
 
+// TestPeerTwins: a node that the list names twice does not make a majority of two.
+func TestPeerTwins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, mac := range map[string]string{"n1": "02:00:00:00:00:01", "n2": "02:00:00:00:00:02"} {
+		m := newMachine(t, "S-"+name)
+		m.function(root+"0000:17:04.0/0000:70:00.0", "0x020000", "0x8086", "0x1563", "4")
+		dir := root + "0000:17:04.0/0000:70:00.0/net/eth0"
+		m.sys[dir+"/address"] = mac
+		m.links[dir+"/device"], m.links["class/net/eth0"] = "../../../0000:70:00.0", "../../"+dir
+		w.start(name, m)
+	}
+	o := w.options()
+	slices.SortFunc(o.List, func(a, b Host) int { return strings.Compare(a.Name, b.Name) })
+	twin := o.List[0]
+	twin.Name, twin.Addr = "n1-again", "localhost"
+	o.List = append(o.List, twin)
+	const why = "no reference: 2 hosts are alike (Supermicro SYS-821GE-TNHR), and a majority is of 3 at least\n"
+	w.want(w.test(o), "n1 "+why+"n1-again not accepted [n1-again SSH: it is the same node as n1: it has the same MAC addresses (02:00:00:00:00:01)]\nn2 "+why)
+}
+
 // TestPeerSudo: a user that is not root sees what it may, or all of it by sudo; one who may
 // not use sudo is told so.
 func TestPeerSudo(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -22,6 +23,9 @@ type railSet struct {
 	speed unit.BitRate
 	pci   []string // addresses, in their order: rail 0, 1, ...
 }
+
+// pciAddress is an address that the language takes.
+var pciAddress = lazyregexp.New(`^[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
 
 // kind is the kind of fabric that the ports are on.
 func (r railSet) kind() string {
@@ -42,7 +46,7 @@ type portSeen struct {
 func seenPorts(s survey) map[string]portSeen {
 	ports := map[string]portSeen{}
 	for _, p := range s.seen.Health.Ports {
-		if _, dup := ports[p.PCI]; dup || p.PCI == "" || p.State != "ACTIVE" {
+		if _, dup := ports[p.PCI]; dup || !pciAddress.MatchString(p.PCI) || p.State != "ACTIVE" {
 			continue
 		}
 		ports[p.PCI] = portSeen{p.Layer, speedOf(s.seen.Health, p)}
@@ -55,7 +59,7 @@ func speedOf(h wire.Health, p wire.InfiniBandPort) unit.BitRate {
 	if p.Layer != "InfiniBand" {
 		for _, l := range h.PCI {
 			if l.Address == p.PCI && l.Bits != nil {
-				return unit.BitRate(*l.Bits)
+				return unit.BitRate(max(0, *l.Bits))
 			}
 		}
 		return 0
@@ -110,7 +114,7 @@ func (c cohort) otherNICs(rails []railSet) []string {
 	count := map[string]int{}
 	for _, s := range c.members {
 		for _, p := range s.hw.PCI {
-			if strings.HasPrefix(p.Class, "02") {
+			if strings.HasPrefix(p.Class, "02") && pciAddress.MatchString(p.Address) {
 				count[p.Address]++
 			}
 		}

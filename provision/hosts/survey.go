@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
@@ -21,6 +22,15 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/look"
 	"github.com/ironrail/ironrail/validate/uniform"
+)
+
+// What a hardware block can have at most.
+const (
+	mostGPUs    = 128
+	mostDisks   = 128 // of one kind and size
+	mostSockets = 16
+	mostCores   = 4096
+	mostDIMMs   = 512
 )
 
 // surveyWait bounds the first look at a host: each program has a limit of its own.
@@ -92,6 +102,9 @@ func (s survey) gpus() []inventory.GPU {
 	var list []inventory.GPU
 	count := countGPUs(s.hw)
 	for _, vendor := range slices.Sorted(maps.Keys(count)) {
+		if count[vendor] > mostGPUs {
+			continue // parts of GPUs, such as virtual functions
+		}
 		list = append(list, inventory.GPU{Vendor: vendor, Count: count[vendor], Model: s.gpuModel(vendor), Interconnect: s.interconnect(vendor)})
 	}
 	return list
@@ -179,6 +192,7 @@ func (s survey) disks() []diskSet {
 		}
 		list[i].count++
 	}
+	list = slices.DeleteFunc(list, func(d diskSet) bool { return d.count > mostDisks || d.size <= 0 })
 	slices.SortFunc(list, func(a, b diskSet) int {
 		return cmp.Or(strings.Compare(a.kind, b.kind), cmp.Compare(a.size, b.size))
 	})
@@ -220,8 +234,8 @@ func (s survey) traits() []uniform.Trait {
 	var list []uniform.Trait
 	for _, t := range []uniform.Trait{
 		{Key: partVendor, Value: s.hw.Identity.Vendor}, {Key: partProduct, Value: s.hw.Identity.Product}, {Key: partBoot, Value: s.hw.Firmware}, {Key: partCPU, Value: s.hw.CPU.Model},
-		{Key: partSockets, Value: countText(s.hw.CPU.Sockets)}, {Key: partCores, Value: countText(s.hw.CPU.Cores)},
-		{Key: partMemory, Value: s.memory().String()}, {Key: partDIMMs, Value: countText(s.hw.Memory.DIMMs)},
+		{Key: partSockets, Value: countText(s.hw.CPU.Sockets, mostSockets)}, {Key: partCores, Value: countText(s.hw.CPU.Cores, mostCores)},
+		{Key: partMemory, Value: s.memory().String()}, {Key: partDIMMs, Value: countText(s.hw.Memory.DIMMs, mostDIMMs)},
 		{Key: partGPUs, Value: cmp.Or(strings.Join(gpus, ", "), "none")}, {Key: partDisks, Value: cmp.Or(strings.Join(disks, ", "), "none")},
 	} {
 		if t.Value = strings.TrimSpace(t.Value); t.Value != "" {
@@ -231,10 +245,22 @@ func (s survey) traits() []uniform.Trait {
 	return list
 }
 
-// countText is a count that is known when it is not 0.
-func countText(n int) string {
-	if n == 0 {
+// countText is a count that is known when it is not 0, nor more than can be.
+func countText(n, most int) string {
+	if n <= 0 || n > most {
 		return ""
 	}
 	return fmt.Sprint(n)
+}
+
+// macs are the MAC addresses of a host, which no other has.
+func (s survey) macs() string {
+	var list []string
+	for _, n := range s.hw.NICs {
+		if n.MAC != (addr.MAC{}) {
+			list = append(list, n.MAC.String())
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, " ")
 }

@@ -152,11 +152,21 @@ func partsOf(f stage.Finding) string {
 	return strings.Join(parts, ", ")
 }
 
-// again are the words of actions that end in another run, with those that fit hosts
-// without a site.
-var again = strings.NewReplacer("run `ironrail apply` again", "test again", "then apply again", "then test again", "and apply again", "and test again")
+// elsewhere are words of actions that speak of a site, each with those that fit nodes
+// without one.
+var elsewhere = []string{
+	"run `ironrail apply` again", "test again",
+	"then apply again", "then test again",
+	"and apply again", "and test again",
+	": `ironrail rebuild` installs what the site asks for.", ", and make it as the others.",
+	"to kernel_args of the role's host block and apply,", "to the kernel's arguments and reboot,",
+	"; a doca driver block before the cuda one has it loaded at every boot", "; at every boot by a file in /etc/modules-load.d",
+	"and at time_servers of the site: the servers must be reachable", "and at its time servers: they must be reachable",
+	", or give the node a hardware block of its own.", ", or test the node with others of its kind.",
+	"Name the kernel of that page size in the image block (kernel) and rebuild the node,", "Install the kernel of that page size,",
+}
 
-func testAgain(action string) string { return again.Replace(action) }
+func testAgain(action string) string { return strings.NewReplacer(elsewhere...).Replace(action) }
 
 // untestedTexts are what was not tested, and why.
 func (r *run) untestedTexts() (list []string) {

@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -81,7 +82,7 @@ func JUnit(w io.Writer, in Input) error {
 
 // newNodesSuite is the suite of nodes.
 func newNodesSuite(in Input) junitSuite {
-	s := junitSuite{Name: "nodes", Timestamp: formatTime(in.At), Out: clean(strings.Join(append(collectNotProven(in), collectProven(in)...), "; "))}
+	s := junitSuite{Name: "nodes", Timestamp: formatTime(in.At), Out: clean(strings.TrimPrefix(strings.Join(slices.Concat([]string{in.Origin}, collectNotProven(in), collectProven(in)), "; "), "; "))}
 	for _, n := range in.Nodes {
 		c := junitCase{Name: clean(n.Name), Class: "nodes"}
 		switch {

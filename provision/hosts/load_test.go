@@ -4,11 +4,14 @@ package hosts
 
 import (
 	"fmt"
+	"os"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ironrail/ironrail/engine/apply"
 )
 
 func TestParseProbe(t *testing.T) {
@@ -96,7 +99,7 @@ func TestPeerLoad(t *testing.T) {
 		w.start(name, m)
 	}
 	o := w.options()
-	o.Load = true
+	o.Load, o.Text.Evidence = true, t.TempDir()
 	in := w.test(o)
 	got := verdicts(in)
 	for _, want := range []string{"n1 accepted\n", "n2 not accepted [n2 GPU 1 at 0000:3b:00.0, serial 1650000000001: ", "n4 accepted\n", "n5 accepted\n", "n6 accepted\n", "n3 not accepted [n3 rail 1"} {
@@ -113,6 +116,13 @@ func TestPeerLoad(t *testing.T) {
 	measured := 0
 	for _, m := range in.Tests {
 		for _, x := range m.Measurements {
+			for _, ref := range x.Evidence {
+				if path, is := apply.EvidencePath(o.Text.Evidence, ref); !is {
+					t.Errorf("%s: evidence %q", x.Check, ref)
+				} else if b, err := os.ReadFile(path); err != nil || len(b) == 0 {
+					t.Errorf("%s: evidence %s: %d bytes, %v", x.Check, ref, len(b), err)
+				}
+			}
 			if strings.HasPrefix(x.Check, "gpu.") {
 				measured++
 				if x.Nodes[0] != "n1" && x.Nodes[0] != "n2" {

@@ -99,6 +99,18 @@ func writeChassis(b *bytes.Buffer, c cohort) {
 	if s, ok := c.typical(partBoot); ok && (s.hw.Firmware == "bios" || s.hw.Firmware == "uefi") {
 		fmt.Fprintf(b, "boot = %s\n", quote(s.hw.Firmware))
 	}
+	writeProcessors(b, c)
+	if s, ok := c.typical(partMemory); ok && s.memory() > 0 {
+		fmt.Fprintf(b, "memory {\nsize = %s\n", quote(s.memory().String()))
+		if d, ok := c.typical(partDIMMs); ok {
+			fmt.Fprintf(b, "dimms = %d\n", d.hw.Memory.DIMMs)
+		}
+		b.WriteString("}\n")
+	}
+}
+
+// writeProcessors writes the cpu block.
+func writeProcessors(b *bytes.Buffer, c cohort) {
 	sockets, hasSockets := c.typical(partSockets)
 	cores, hasCores := c.typical(partCores)
 	if hasSockets || hasCores {
@@ -111,13 +123,6 @@ func writeChassis(b *bytes.Buffer, c cohort) {
 		}
 		if hasCores {
 			fmt.Fprintf(b, "cores = %d\n", cores.hw.CPU.Cores)
-		}
-		b.WriteString("}\n")
-	}
-	if s, ok := c.typical(partMemory); ok && s.memory() > 0 {
-		fmt.Fprintf(b, "memory {\nsize = %s\n", quote(s.memory().String()))
-		if d, ok := c.typical(partDIMMs); ok {
-			fmt.Fprintf(b, "dimms = %d\n", d.hw.Memory.DIMMs)
 		}
 		b.WriteString("}\n")
 	}

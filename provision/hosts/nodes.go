@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -60,10 +61,26 @@ func (f *fleet) Run(ctx context.Context, name string, c onnode.Command) (onnode.
 	if len(c.Argv) > 0 && c.Argv[0] == onnode.AgentPath {
 		c.Argv[0] = n.folder.path + "/ironrail-agent"
 	}
+	c.Argv = append(boundedBy(ctx), c.Argv...)
 	if n.sudo {
 		c.Argv = append([]string{"sudo", "-n", "--"}, c.Argv...)
 	}
 	return reach.RunOn(c, func(cmd remote.Command) (remote.Result, error) { return n.client.Run(ctx, cmd) })
+}
+
+// Longest times of commands on hosts.
+const (
+	commandLife  = 15 * time.Minute // without a deadline
+	commandGrace = 30 * time.Second // after its deadline, for us to end it
+)
+
+// boundedBy ends a command on the host itself, also when the connection is lost.
+func boundedBy(ctx context.Context) []string {
+	life := commandLife
+	if at, ok := ctx.Deadline(); ok {
+		life = min(life, max(0, time.Until(at)))
+	}
+	return []string{"timeout", "-k", "5", strconv.Itoa(int((life + commandGrace).Seconds()))}
 }
 
 // close removes the folders and ends the connections. It returns what may be left,

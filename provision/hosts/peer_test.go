@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,13 +75,14 @@ func (w *world) test(o Options) report.Input {
 	return in
 }
 
-// clean looks that no host has a file that it had not.
+// clean looks that no host has a file that it had not, nor a process.
 func (w *world) clean() {
 	w.t.Helper()
 	for _, p := range w.peers {
 		if left := p.files(w.t); len(left) > 0 {
 			w.t.Errorf("%s: remains %v", p.host.Name, left)
 		}
+		p.awaitNothing(w.t)
 	}
 }
 
@@ -343,6 +345,30 @@ func TestPeerInterrupted(t *testing.T) {
 	w.clean()
 }
 
+// TestPeerConnectionLost: sshd drops the connections. The node removes
+// the folder, and the host is not accepted.
+func TestPeerConnectionLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start("n1", newMachine(t, "S"))
+	o := w.options()
+	o.Say = func(text string) {
+		t.Log(text)
+		if strings.Contains(text, "are reached") { // the agent is there, and is to be run
+			for pid, name := range p.processes(t) {
+				if strings.HasPrefix(name, "sshd") && pid != p.pid {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}
+		}
+	}
+	in, err := Test(t.Context(), o)
+	if err != nil || len(in.Nodes) != 1 || in.Nodes[0].Status != report.NotAccepted || len(in.Nodes[0].Findings) == 0 {
+		t.Errorf("%v, %+v", err, in.Nodes)
+	}
+	p.awaitNothing(t)
+}
+
 // childEnv makes the test program test the host that it names.
 const childEnv = "IRONRAIL_TEST_HOST"
 
@@ -390,10 +416,5 @@ func TestPeerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	for left := seen; len(left) > 0; left = p.files(t) { // the node does it by itself
-		if t.Context().Err() != nil {
-			t.Fatalf("remains %v", left)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	p.awaitNothing(t) // the node does it by itself
 }

@@ -14,9 +14,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -358,3 +360,50 @@ func (p *peer) files(t testing.TB) []string {
 }
 
 func fingerprint(s ssh.Signer) string { return ssh.FingerprintSHA256(s.PublicKey()) }
+
+// processes are those of a host, with their names: they see its files.
+func (p *peer) processes(t testing.TB) map[int]string {
+	t.Helper()
+	own, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", p.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob("/proc/[0-9]*/ns/mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[int]string{}
+	for _, path := range names {
+		if ns, err := os.Readlink(path); err != nil || ns != own {
+			continue // it has ended, or is of another host
+		}
+		dir := filepath.Dir(filepath.Dir(path))
+		comm, err := os.ReadFile(filepath.Join(dir, "comm"))
+		pid, errPID := strconv.Atoi(filepath.Base(dir))
+		if err == nil && errPID == nil {
+			list[pid] = strings.TrimSpace(string(comm))
+		}
+	}
+	return list
+}
+
+// awaitNothing waits until a host has no file that it had not, and no process but its
+// sshd.
+func (p *peer) awaitNothing(t testing.TB) {
+	t.Helper()
+	for {
+		files, left := p.files(t), p.processes(t)
+		for pid, name := range left {
+			if strings.HasPrefix(name, "sshd") {
+				delete(left, pid)
+			}
+		}
+		if len(files) == 0 && len(left) == 0 {
+			return
+		}
+		if t.Context().Err() != nil {
+			t.Fatalf("%s: remains %v, %v", p.host.Name, files, left)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}

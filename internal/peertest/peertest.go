@@ -32,6 +32,7 @@ var packages = map[string]string{
 	"cryptsetup":         "cryptsetup-bin",
 	"dash":               "dash",
 	"dnsmasq":            "dnsmasq-base",
+	"dmsetup":            "dmsetup",
 	"dpkg-deb":           "dpkg",
 	"dpkg-query":         "dpkg",
 	"drbdmeta":           "drbd-utils",

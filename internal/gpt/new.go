@@ -17,6 +17,7 @@ const (
 	LinuxRAID       = "a19d880f-05fc-4d3b-a006-743f0f84911e"
 	LinuxSwap       = "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f"
 	LinuxFilesystem = "0fc63daf-8483-4772-8e79-3d69d8477de4"
+	LinuxLVM        = "e6d6d379-f507-44c2-a23c-238f2a3df928"
 )
 
 const (

@@ -2,6 +2,8 @@
 
 package wire
 
+import "strings"
+
 // Layout is how the disks of a node are used where the files of an image are put onto
 // partitions, arrays and file systems that are made on the node. The controller computes
 // it whole; the agent decides nothing but what is kept.
@@ -36,24 +38,37 @@ type VolumeUse string
 
 // The uses.
 const (
-	VolumeRoot VolumeUse = "root"
-	VolumeSwap VolumeUse = "swap"
-	VolumeData VolumeUse = "data"
+	VolumeRoot  VolumeUse = "root"
+	VolumeSwap  VolumeUse = "swap"
+	VolumeData  VolumeUse = "data"
+	VolumeGroup VolumeUse = "group" // a volume group of LVM, with a physical volume
 )
 
-// Volume is a partition or an array with what is made on it.
+// Volume is a partition, an array or a logical volume with what is made on it.
 type Volume struct {
 	Use        VolumeUse `json:"use"`
-	Name       string    `json:"name"`           // root, swap, or the name of the data block
-	Members    []Member  `json:"members"`        // the partitions
-	RAID       int       `json:"raid"`           // level; -1: one partition and no array
-	Array      string    `json:"array"`          // UUID of the array, in the form of a GUID
-	Filesystem string    `json:"filesystem"`     // ext4, xfs or swap
-	Label      string    `json:"label"`          //
-	UUID       string    `json:"uuid"`           // of the file system
-	Mount      string    `json:"mount"`          // absolute; "" for swap
-	Keep       bool      `json:"keep,omitempty"` // what has this label stays, where it is already
-	Kept       bool      `json:"kept,omitempty"` // it stayed: nothing was made
+	Name       string    `json:"name"`            // root, swap, or the name of the data block or the volume group
+	Members    []Member  `json:"members"`         // the partitions; none: it is a logical volume
+	RAID       int       `json:"raid"`            // level; -1: one partition and no array
+	Array      string    `json:"array"`           // UUID of the array, in the form of a GUID
+	Filesystem string    `json:"filesystem"`      // ext4, xfs, swap, or lvm for a volume group
+	Label      string    `json:"label"`           //
+	UUID       string    `json:"uuid"`            // of the file system, or of the physical volume
+	Mount      string    `json:"mount"`           // absolute; "" for swap and a volume group
+	Keep       bool      `json:"keep,omitempty"`  // what has this label stays, where it is already
+	Kept       bool      `json:"kept,omitempty"`  // it stayed: nothing was made
+	Group      string    `json:"group,omitempty"` // of a logical volume: name of its volume group, which comes before it
+	Size       int64     `json:"size,omitempty"`  // of a logical volume, bytes, a multiple of ExtentSize; 0: what the others of its group leave
+}
+
+// ExtentSize is that of volume groups, bytes, and what LVM has of a physical volume for
+// itself.
+const ExtentSize = 4 << 20
+
+// MapperDevice is the device of a logical volume (lvm(8), VALID NAMES): hyphens of a name
+// are doubled.
+func (v Volume) MapperDevice() string {
+	return "/dev/mapper/" + strings.ReplaceAll(v.Group, "-", "--") + "-" + strings.ReplaceAll(v.Name, "-", "--")
 }
 
 // Member is a partition of a volume.

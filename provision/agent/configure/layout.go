@@ -232,7 +232,17 @@ func mdadmConf(l wire.Layout) string {
 	return "# Written by ironrail for the disk layout of this node.\nHOMEHOST <ignore>\nMAILADDR root\n" + arrays
 }
 
-// setRoot has the loader name the root by its UUID.
+// rootArgument is the root for the kernel: the UUID of its file system, or its logical
+// volume, which initramfs-tools of Ubuntu 22.04 activates by that name alone, as
+// grub-mkconfig writes it.
+func rootArgument(v wire.Volume) string {
+	if v.Group != "" {
+		return "root=" + v.MapperDevice()
+	}
+	return "root=UUID=" + v.UUID
+}
+
+// setRoot has the loader name the root.
 func setRoot(root rootfs.Root, l wire.Layout) error {
 	b, err := fs.ReadFile(root.FS(), grubFile)
 	if err != nil {
@@ -247,12 +257,12 @@ func setRoot(root rootfs.Root, l wire.Layout) error {
 			words := strings.Split(line, " ")
 			for i, w := range words {
 				if strings.HasPrefix(w, "root=") {
-					words[i] = "root=UUID=" + v.UUID
+					words[i] = rootArgument(v)
 				}
 			}
 			text += strings.Join(words, " ")
 		}
-		if !strings.Contains(text, "root=UUID="+v.UUID) {
+		if !strings.Contains(text, rootArgument(v)) {
 			return errkind.New(errkind.Invalid, "/%s names no root", grubFile).Do("Build the image again with this version.")
 		}
 		return rootfs.WriteText(root, grubFile, text, 0o644)

@@ -79,6 +79,18 @@ PARTUUID=e2 /boot/efi2 vfat umask=0077,shortname=winnt,nofail,x-systemd.device-t
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	grouped := mirror()
+	grouped.Volumes[1] = wire.Volume{Use: wire.VolumeGroup, Name: "vg-0", RAID: -1, Filesystem: "lvm"}
+	grouped.Volumes = append(grouped.Volumes, wire.Volume{Use: wire.VolumeRoot, Name: "root", RAID: -1, UUID: "u-root", Filesystem: "ext4", Mount: "/", Group: "vg-0"})
+	if err := writeLayout(root, grouped); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := fs.ReadFile(root.FS(), grubFile); err != nil || string(got) != "menuentry x {\n  linux /vmlinuz root=/dev/mapper/vg--0-root ro $args\n}\n" {
+		t.Errorf("a root in a volume group: %v\n%s", err, got)
+	}
+	if got, err := fs.ReadFile(root.FS(), fstabFile); err != nil || strings.Contains(string(got), "lvm") || !strings.Contains(string(got), "UUID=u-root / ext4 defaults 0 1\n") {
+		t.Errorf("a root in a volume group: %v\n%s", err, got)
+	}
 	write("menuentry x {\n}\n")
 	if err := writeLayout(root, mirror()); err == nil || !strings.Contains(err.Error(), "names no root") {
 		t.Errorf("a loader without a root: %v", err)

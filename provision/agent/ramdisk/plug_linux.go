@@ -13,9 +13,9 @@ import (
 )
 
 // modules are loaded by name besides what the hardware asks for: file systems of
-// the disk that was written, the firmware's variables, and a source of randomness for
-// the keys made here.
-var modules = []string{"ext4", "vfat", "nls_cp437", "nls_ascii", "efivarfs", "virtio_rng"}
+// the disk that was written, logical volumes, the firmware's variables, and a source of
+// randomness for the keys made here.
+var modules = []string{"ext4", "vfat", "nls_cp437", "nls_ascii", "dm_mod", "efivarfs", "virtio_rng"}
 
 // Disks come late: a driver that is loaded still looks for its devices, NVMe for
 // a second or two, a SAS expander for half a minute. Hardware counts as complete

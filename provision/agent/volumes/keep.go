@@ -4,7 +4,6 @@ package volumes
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
+	"github.com/ironrail/ironrail/internal/lvm"
 	"github.com/ironrail/ironrail/internal/wire"
 )
 
@@ -25,11 +25,14 @@ type kept struct {
 	content
 }
 
-// content is what is known of a partition by its superblocks.
+// content is what is known of a partition by its superblocks; of one with a volume group,
+// each of its logical volumes is one.
 type content struct {
-	label string
-	uuid  string // of the file system
-	array string // of the array that the partition is a member of; "": of none
+	label   string
+	uuid    string     // of the file system
+	array   string     // of the array that the partition is a member of; "": of none
+	group   *lvm.Group // that lies on it; nil: none
+	logical lvm.Volume // of the group; zero: it is the group itself
 }
 
 // keep finds what is preserved, before anything is erased, and refuses a layout in which
@@ -43,7 +46,9 @@ func (j *job) keep() error {
 		var err error
 		switch {
 		case len(found) == 0:
-			err = j.lost(label, v)
+			err = j.lost(label, v, all)
+		case v >= 0 && j.layout.Volumes[v].Group != "":
+			err = j.keepLogical(v, found)
 		case v >= 0:
 			err = j.keepVolume(v, found)
 		default:
@@ -54,7 +59,7 @@ func (j *job) keep() error {
 		}
 		j.kept = append(j.kept, found...)
 	}
-	return nil
+	return j.keepGroups()
 }
 
 // contents reads the superblocks of every partition of every disk.
@@ -68,7 +73,7 @@ func (j *job) contents() (all []kept) {
 			all = append(all, kept{disk: i, part: p, content: contentOf(dev, p.Offset(), p.Size())})
 		}
 	}
-	return all
+	return append(all, j.logical(all)...)
 }
 
 // labelled are the partitions of file systems with a label. Of a RAID 10 the label is on
@@ -76,12 +81,12 @@ func (j *job) contents() (all []kept) {
 func labelled(all []kept, label string) (found []kept) {
 	arrays := map[string]string{} // UUID of the file system by that of its array
 	for _, k := range all {
-		if k.label == label && k.array != "" {
+		if k.label == label && k.array != "" && k.group == nil {
 			arrays[k.array] = k.uuid
 		}
 	}
 	for _, k := range all {
-		if id, member := arrays[k.array]; member {
+		if id, member := arrays[k.array]; member && k.group == nil {
 			k.label, k.uuid = label, id
 		}
 		if k.label == label {
@@ -91,26 +96,36 @@ func labelled(all []kept, label string) (found []kept) {
 	return found
 }
 
-// lost refuses to make a preserved file system anew where an earlier install has made it
+// lost refuses to make a preserved file system anew where an earlier install has made it,
 // and it cannot be read any more.
-func (j *job) lost(label string, v int) error {
-	if v < 0 {
-		return nil
-	}
-	for i, dev := range j.devs {
-		table, err := gpt.Read(dev, dev.Size())
-		if err != nil || j.old[i].Text == j.marker.Text {
+func (j *job) lost(label string, v int, all []kept) error {
+	for _, k := range all {
+		if v < 0 || j.old[k.disk].Text == j.marker.Text {
 			continue // a run of this very write was cut off before it was made
 		}
-		for _, p := range table.Partitions() {
-			if p.Name == dataName(label) {
-				return errkind.New(errkind.Refused, "partition %d of disk %s was made for %q, which is to be preserved, and no file system with that label is on it", p.Number, j.layout.Disks[i].Disk.Path, label).
-					Do("Nothing was erased. Repair the file system; or take its label out of preserve in the disk layout, if it may be lost.")
-			}
+		switch vol := j.layout.Volumes[v]; {
+		case k.group != nil && k.logical.Name == vol.Name:
+			return j.gone(label, k, fmt.Sprintf("logical volume %s of volume group %s", vol.Name, k.group.Name))
+		case k.part.Name == dataName(label), vol.Group != "" && k.part.Name == groupName(vol.Group) && !hasGroup(all, k):
+			return j.gone(label, k, "it")
 		}
 	}
-	return nil
+	return j.unknown(label, all)
 }
+
+// gone is the error of a file system that was made and cannot be read.
+func (j *job) gone(label string, k kept, where string) error {
+	return errkind.New(errkind.Refused, "partition %d of disk %s was made for %q, which is to be preserved, and no file system with that label is on %s", k.part.Number, j.layout.Disks[k.disk].Disk.Path, label, where).
+		Do("Nothing was erased. Repair the file system; or take its label out of preserve in the disk layout, if it may be lost.")
+}
+
+// hasGroup reports whether a volume group was read on the partition of k.
+func hasGroup(all []kept, k kept) bool {
+	return slices.ContainsFunc(all, func(o kept) bool { return o.group != nil && o.disk == k.disk && o.part.Number == k.part.Number })
+}
+
+// groupName is the name of the partitions of a volume group.
+func groupName(group string) string { return "group-" + group }
 
 // dataName is the name of the partitions of a data block.
 func dataName(label string) string { return "data-" + label }
@@ -126,27 +141,11 @@ func (j *job) refuse(label string, k kept, why string) error {
 // where the layout puts it.
 func (j *job) keepVolume(v int, found []kept) error {
 	vol := &j.layout.Volumes[v]
-	for n := range found {
-		k := &found[n]
-		m := slices.IndexFunc(vol.Members, func(m wire.Member) bool { return m.Disk == k.disk })
-		if m < 0 {
-			return j.refuse(vol.Label, *k, "the layout puts it onto other disks")
-		}
-		for _, p := range j.layout.Disks[k.disk].Partitions {
-			if p.Number == vol.Members[m].Partition && (p.Start != k.part.Offset() || p.Size != k.part.Size()) {
-				return j.refuse(vol.Label, *k, fmt.Sprintf("the layout puts it at %d MiB with %d MiB", p.Start>>20, p.Size>>20))
-			}
-		}
-		switch {
-		case (k.array != "") != (vol.RAID >= 0):
-			return j.refuse(vol.Label, *k, "of another RAID than the layout's")
-		case k.array != found[0].array || k.uuid != found[0].uuid:
-			return j.refuse(vol.Label, *k, "another file system has the same label")
-		}
-		k.volume = true
+	if i := slices.IndexFunc(found, func(k kept) bool { return k.group != nil }); i >= 0 {
+		return j.refuse(vol.Label, found[i], fmt.Sprintf("it is logical volume %s of volume group %s, which the layout does not make it", found[i].logical.Name, found[i].group.Name))
 	}
-	if len(found) != len(vol.Members) {
-		return j.refuse(vol.Label, found[0], fmt.Sprintf("%d of the %d disks of the layout do not have it", len(vol.Members)-len(found), len(vol.Members)))
+	if err := j.inPlace(vol.Label, *vol, found); err != nil {
+		return err
 	}
 	vol.Kept, vol.UUID = true, found[0].uuid
 	if vol.RAID >= 0 {
@@ -155,10 +154,41 @@ func (j *job) keepVolume(v int, found []kept) error {
 	return nil
 }
 
+// inPlace checks that what has a label lies on the partitions of a volume, all of them,
+// and where the layout puts these.
+func (j *job) inPlace(label string, vol wire.Volume, found []kept) error {
+	for n := range found {
+		k := &found[n]
+		m := slices.IndexFunc(vol.Members, func(m wire.Member) bool { return m.Disk == k.disk })
+		if m < 0 {
+			return j.refuse(label, *k, "the layout puts it onto other disks")
+		}
+		for _, p := range j.layout.Disks[k.disk].Partitions {
+			if p.Number == vol.Members[m].Partition && (p.Start != k.part.Offset() || p.Size != k.part.Size()) {
+				return j.refuse(label, *k, fmt.Sprintf("the layout puts it at %d MiB with %d MiB", p.Start>>20, p.Size>>20))
+			}
+		}
+		switch {
+		case (k.array != "") != (vol.RAID >= 0):
+			return j.refuse(label, *k, "of another RAID than the layout's")
+		case k.array != found[0].array || k.uuid != found[0].uuid:
+			return j.refuse(label, *k, "another file system has the same label")
+		}
+		k.volume = true
+	}
+	if len(found) != len(vol.Members) {
+		return j.refuse(label, found[0], fmt.Sprintf("%d of the %d disks of the layout do not have it", len(vol.Members)-len(found), len(vol.Members)))
+	}
+	return nil
+}
+
 // keepBeside checks that a partition that the layout knows nothing of has its place to
 // itself.
 func (j *job) keepBeside(label string, found []kept) error {
 	for _, k := range found {
+		if k.group != nil {
+			return j.refuse(label, k, fmt.Sprintf("it is logical volume %s of volume group %s: write a data block of that name in that group", k.logical.Name, k.group.Name))
+		}
 		for _, p := range j.layout.Disks[k.disk].Partitions {
 			if p.Start < k.part.Offset()+k.part.Size() && k.part.Offset() < p.Start+p.Size {
 				return j.refuse(label, k, fmt.Sprintf("the layout needs that place for %s, at %d MiB with %d MiB", p.Name, p.Start>>20, p.Size>>20))
@@ -174,50 +204,39 @@ func (j *job) keepBeside(label string, found []kept) error {
 // adopt enters what was kept by a run that ended: its volumes have their identifiers on
 // the disks.
 func (j *job) adopt() {
+	all := j.contents()
 	for i := range j.layout.Volumes {
 		v := &j.layout.Volumes[i]
-		if !v.Keep {
+		found := labelled(all, v.Label)
+		if !v.Keep || len(found) == 0 {
 			continue
 		}
-		m := v.Members[0]
-		for _, p := range j.layout.Disks[m.Disk].Partitions {
-			if p.Number != m.Partition {
-				continue
-			}
-			if c := contentOf(j.devs[m.Disk], p.Start, p.Size); c.label == v.Label {
-				v.Kept = v.UUID != c.uuid
-				v.UUID = c.uuid
-				if v.RAID >= 0 {
-					v.Array = c.array
-				}
-			}
+		v.Kept, v.UUID = v.UUID != found[0].uuid, found[0].uuid
+		on := v
+		if v.Group != "" {
+			on = &j.layout.Volumes[groupOf(j.layout.Volumes, v.Group)]
+			on.Kept = on.Kept || v.Kept
+		}
+		if on.RAID >= 0 {
+			on.Array = found[0].array
 		}
 	}
 }
-
-// Places in the superblock of md, version 1 (linux/raid/md_p.h).
-const (
-	mdMagic      = 0xa92b4efc
-	mdOffset     = 4096 // of version 1.2
-	mdArray      = 16
-	mdDataOffset = 128
-)
 
 // contentOf reads the label of a file system in a range, also behind the superblock of
 // md where the range is a member of an array whose data begin on it: of a RAID 1 on
 // every member, of a RAID 10 on those with the first chunk.
 func contentOf(r io.ReaderAt, start, size int64) content {
-	b := make([]byte, 256)
-	if _, err := r.ReadAt(b, start+mdOffset); err == nil && binary.LittleEndian.Uint32(b) == mdMagic && binary.LittleEndian.Uint32(b[4:]) == 1 {
-		off := binary.LittleEndian.Uint64(b[mdDataOffset:])
-		if off < 1<<40 && int64(off)*512 < size {
-			c := fileSystem(r, start+int64(off)*512)
-			c.array = formatUUID(b[mdArray:])
-			return c
-		}
-		return content{}
+	m, ok := memberOf(r, start, size)
+	if !ok {
+		return fileSystem(r, start)
 	}
-	return fileSystem(r, start)
+	c := content{}
+	if m.data != nil {
+		c = fileSystem(m.data, 0)
+	}
+	c.array = m.array
+	return c
 }
 
 // fileSystem reads the superblock of ext2 to ext4, or of XFS.

@@ -3,6 +3,7 @@
 package volumes
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -38,6 +39,15 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
+// inGroup puts the root of a layout into a volume group on its array.
+func inGroup(l *wire.Layout) {
+	group := l.Volumes[0]
+	group.Use, group.Name, group.Filesystem, group.Label, group.Mount = wire.VolumeGroup, "vg0", "lvm", "", ""
+	root := l.Volumes[0]
+	root.RAID, root.Array, root.Members, root.Group = -1, "", nil, "vg0"
+	l.Volumes = []wire.Volume{group, root}
+}
+
 func TestCheckLayoutRefuses(t *testing.T) {
 	t.Parallel()
 	good := func() wire.Layout {
@@ -46,7 +56,9 @@ func TestCheckLayoutRefuses(t *testing.T) {
 			Volumes: []wire.Volume{{Use: wire.VolumeRoot, Name: "root", Label: "ironrail-os", Filesystem: "xfs", Mount: "/", RAID: 1, UUID: guid(1, 1), Array: guid(1, 2), Members: []wire.Member{{Disk: 0, Partition: 3}, {Disk: 1, Partition: 3}}}},
 		}
 	}
-	if err := checkLayout(good()); err != nil {
+	grouped := good()
+	inGroup(&grouped)
+	if err := errors.Join(checkLayout(good()), checkLayout(grouped)); err != nil {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*wire.Layout){
@@ -62,7 +74,16 @@ func TestCheckLayoutRefuses(t *testing.T) {
 		"foreign member":    func(l *wire.Layout) { l.Volumes[0].Members[1].Disk = 2 },
 		"no partition":      func(l *wire.Layout) { l.Volumes[0].Members[1].Partition = 4 },
 		"no root":           func(l *wire.Layout) { l.Volumes[0].Use = wire.VolumeData },
-		"one disk twice":    func(l *wire.Layout) { l.Disks[1].Disk.Path = "/dev/vda" },
+		"group of no name":  func(l *wire.Layout) { l.Volumes = append(l.Volumes, wire.Volume{Use: wire.VolumeGroup, Name: "-f"}) },
+		"no such group":     func(l *wire.Layout) { l.Volumes[0].Group, l.Volumes[0].RAID, l.Volumes[0].Members = "vg0", -1, nil },
+		"group and members": func(l *wire.Layout) { inGroup(l); l.Volumes[1].Members = l.Volumes[0].Members },
+		"half an extent":    func(l *wire.Layout) { inGroup(l); l.Volumes[1].Size = 1 << 20 },
+		"swap in a group":   func(l *wire.Layout) { inGroup(l); l.Volumes[1].Use = wire.VolumeSwap },
+		"two take the rest": func(l *wire.Layout) {
+			inGroup(l)
+			l.Volumes = append(l.Volumes, wire.Volume{Use: wire.VolumeData, Name: "x", Label: "x", Filesystem: "xfs", Mount: "/x", RAID: -1, UUID: guid(1, 1), Group: "vg0"})
+		},
+		"one disk twice": func(l *wire.Layout) { l.Disks[1].Disk.Path = "/dev/vda" },
 	} {
 		l := good()
 		change(&l)

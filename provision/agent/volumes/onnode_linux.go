@@ -31,6 +31,8 @@ const toolLimit = 10 * time.Minute
 type OnNode struct {
 	Tools string // folder of the programs, see images/ramdisk.Tools; "": those of this system
 	At    string // folder to mount at; made when absent
+
+	inactive bool // logical volumes are made and not activated: of tests, whose kernel has no device mapper
 }
 
 var _ Node = OnNode{}
@@ -43,7 +45,7 @@ func (n OnNode) run(ctx context.Context, argv ...string) error {
 		argv = append([]string{filepath.Join(n.Tools, "lib/ld.so"), "--library-path", filepath.Join(n.Tools, "lib"), filepath.Join(n.Tools, "bin", argv[0])}, argv[1:]...)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=/", "MDADM_NO_UDEV=1", "MKE2FS_CONFIG=" + n.config("mke2fs.conf")}
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=/", "MDADM_NO_UDEV=1", "LVM_SYSTEM_DIR=", "LVM_SUPPRESS_FD_WARNINGS=1", "DM_DISABLE_UDEV=1", "MKE2FS_CONFIG=" + n.config("mke2fs.conf")}
 	cmd.WaitDelay = 10 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -67,13 +69,12 @@ func (n OnNode) Release(ctx context.Context, disks []string) error {
 	if err := n.takeOff(""); err != nil {
 		return err
 	}
-	var names []string
-	for _, d := range disks {
-		real, err := filepath.EvalSymlinks(d)
-		if err != nil {
-			return err
-		}
-		names = append(names, filepath.Base(real))
+	names, err := kernelNames(disks)
+	if err != nil {
+		return err
+	}
+	if err := n.deactivate(ctx, names); err != nil {
+		return err
 	}
 	arrays, err := filepath.Glob("/sys/block/md*")
 	if err != nil {
@@ -90,23 +91,34 @@ func (n OnNode) Release(ctx context.Context, disks []string) error {
 	return nil
 }
 
-// liesOn reports whether a block device, by its folder in /sys, has a slave on one of
-// these disks.
-func liesOn(device string, disks []string) bool {
-	slaves, _ := filepath.Glob(filepath.Join(device, "slaves", "*"))
-	for _, s := range slaves {
-		real, err := filepath.EvalSymlinks(s)
+// kernelNames are the names of disks in /sys.
+func kernelNames(disks []string) (names []string, err error) {
+	for _, d := range disks {
+		real, err := filepath.EvalSymlinks(d)
 		if err != nil {
-			continue
+			return nil, err
 		}
-		if _, err := os.Stat(filepath.Join(real, "partition")); err == nil {
-			real = filepath.Dir(real)
-		}
-		if slices.Contains(disks, filepath.Base(real)) {
-			return true
-		}
+		names = append(names, filepath.Base(real))
 	}
-	return false
+	return names, nil
+}
+
+// liesOn reports whether a block device, by its folder in /sys, is one of these disks, a
+// partition of one, or made of such: an array, a logical volume, also of an array.
+func liesOn(device string, disks []string) bool {
+	real, err := filepath.EvalSymlinks(device)
+	if err != nil {
+		return false
+	}
+	whole := real
+	if _, err := os.Stat(filepath.Join(real, "partition")); err == nil {
+		whole = filepath.Dir(real)
+	}
+	if slices.Contains(disks, filepath.Base(whole)) {
+		return true
+	}
+	slaves, _ := filepath.Glob(filepath.Join(real, "slaves", "*"))
+	return slices.ContainsFunc(slaves, func(s string) bool { return liesOn(s, disks) })
 }
 
 // Partition implements Node by the kernel's name: sda3, but nvme0n1p3.
@@ -242,7 +254,7 @@ func (n OnNode) takeOff(at string) error {
 	for _, dir := range where {
 		var err error
 		for range 50 {
-			unix.Sync()
+			syncMount(dir)
 			if err = unix.Unmount(dir, 0); !errors.Is(err, unix.EBUSY) {
 				break
 			}
@@ -253,6 +265,17 @@ func (n OnNode) takeOff(at string) error {
 		}
 	}
 	return nil
+}
+
+// syncMount writes out the file system that is mounted at a folder, and waits for no other
+// disk. Unmounting does as well, but a mount that is busy stays.
+func syncMount(dir string) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return // nothing is mounted there
+	}
+	defer f.Close()
+	unix.Syncfs(int(f.Fd())) //nolint:errcheck // what cannot be written is found when files are read back
 }
 
 // left are the mounts at and below the folder, the innermost first.

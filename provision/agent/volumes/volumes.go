@@ -24,14 +24,23 @@ import (
 // Node is what a layout is made with on a node, beside the bytes of its disks: OnNode on
 // a real one.
 type Node interface {
-	// Release takes apart what holds any of these disks, by their paths: mounts and
-	// arrays that an earlier run, or the kernel, has made from them.
+	// Release takes apart what holds any of these disks, by their paths: mounts, logical
+	// volumes and arrays that an earlier run, or the kernel, has made from them.
 	Release(ctx context.Context, disks []string) error
+	// Groups returns the volume groups of LVM on all disks but these, by name, each with a
+	// device that it is on.
+	Groups(ctx context.Context, but []string) (map[string]string, error)
 	// Partition returns the device of a partition, after the table was written.
 	Partition(ctx context.Context, disk string, p wire.LayoutPartition) (device string, err error)
 	// Array makes the array of a volume from devices and returns its own. Of one that is
 	// kept it only puts together what is there.
 	Array(ctx context.Context, v wire.Volume, devices []string) (device string, err error)
+	// Group makes the volume group of a volume on a device. Of one that is kept it takes
+	// away logical volumes, by name.
+	Group(ctx context.Context, v wire.Volume, device string, remove []string) error
+	// Logical makes the logical volume of a volume in its group, which is on a device, and
+	// returns its own. One that is kept it only makes usable.
+	Logical(ctx context.Context, v wire.Volume, on string) (device string, err error)
 	// Format makes the file system of a volume, or its swap space.
 	Format(ctx context.Context, v wire.Volume, device string) error
 	// Unpack puts the files of an image onto file systems that were just made, the root
@@ -84,6 +93,7 @@ type job struct {
 	devs   []disk.Device
 	old    []disk.Marker // what each disk carried
 	kept   []kept
+	remove map[string][]string // logical volumes of volume groups that are kept, by group
 }
 
 // Run makes the layout and returns it as it is now: a file system that was kept has its
@@ -117,6 +127,9 @@ func (m Maker) Run(ctx context.Context, l wire.Layout, marker, digest string, im
 		return is, false, err
 	}
 	if err := j.keep(); err != nil {
+		return is, false, err
+	}
+	if err := j.namesFree(ctx); err != nil {
 		return is, false, err
 	}
 	if err := j.make(ctx); err != nil {
@@ -255,10 +268,16 @@ func (j *job) mark(state disk.State) error {
 
 // volumes makes arrays and file systems, and returns those that files are put onto.
 func (j *job) volumes(ctx context.Context) (on []Mount, err error) {
+	groups := map[string]string{} // devices by volume group
 	for _, v := range j.layout.Volumes {
 		j.report("make "+v.Name, 0)
-		device, err := device(ctx, j.Node, j.layout, v)
-		if err == nil && !v.Kept {
+		device, err := device(ctx, j.Node, j.layout, v, groups)
+		switch {
+		case err != nil:
+		case v.Use == wire.VolumeGroup:
+			groups[v.Name] = device
+			err = j.Node.Group(ctx, v, device, j.remove[v.Name])
+		case !v.Kept:
 			err = j.Node.Format(ctx, v, device)
 		}
 		if err != nil {
@@ -272,12 +291,21 @@ func (j *job) volumes(ctx context.Context) (on []Mount, err error) {
 			on = append(on, m)
 		}
 	}
+	if len(groups) > 0 {
+		if err := j.readGroups(); err != nil {
+			return nil, err
+		}
+	}
 	slices.SortStableFunc(on, func(a, b Mount) int { return strings.Compare(a.At, b.At) }) // what lies in another comes after it
 	return on, nil
 }
 
-// device makes or finds what a volume is on.
-func device(ctx context.Context, n Node, l wire.Layout, v wire.Volume) (string, error) {
+// device makes or finds what a volume is on. groups are the devices of the volume groups
+// that were made, by name.
+func device(ctx context.Context, n Node, l wire.Layout, v wire.Volume, groups map[string]string) (string, error) {
+	if v.Group != "" {
+		return n.Logical(ctx, v, groups[v.Group])
+	}
 	var devices []string
 	for _, m := range v.Members {
 		d := l.Disks[m.Disk]
@@ -310,18 +338,28 @@ func Root(ctx context.Context, n Node, l wire.Layout, do func(rootfs.Root) error
 	if err := n.Release(ctx, paths); err != nil {
 		return err
 	}
-	for _, v := range l.Volumes {
-		if v.Use != wire.VolumeRoot {
-			continue
-		}
-		v.Kept = true // what is there is put together, nothing is made
-		path, err := device(ctx, n, l, v)
-		if err != nil {
-			return err
-		}
-		return n.Mounted(ctx, Mount{path, v.Filesystem, v.Mount}, do)
+	path, v, err := rootDevice(ctx, n, l)
+	if err != nil {
+		return err
 	}
-	return errkind.New(errkind.Internal, "the layout has no root")
+	return n.Mounted(ctx, Mount{path, v.Filesystem, v.Mount}, do)
+}
+
+// rootDevice puts together what the root file system is on; nothing is made.
+func rootDevice(ctx context.Context, n Node, l wire.Layout) (path string, root wire.Volume, err error) {
+	i := slices.IndexFunc(l.Volumes, func(v wire.Volume) bool { return v.Use == wire.VolumeRoot })
+	root = l.Volumes[i] // the layout was checked: it has one
+	groups := map[string]string{}
+	for _, v := range l.Volumes[:i+1] {
+		v.Kept = true
+		if v.Use == wire.VolumeRoot || v.Use == wire.VolumeGroup && v.Name == root.Group {
+			if path, err = device(ctx, n, l, v, groups); err != nil {
+				return "", root, err
+			}
+			groups[v.Name] = path
+		}
+	}
+	return path, root, nil
 }
 
 func (j *job) report(phase string, add int64) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"os/exec"
@@ -15,10 +16,9 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
+	"github.com/ironrail/ironrail/internal/lvm"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/roottree"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -43,6 +43,10 @@ type loops struct {
 	calls int
 	fail  int // the call that fails; 0: none
 	held  int // disks that are open exclusively: on a real node nobody else gets at their partitions
+
+	parts  map[string]wire.LayoutPartition // by loop device
+	disks  map[string]string               // the same
+	groups map[string]string               // volume groups of other disks
 }
 
 // holder counts the disks that are held.
@@ -97,7 +101,49 @@ func (l *loops) Partition(ctx context.Context, disk string, p wire.LayoutPartiti
 		l.t.Errorf("partition %d of %s is used while %d disks are held", p.Number, disk, l.held)
 	}
 	out, err := exec.CommandContext(ctx, "losetup", "-f", "--show", "-o", strconv.FormatInt(p.Start, 10), "--sizelimit", strconv.FormatInt(p.Size, 10), disk).Output()
-	return strings.TrimSpace(string(out)), err
+	device := strings.TrimSpace(string(out))
+	l.parts[device], l.disks[device] = p, disk
+	return device, err
+}
+
+func (l *loops) Groups(context.Context, []string) (map[string]string, error) {
+	return l.groups, l.cut()
+}
+
+func (l *loops) Group(ctx context.Context, v wire.Volume, device string, remove []string) error {
+	if err := l.cut(); err != nil {
+		return err
+	}
+	if err := l.OnNode.Group(ctx, v, device, remove); err != nil {
+		return err
+	}
+	return l.cut()
+}
+
+// Logical has LVM make the logical volume. What the kernel would show of it is a loop
+// device, where the metadata say that it lies.
+func (l *loops) Logical(ctx context.Context, v wire.Volume, on string) (string, error) {
+	if err := l.cut(); err != nil {
+		return "", err
+	}
+	if _, err := l.OnNode.Logical(ctx, v, on); err != nil {
+		return "", err
+	}
+	f, err := os.Open(on)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	g, _, err := lvm.Read(f, l.parts[on].Size)
+	if err != nil {
+		return "", err
+	}
+	for _, x := range g.Volumes {
+		if x.Name == v.Name {
+			return l.Partition(ctx, l.disks[on], wire.LayoutPartition{Start: l.parts[on].Start + x.At, Size: x.Extents * g.ExtentSize})
+		}
+	}
+	return "", errors.New("lvm made nothing")
 }
 
 func (l *loops) Format(ctx context.Context, v wire.Volume, device string) error {
@@ -148,7 +194,7 @@ func room(t *testing.T) (*loops, Maker, wire.Layout) {
 		peertest.Need(t, p)
 	}
 	dir := t.TempDir()
-	node := &loops{OnNode: OnNode{At: filepath.Join(dir, "mnt")}, t: t}
+	node := &loops{OnNode: OnNode{At: filepath.Join(dir, "mnt"), inactive: true}, t: t, parts: map[string]wire.LayoutPartition{}, disks: map[string]string{}}
 	l := wire.Layout{}
 	for i, size := range []int64{700 * mib, 500 * mib} {
 		path := filepath.Join(dir, "disk"+strconv.Itoa(i))
@@ -192,7 +238,14 @@ func look(t *testing.T, n *loops, l wire.Layout, volume int, do func(rootfs.Root
 	t.Helper()
 	v := l.Volumes[volume]
 	must(t, n.Release(t.Context(), []string{l.Disks[0].Disk.Path, l.Disks[1].Disk.Path}))
-	path, err := device(t.Context(), n, l, v)
+	groups := map[string]string{}
+	if i := groupOf(l.Volumes, v.Group); i >= 0 {
+		path, err := device(t.Context(), n, l, l.Volumes[i], groups)
+		must(t, err)
+		groups[v.Group] = path
+	}
+	v.Kept = true
+	path, err := device(t.Context(), n, l, v, groups)
 	must(t, err)
 	must(t, n.Mounted(t.Context(), Mount{path, v.Filesystem, "/"}, func(r rootfs.Root) error { do(r); return nil }))
 }
@@ -346,12 +399,24 @@ func TestPeerKeepRefuses(t *testing.T) {
 }
 
 // sums is what the disks hold.
-func sums(t *testing.T, l wire.Layout) string {
+func sums(t *testing.T, l wire.Layout) (out [2]uint32) {
 	t.Helper()
-	unix.Sync()
-	out, err := exec.CommandContext(t.Context(), "sha256sum", l.Disks[0].Disk.Path, l.Disks[1].Disk.Path).Output()
-	must(t, err)
-	return string(out)
+	table := crc32.MakeTable(crc32.Castagnoli) // processors have it, and these are gigabytes
+	b := make([]byte, 4*mib)
+	for i := range out {
+		f, err := os.Open(l.Disks[i].Disk.Path)
+		must(t, err)
+		defer f.Close()
+		for {
+			n, err := f.Read(b)
+			out[i] = crc32.Update(out[i], table, b[:n])
+			if err == io.EOF {
+				break
+			}
+			must(t, err)
+		}
+	}
+	return out
 }
 
 // TestPeerOldXFS: a root on XFS is made by mkfs.xfs of images that know fewer features.

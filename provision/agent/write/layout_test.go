@@ -43,7 +43,10 @@ func (m *memory) Partition(_ context.Context, disk string, p wire.LayoutPartitio
 func (m *memory) Array(_ context.Context, v wire.Volume, _ []string) (string, error) {
 	return "/dev/" + v.Name, nil
 }
-func (m *memory) Format(context.Context, wire.Volume, string) error { return nil }
+func (m *memory) Groups(context.Context, []string) (map[string]string, error)  { return nil, nil }
+func (m *memory) Group(context.Context, wire.Volume, string, []string) error   { return nil }
+func (m *memory) Logical(context.Context, wire.Volume, string) (string, error) { return "", nil }
+func (m *memory) Format(context.Context, wire.Volume, string) error            { return nil }
 func (m *memory) Unpack(_ context.Context, _ []volumes.Mount, tree io.Reader, _ func(int64)) (err error) {
 	m.tree, err = io.ReadAll(tree)
 	return err

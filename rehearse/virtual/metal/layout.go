@@ -31,7 +31,12 @@ const (
 	mdOffset     = 4096
 	mdArray      = 16
 	mdName       = 32
+	mdLevel      = 72
+	mdDisks      = 92
 	mdDataOffset = 128
+	mdNumber     = 160
+	mdMost       = 220
+	mdRoles      = 256
 	mdData       = 2 << 20
 )
 
@@ -39,6 +44,7 @@ const (
 type extent struct {
 	disk *Disk
 	at   int64
+	size int64
 }
 
 // layoutNode makes disk layouts on a virtual node: tables, superblocks and marks are real
@@ -83,7 +89,7 @@ func (l *layoutNode) Partition(_ context.Context, disk string, p wire.LayoutPart
 	device += strconv.Itoa(p.Number)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.devices[device] = []extent{{d, p.Start}}
+	l.devices[device] = []extent{{d, p.Start, p.Size}}
 	return device, nil
 }
 
@@ -96,16 +102,16 @@ func (l *layoutNode) Array(_ context.Context, v wire.Volume, devices []string) (
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var members []extent
-	for _, name := range devices {
+	for i, name := range devices {
 		for _, e := range l.devices[name] {
 			if !v.Kept {
-				if _, err := e.disk.writeAt(memberOf(id, v.Name), e.at+mdOffset); err != nil {
+				if _, err := e.disk.writeAt(memberOf(id, v.Name, i, len(devices)), e.at+mdOffset); err != nil {
 					return "", err
 				}
 			} else if is, _ := e.disk.member(e.at); is != v.Array {
 				return "", errkind.New(errkind.Corrupt, "mdadm --assemble: %s is no member of array %s", name, v.Array)
 			}
-			members = append(members, extent{e.disk, e.at + mdData})
+			members = append(members, extent{e.disk, e.at + mdData, e.size - mdData})
 		}
 	}
 	device := "/dev/md/" + v.Name
@@ -113,9 +119,17 @@ func (l *layoutNode) Array(_ context.Context, v wire.Volume, devices []string) (
 	return device, nil
 }
 
-// memberOf is the superblock of a member of an array.
-func memberOf(id uuid.UUID, name string) []byte {
-	b := make([]byte, 256)
+// memberOf is the superblock of one of the members of an array. Each has all of its data,
+// whatever its level: so it says to be of a RAID 1.
+func memberOf(id uuid.UUID, name string, role, disks int) []byte {
+	b := make([]byte, mdRoles+2*disks)
+	binary.LittleEndian.PutUint32(b[mdLevel:], 1)
+	binary.LittleEndian.PutUint32(b[mdDisks:], uint32(disks))
+	binary.LittleEndian.PutUint32(b[mdNumber:], uint32(role))
+	binary.LittleEndian.PutUint32(b[mdMost:], uint32(disks))
+	for i := range disks {
+		binary.LittleEndian.PutUint16(b[mdRoles+2*i:], uint16(i))
+	}
 	binary.LittleEndian.PutUint32(b, mdMagic)
 	binary.LittleEndian.PutUint32(b[4:], 1)
 	copy(b[mdArray:], id[:])

@@ -27,6 +27,7 @@ type Root struct {
 	twin  twin.Twin // what it says to be; immutable once it is mounted, like what follows
 
 	array      string // that it lies on; "": on none
+	logical    string // device mapper's name of the logical volume that it is; "": it is none
 	filesystem string // "": ext4
 
 	mu      sync.Mutex

@@ -60,6 +60,7 @@ func (s *shape) build() *tree {
 		s.addDisk(t, i, d)
 	}
 	s.addArray(t)
+	s.addLogical(t)
 	s.addLoopback(root)
 	return t.sort()
 }
@@ -255,6 +256,9 @@ func (k *Kernel) mountinfo() string {
 	number, device, kind := deviceNumber(i), partitionName(k.node.disks[i].Name()), "ext4"
 	if k.arrayOfRoot() != "" {
 		number, device = arrayNumber, path.Base(arrayDevice)
+	}
+	if k.root.logical != "" {
+		number, device = logicalNumber, "mapper/"+k.root.logical
 	}
 	if k.root.filesystem != "" {
 		kind = k.root.filesystem

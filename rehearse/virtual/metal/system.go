@@ -99,6 +99,7 @@ const (
 type rootPart struct {
 	gpt.Partition
 	array      string // that it is a member of; "": of none
+	logical    string // device mapper's name of the logical volume that it is; "": it is none
 	at         int64  // where the file system begins
 	filesystem string
 }
@@ -118,10 +119,11 @@ func (d *Disk) rootPartition() (p rootPart, err error) {
 	if i := slices.IndexFunc(all, func(p gpt.Partition) bool { return p.Name == "root" }); i >= 0 {
 		last = all[i]
 	}
-	p = rootPart{Partition: last, at: last.Offset()}
-	if last.Type == gpt.LinuxRAID {
-		array, data := d.member(p.at)
-		p.array, p.at = array, p.at+data
+	p = d.partContent(last)
+	for _, other := range all {
+		if in := d.partContent(other); in.logical != "" {
+			p = in
+		}
 	}
 	b := make([]byte, ext4Offset+len(ext4Magic))
 	_, err = d.ReadAt(b, p.at)
@@ -135,6 +137,20 @@ func (d *Disk) rootPartition() (p rootPart, err error) {
 			Do("Write the image again; its root file system is damaged.")
 	}
 	return p, nil
+}
+
+// partContent is a partition as one that the root file system is on: also behind the
+// superblock of md, and in a volume group.
+func (d *Disk) partContent(part gpt.Partition) rootPart {
+	p := rootPart{Partition: part, at: part.Offset()}
+	if part.Type == gpt.LinuxRAID {
+		array, data := d.member(p.at)
+		p.array, p.at = array, p.at+data
+	}
+	if name, at, ok := d.logicalRoot(p.at); ok {
+		p.logical, p.at = name, at
+	}
+	return p
 }
 
 // mount is the configure.Mount of the virtual ramdisk: the bytes of the disk
@@ -169,7 +185,7 @@ func (d *Disk) mounted() (*Root, error) {
 	}
 	if d.root == nil {
 		d.root = newRoot(d.node.options.Shared.image)
-		d.root.array, d.root.filesystem = part.array, part.filesystem
+		d.root.array, d.root.logical, d.root.filesystem = part.array, part.logical, part.filesystem
 		d.root.twin = twin.Decode(about)
 		for name, text := range d.root.twin.Files() {
 			if err := d.root.MkdirAll(path.Dir(name), 0o755); err != nil {

@@ -28,7 +28,7 @@ func (l *loader) checkLayout(h *Hardware, d *DiskLayout) {
 	case disk.Count < least:
 		l.diags.Add("disk.raid", l.place(d, "raid"), "Too few disks for the RAID", fmt.Sprintf("RAID %d needs %d disks; %q of hardware %q has %d.", d.RAID, least, d.On, h.Name, disk.Count)).Also("the disks", disk.Decl).In(d.Decl)
 	}
-	for _, b := range l.bodies[d].Blocks("data") {
+	for _, b := range slices.Concat(l.bodies[d].Blocks("volume_group"), l.bodies[d].Blocks("data")) {
 		if !b.Given("on") {
 			continue
 		}
@@ -37,7 +37,7 @@ func (l *loader) checkLayout(h *Hardware, d *DiskLayout) {
 		case !ok:
 			l.unknownDisk(h, d, on, at)
 		case on != d.On && other.Count != 1:
-			l.diags.Add("disk.layout", at, "Data on one of several disks", fmt.Sprintf("data %q is on disk %q, of which hardware %q has %d, and nothing says on which. Write a disk block with count = 1 for it, which says where it is (pci, bay or by_path).", b.Name, on, h.Name, other.Count)).Also("the disks", other.Decl).In(d.Decl)
+			l.diags.Add("disk.layout", at, "Data on one of several disks", fmt.Sprintf("%s %q is on disk %q, of which hardware %q has %d, and nothing says on which. Write a disk block with count = 1 for it, which says where it is (pci, bay or by_path).", b.Type, b.Name, on, h.Name, other.Count)).Also("the disks", other.Decl).In(d.Decl)
 		}
 	}
 }
@@ -69,14 +69,12 @@ const (
 )
 
 // checkVolumes looks at what the file systems of a layout are given: a label that fits,
-// a place in the tree for each, and on each disk one at most that takes the rest, the
-// last.
+// a place in the tree for each, and on each disk and in each volume group one at most that
+// takes the rest, the last.
 func (l *loader) checkVolumes(d *DiskLayout, body *language.Body) {
 	mounts := map[string]hcl.Range{"/": d.Root.Decl}
-	rest := map[string]FileSystem{}
-	if d.Root.Size == 0 {
-		rest[""] = d.Root
-	}
+	rest := restOf{l: l, d: d, taken: map[string]FileSystem{}}
+	rest.add("root", d.Root)
 	for i, b := range body.Blocks("data") {
 		f := d.Data[i]
 		longest := longestExt4
@@ -96,16 +94,46 @@ func (l *loader) checkVolumes(d *DiskLayout, body *language.Body) {
 			l.diags.Add("disk.layout", b.Range("mount"), "Two file systems in one place", fmt.Sprintf("data %q is mounted at %s, where another file system of the layout is.", f.Name, f.Mount)).Also("the other one", first).In(d.Decl)
 		}
 		mounts[f.Mount] = f.Decl
-		on := f.On
-		if on == d.On {
-			on = ""
-		}
-		if before, taken := rest[on]; taken {
-			l.diags.Add("disk.layout", f.Decl, "No room is left", fmt.Sprintf("data %q comes after %q, which has no size and takes the rest of the disk. Give %q a size.", f.Name, before.Name, before.Name)).Also("that one", before.Decl).In(d.Decl)
-		}
-		if f.Size == 0 {
-			rest[on] = f
-		}
+		rest.add("data", f)
+	}
+}
+
+// restOf finds what comes after a file system, or a volume group, that takes the rest.
+type restOf struct {
+	l     *loader
+	d     *DiskLayout
+	taken map[string]FileSystem // by disk block, "" for the layout's own disks, and by volume group
+}
+
+// add enters a file system, and its volume group before the first that is in it.
+func (r restOf) add(block string, f FileSystem) {
+	g, ok := r.d.Group(f.Group)
+	disk := f.On
+	if ok {
+		disk = g.On
+	}
+	if disk == r.d.On {
+		disk = ""
+	}
+	if !ok {
+		r.enter(disk, "the disk", block, f)
+		return
+	}
+	entered := "entered/" + g.Name
+	if _, known := r.taken[entered]; !known {
+		r.taken[entered] = f
+		r.enter(disk, "the disk", "volume_group", FileSystem{Name: g.Name, Size: g.Size, Decl: g.Decl})
+	}
+	r.enter("group/"+g.Name, "volume_group "+g.Name, block, f)
+}
+
+func (r restOf) enter(key, where, block string, f FileSystem) {
+	name := fmt.Sprintf("%s %q", block, f.Name)
+	if before, taken := r.taken[key]; taken {
+		r.l.diags.Add("disk.layout", f.Decl, "No room is left", fmt.Sprintf("%s comes after %q, which has no size and takes the rest of %s. Give %q a size.", name, before.Name, where, before.Name)).Also("that one", before.Decl).In(r.d.Decl)
+	}
+	if f.Size == 0 {
+		r.taken[key] = f
 	}
 }
 

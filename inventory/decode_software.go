@@ -112,14 +112,21 @@ func (l *loader) diskLayout(b *language.Body) *DiskLayout {
 	if b.Given("raid") {
 		d.RAID = language.Get[int](b, "raid")
 	}
+	for _, g := range b.Blocks("volume_group") {
+		d.Groups = append(d.Groups, VolumeGroup{Name: g.Name, Size: language.Get[unit.Bytes](g, "size"), On: language.Get[string](g, "on"), Decl: g.Decl})
+	}
 	if r := b.Block("root"); r != nil {
-		d.Root = FileSystem{Name: "root", Size: language.Get[unit.Bytes](r, "size"), Filesystem: language.Get[string](r, "filesystem"), Mount: "/", Decl: r.Decl}
+		d.Root = FileSystem{Name: "root", Size: language.Get[unit.Bytes](r, "size"), Filesystem: language.Get[string](r, "filesystem"), Mount: "/", Group: language.Get[string](r, "volume_group"), Decl: r.Decl}
 	}
 	for _, f := range b.Blocks("data") {
 		if f.Right("mount") {
 			l.mountPath(f, language.Get[string](f, "mount"), f.Range("mount"), "mount")
 		}
-		d.Data = append(d.Data, FileSystem{Name: f.Name, Size: language.Get[unit.Bytes](f, "size"), Filesystem: language.Get[string](f, "filesystem"), Mount: language.Get[string](f, "mount"), On: language.Get[string](f, "on"), Decl: f.Decl})
+		is := FileSystem{Name: f.Name, Size: language.Get[unit.Bytes](f, "size"), Filesystem: language.Get[string](f, "filesystem"), Mount: language.Get[string](f, "mount"), On: language.Get[string](f, "on"), Group: language.Get[string](f, "volume_group"), Decl: f.Decl}
+		if g, ok := d.Group(is.Group); ok && is.On == "" {
+			is.On = g.On
+		}
+		d.Data = append(d.Data, is)
 	}
 	for i, p := range d.Preserve {
 		if rest, ok := strings.CutPrefix(p, "label:"); !ok || rest == "" {
@@ -127,6 +134,7 @@ func (l *loader) diskLayout(b *language.Body) *DiskLayout {
 		}
 	}
 	l.checkVolumes(d, b)
+	l.checkVolumeGroups(d, b)
 	return d
 }
 

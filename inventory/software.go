@@ -54,11 +54,31 @@ type DiskLayout struct {
 	Swap     unit.Bytes
 	Data     []FileSystem // further partitions, in order
 	Preserve []string     // "label:X" kept by a reinstall
+	Groups   []VolumeGroup
 	Decl     hcl.Range
+}
+
+// VolumeGroup is a volume group of LVM on a partition, or on an array, of a disk layout.
+type VolumeGroup struct {
+	Name string
+	Size unit.Bytes // of what its volumes have; 0: the rest of the disk
+	On   string     // name of another disk block that it is on; "": the layout's own disks
+	Decl hcl.Range
+}
+
+// Group returns a volume group of the layout by its name.
+func (d *DiskLayout) Group(name string) (VolumeGroup, bool) {
+	for _, g := range d.Groups {
+		if g.Name == name {
+			return g, true
+		}
+	}
+	return VolumeGroup{}, false
 }
 
 // What disk layouts need in an image.
 const (
+	StorageLVM  = "lvm"  // programs of LVM, and loaders that read its volumes
 	StorageRAID = "raid" // programs of md
 	StorageTree = "tree" // its files beside its disk, and loaders that find another root
 	StorageXFS  = "xfs"  // programs of XFS
@@ -68,6 +88,9 @@ const (
 func (d *DiskLayout) Storage() (needs []string) {
 	if d.Whole() || !d.Made() {
 		return nil // an image is not another one for a layout that nobody makes
+	}
+	if len(d.Groups) > 0 {
+		needs = append(needs, StorageLVM)
 	}
 	if d.RAID >= 0 {
 		needs = append(needs, StorageRAID)
@@ -86,20 +109,21 @@ func (d *DiskLayout) Preserves(label string) bool { return slices.Contains(d.Pre
 // written as it is: one ext4 root on one disk. Every other layout is made on the node,
 // and takes the files of the image.
 func (d *DiskLayout) Whole() bool {
-	return d.RAID < 0 && len(d.Data) == 0 && len(d.Preserve) == 0 && d.Swap == 0 && (d.Root.Filesystem == "" || d.Root.Filesystem == "ext4")
+	return d.RAID < 0 && len(d.Groups) == 0 && len(d.Data) == 0 && len(d.Preserve) == 0 && d.Swap == 0 && (d.Root.Filesystem == "" || d.Root.Filesystem == "ext4")
 }
 
 // Made reports whether this version makes the layout on a node: without RAID, or of a
 // level whose copies a node boots from when a disk is gone.
 func (d *DiskLayout) Made() bool { return d.RAID < 0 || d.RAID == 1 || d.RAID == 10 }
 
-// FileSystem is one partition of a disk layout.
+// FileSystem is one file system of a disk layout.
 type FileSystem struct {
 	Name       string     // label of the block; "root" for root
 	Size       unit.Bytes // 0: the rest of the disk
 	Filesystem string     // "ext4" or "xfs"
 	Mount      string
-	On         string // of data: name of another disk block that it is on; "": the layout's own disks
+	On         string // of data: name of another disk block that it, or its volume group, is on; "": the layout's own disks
+	Group      string // name of the volume group that it is a logical volume of; "": a partition or an array of its own
 	Decl       hcl.Range
 }
 

@@ -79,7 +79,7 @@ func loginSpec() language.BlockSpec {
 }
 
 func diskLayoutSpec() language.BlockSpec {
-	fs := []language.Attr{optionalAttr("size", typeBytes), orText("filesystem", "ext4", language.OneOf("ext4", "xfs"))}
+	fs := []language.Attr{optionalAttr("size", typeBytes), orText("filesystem", "ext4", language.OneOf("ext4", "xfs")), optionalAttr("volume_group", language.String)}
 	root := singleBlock("root", fs...)
 	root.Need = true
 	return referableBlock("disk_layout", []language.Attr{
@@ -87,7 +87,7 @@ func diskLayoutSpec() language.BlockSpec {
 		numberAttr("raid", 0, 10),
 		optionalAttr("swap", typeBytes),
 		optionalAttr("preserve", language.Strings),
-	}, root, namedBlock("data", append(fs, requiredAttr("mount", language.String), optionalAttr("on", language.String))...))
+	}, root, namedBlock("volume_group", optionalAttr("size", typeBytes), optionalAttr("on", language.String)), namedBlock("data", append(fs, requiredAttr("mount", language.String), optionalAttr("on", language.String))...))
 }
 
 func hostSpec() language.BlockSpec {

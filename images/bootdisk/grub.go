@@ -142,6 +142,9 @@ func (m *Maker) MakeLoaders(ctx context.Context) error {
 			return err
 		}
 		modules, prefix, config = slices.Concat(grubModules, layoutModules), layoutPrefix, nil
+		if slices.Contains(m.Storage, inventory.StorageLVM) {
+			modules = append(modules, lvmModule)
+		}
 	}
 	for _, l := range platformOf(m.Arch).loaders {
 		argv := slices.Concat([]string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", prefix, "-o", m.Path(l.file)}, config, modules)

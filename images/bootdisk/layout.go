@@ -33,6 +33,8 @@ var programs = []struct {
 }{
 	{inventory.StorageTree, Program{"mke2fs", "e2fsprogs"}},
 	{inventory.StorageTree, Program{"mkswap", "util-linux"}},
+	{inventory.StorageLVM, Program{"dmsetup", "dmsetup"}},
+	{inventory.StorageLVM, Program{"lvm", "lvm2"}},
 	{inventory.StorageRAID, Program{"mdadm", "mdadm"}},
 	{inventory.StorageXFS, Program{"mkfs.xfs", "xfsprogs"}},
 }
@@ -47,8 +49,12 @@ func Programs(storage []string) (list []Program) {
 	return list
 }
 
-// layoutModules are built into GRUB where the root may be on an array or XFS.
+// layoutModules are built into GRUB where the root may be on an array or XFS, and
+// lvmModule where it may be in a volume group; not everywhere, since loaders that read
+// more are others than those that images were built with.
 var layoutModules = []string{"fat", "search_fs_uuid", "regexp", "mdraid1x", "xfs"}
+
+const lvmModule = "lvm"
 
 // layoutPrefix is the folder with GRUB's configuration on the EFI system partition of
 // the disk that GRUB was loaded from, on BIOS too.

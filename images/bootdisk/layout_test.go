@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/loadercfg"
+	"github.com/ironrail/ironrail/internal/lvm"
 	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
@@ -21,7 +23,7 @@ import (
 
 // TestPeerGrubFindsRoot boots a disk with the loaders of layouts, on BIOS and UEFI: as
 // the image has it, with its root found by UUID, and with an XFS root in its place, made
-// as the agent makes it.
+// as the agent makes it, also as a logical volume.
 func TestPeerGrubFindsRoot(t *testing.T) {
 	t.Parallel()
 	const code, vars = "/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"
@@ -29,21 +31,27 @@ func TestPeerGrubFindsRoot(t *testing.T) {
 	peertest.Need(t, "qemu-system-x86_64", code)
 	peertest.Need(t, "mkfs.xfs")
 	const config = "echo reached $root $prefix $grub_platform end\nhalt\n"
-	disk := small(t, config, inventory.StorageTree, inventory.StorageXFS)
-	xfs := filepath.Join(t.TempDir(), "disk")
-	out, err := exec.CommandContext(t.Context(), "cp", "--sparse=always", disk, xfs).CombinedOutput()
-	if err != nil {
-		t.Fatalf("cp: %v\n%s", err, out)
+	disk := small(t, config, inventory.StorageLVM, inventory.StorageTree, inventory.StorageXFS)
+	dir := t.TempDir()
+	xfs, logical := filepath.Join(dir, "disk"), filepath.Join(dir, "logical")
+	for _, to := range []string{xfs, logical} {
+		if out, err := exec.CommandContext(t.Context(), "cp", "--sparse=always", disk, to).CombinedOutput(); err != nil {
+			t.Fatalf("cp: %v\n%s", err, out)
+		}
+		text, err := loadercfg.ByUUID(uuid)
+		must(t, err)
+		replaceConfig(t, to, text)
 	}
-	text, err := loadercfg.ByUUID(uuid)
-	must(t, err)
-	replaceConfig(t, xfs, text)
-	putXFS(t, xfs, uuid, config)
+	putXFS(t, xfs, rootStart, uuid, config)
+	must(t, os.Truncate(logical, rootStart+350*mib))
+	putXFS(t, logical, rootStart+putGroup(t, logical), uuid, config)
 	for _, c := range []struct{ name, disk, want, firmware string }{
 		{"bios", disk, "reached hd0,gpt3 (hd0,gpt3)/boot/grub pc end", ""},
 		{"uefi", disk, "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end", code},
 		{"bios, xfs by UUID", xfs, "reached hd0,gpt3 (hd0,gpt3)/boot/grub pc end", ""},
 		{"uefi, xfs by UUID", xfs, "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end", code},
+		{"bios, logical volume", logical, "reached lvm/vg0-root (lvm/vg0-root)/boot/grub pc end", ""},
+		{"uefi, logical volume", logical, "reached lvm/vg0-root (lvm/vg0-root)/boot/grub efi end", code},
 	} {
 		argv := []string{"-machine", "q35", "-accel", "tcg,tb-size=64", "-m", "256", "-display", "none", "-nic", "none", "-serial", "stdio", "-monitor", "none",
 			"-drive", "file=" + c.disk + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}
@@ -71,8 +79,36 @@ func replaceConfig(t *testing.T, disk string, text []byte) {
 	must(t, err)
 }
 
-// putXFS makes an XFS with the node's configuration in place of the root.
-func putXFS(t *testing.T, disk, uuid, config string) {
+// putGroup makes a volume group in place of the root, with two logical volumes, and returns
+// where the second begins in it.
+func putGroup(t *testing.T, disk string) int64 {
+	t.Helper()
+	peertest.Need(t, "losetup")
+	peertest.Need(t, "pvcreate")
+	out, err := exec.CommandContext(t.Context(), "losetup", "-f", "--show", "-o", strconv.Itoa(rootStart), disk).Output()
+	must(t, err)
+	loop := strings.TrimSpace(string(out))
+	defer exec.Command("losetup", "-d", loop).Run() //nolint:errcheck,noctx // the machine of a test
+	for _, argv := range []string{"pvcreate " + loop, "vgcreate vg0 " + loop, "lvcreate -an -Zn -Wn --name first --extents 3 vg0", "lvcreate -an -Zn -Wn --name root --extents 100%FREE vg0"} {
+		words := append(strings.Fields(argv), "--yes", "--driverloaded", "n", "--config", `devices{global_filter=["a|^`+loop+`$|","r|.*|"] obtain_device_list_from_udev=0} backup{backup=0 archive=0} global{locking_dir="`+t.TempDir()+`"}`)
+		cmd := exec.CommandContext(t.Context(), "lvm", words...)
+		cmd.Env = append(os.Environ(), "LVM_SYSTEM_DIR=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", argv, err, out)
+		}
+	}
+	f, err := os.Open(loop)
+	must(t, err)
+	defer f.Close()
+	g, ok, err := lvm.Read(f, 350*mib)
+	if err != nil || !ok || len(g.Volumes) != 2 {
+		t.Fatalf("%+v, %v, %v", g, ok, err)
+	}
+	return g.Volumes[0].At
+}
+
+// putXFS makes an XFS with the node's configuration at a place of a disk.
+func putXFS(t *testing.T, disk string, place int64, uuid, config string) {
 	t.Helper()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -90,7 +126,7 @@ func putXFS(t *testing.T, disk, uuid, config string) {
 	to, err := os.OpenFile(disk, os.O_RDWR, 0)
 	must(t, err)
 	defer to.Close()
-	_, err = io.Copy(io.NewOffsetWriter(to, rootStart), from)
+	_, err = io.Copy(io.NewOffsetWriter(to, place), from)
 	must(t, err)
 }
 

@@ -59,7 +59,7 @@ type Family struct {
 }
 
 // debianStorage are Debian's packages.
-var debianStorage = map[string][]string{inventory.StorageRAID: {"mdadm"}, inventory.StorageXFS: {"xfsprogs"}}
+var debianStorage = map[string][]string{inventory.StorageLVM: {"lvm2"}, inventory.StorageRAID: {"mdadm"}, inventory.StorageXFS: {"xfsprogs"}}
 
 // Families are the distributions that are known
 // (wiki.debian.org/DebianReleases, wiki.ubuntu.com/Releases).

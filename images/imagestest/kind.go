@@ -90,7 +90,7 @@ func (c Case) tryWrong(t *testing.T, i inventory.Image, want string) {
 func tryLayouts(t *testing.T, k images.Kind, i *inventory.Image, whole bool) {
 	t.Helper()
 	plain, tree := k.Recipe(i, t.TempDir()), *i
-	for _, storage := range [][]string{{inventory.StorageTree}, {inventory.StorageRAID, inventory.StorageTree, inventory.StorageXFS}} {
+	for _, storage := range [][]string{{inventory.StorageTree}, {inventory.StorageRAID, inventory.StorageTree, inventory.StorageXFS}, {inventory.StorageLVM, inventory.StorageTree}} {
 		tree.Storage = storage
 		err := k.Supports(&tree)
 		if whole {

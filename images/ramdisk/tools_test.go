@@ -4,6 +4,7 @@ package ramdisk
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"os/exec"
@@ -23,7 +24,7 @@ import (
 // folder, and runs them there by their own linker with their own libraries alone.
 func TestPeerToolsRun(t *testing.T) {
 	t.Parallel()
-	for _, p := range []string{"cpio", "mke2fs", "mkfs.xfs", "mdadm", "mkswap"} {
+	for _, p := range []string{"cpio", "mke2fs", "mkfs.xfs", "mdadm", "mkswap", "pvcreate", "dmsetup"} {
 		peertest.Need(t, p)
 	}
 	root, err := os.OpenRoot("/")
@@ -32,7 +33,7 @@ func TestPeerToolsRun(t *testing.T) {
 	}
 	defer root.Close()
 	var packed bytes.Buffer
-	if err := PackTools(t.Context(), &packed, root.FS(), []string{"mke2fs", "mkfs.xfs", "mdadm", "mkswap"}, map[string]string{"x.conf": "text"}); err != nil {
+	if err := PackTools(t.Context(), &packed, root.FS(), []string{"mke2fs", "mkfs.xfs", "mdadm", "mkswap", "lvm", "dmsetup"}, map[string]string{"x.conf": "text"}); err != nil {
 		t.Fatal(err)
 	}
 	dec, err := zstd.NewReader(bytes.NewReader(packed.Bytes()))
@@ -48,12 +49,12 @@ func TestPeerToolsRun(t *testing.T) {
 		t.Fatalf("cpio: %v\n%s", err, out)
 	}
 	tools := filepath.Join(dir, wire.ToolsFolder)
-	for program, want := range map[string]string{"mke2fs": "mke2fs", "mkfs.xfs": "mkfs.xfs version", "mdadm": "mdadm", "mkswap": "mkswap"} {
+	for program, want := range map[string]string{"mke2fs": "mke2fs", "mkfs.xfs": "mkfs.xfs version", "mdadm": "mdadm", "mkswap": "mkswap", "lvm": "LVM version", "dmsetup": "Library version"} {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(tools, "lib/ld.so"), "--library-path", filepath.Join(tools, "lib"), "--list", filepath.Join(tools, "bin", program)).CombinedOutput()
 		if err != nil || strings.Contains(string(out), "=> /lib") || strings.Contains(string(out), "not found") {
 			t.Errorf("%s takes libraries from elsewhere: %v\n%s", program, err, out)
 		}
-		out, _ = exec.CommandContext(t.Context(), filepath.Join(tools, "lib/ld.so"), "--library-path", filepath.Join(tools, "lib"), filepath.Join(tools, "bin", program), "-V").CombinedOutput()
+		out, _ = exec.CommandContext(t.Context(), filepath.Join(tools, "lib/ld.so"), "--library-path", filepath.Join(tools, "lib"), filepath.Join(tools, "bin", program), cmp.Or(map[string]string{"lvm": "version", "dmsetup": "version"}[program], "-V")).CombinedOutput()
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%s does not run:\n%s", program, out)
 		}

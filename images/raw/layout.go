@@ -102,36 +102,54 @@ func (b *builder) checkKernel(root, boot fs.FS) error {
 	return lacks(b.recipe.Storage, name, drivers, string(builtin), initrd)
 }
 
+// part is what a layout needs of the system that starts on it.
+type part struct {
+	storage string   // of inventory.StorageRAID and so on
+	modules []string // any one of them
+	program string   // that has to be in the initrd; "": none
+	without string   // what the initrd could not do
+	has     string   // what the layouts have
+}
+
+var parts = []part{
+	{inventory.StorageRAID, []string{"raid1", "raid10"}, "mdadm", "assemble the array that the root is on", "are on arrays"},
+	{inventory.StorageLVM, []string{"dm-mod"}, "lvm", "activate the volume group that the root is in", "have volume groups"},
+	{inventory.StorageXFS, []string{"xfs"}, "", "mount a root on XFS", "have XFS"},
+}
+
 // lacks says what of a layout a kernel cannot do, or its initrd cannot find the root on.
 // Nothing is in an initrd that is nil: it was not read.
 func lacks(storage []string, name string, drivers *modalias.List, builtin string, initrd []string) error {
+	if err := kernelLacks(storage, drivers); err != nil || initrd == nil {
+		return err
+	}
 	hasModule := func(m string) bool {
 		return strings.Contains(builtin, "/"+m+".ko") || slices.ContainsFunc(initrd, func(n string) bool { return strings.Contains(n, "/"+m+".ko") })
 	}
-	raid, xfs := slices.Contains(storage, inventory.StorageRAID), slices.Contains(storage, inventory.StorageXFS)
-	if err := kernelLacks(raid, xfs, drivers); err != nil || initrd == nil {
-		return err
-	}
 	const again = "Run update-initramfs -u in the image, with MODULES=most."
-	switch {
-	case raid && !slices.ContainsFunc(initrd, func(n string) bool { return n == "sbin/mdadm" || n == "usr/sbin/mdadm" }):
-		return errkind.New(errkind.Unsupported, "/boot/%s has no mdadm in it: it could not assemble the array that the root is on", name).Do(again)
-	case raid && !hasModule("raid1") && !hasModule("raid10"):
-		return errkind.New(errkind.Unsupported, "/boot/%s has no module raid1 or raid10 in it: it could not assemble the array that the root is on", name).Do(again)
-	case xfs && !hasModule("xfs"):
-		return errkind.New(errkind.Unsupported, "/boot/%s has no module xfs in it: it could not mount a root on XFS", name).Do(again)
+	for _, p := range parts {
+		missing := ""
+		switch {
+		case !slices.Contains(storage, p.storage):
+		case p.program != "" && !slices.ContainsFunc(initrd, func(n string) bool { return n == "sbin/"+p.program || n == "usr/sbin/"+p.program }):
+			missing = p.program
+		case !slices.ContainsFunc(p.modules, hasModule):
+			missing = "module " + strings.Join(p.modules, " or ")
+		}
+		if missing != "" {
+			return errkind.New(errkind.Unsupported, "/boot/%s has no %s in it: it could not %s", name, missing, p.without).Do(again)
+		}
 	}
 	return nil
 }
 
 // kernelLacks says what of a layout a kernel has no module for.
-func kernelLacks(raid, xfs bool, drivers *modalias.List) error {
-	const other = "Install in the image a kernel that has it, such as linux-image-amd64 (Debian) or linux-image-generic (Ubuntu)."
-	switch {
-	case raid && !drivers.HasModule("raid1") && !drivers.HasModule("raid10"):
-		return errkind.New(errkind.Unsupported, "the kernel has no module raid1 or raid10, and disk layouts of its nodes are on arrays").Do(other)
-	case xfs && !drivers.HasModule("xfs"):
-		return errkind.New(errkind.Unsupported, "the kernel has no module xfs, which disk layouts of its nodes need").Do(other)
+func kernelLacks(storage []string, drivers *modalias.List) error {
+	for _, p := range parts {
+		if slices.Contains(storage, p.storage) && !slices.ContainsFunc(p.modules, drivers.HasModule) {
+			return errkind.New(errkind.Unsupported, "the kernel has no module %s, and disk layouts of its nodes %s", strings.Join(p.modules, " or "), p.has).
+				Do("Install in the image a kernel that has it, such as linux-image-amd64 (Debian) or linux-image-generic (Ubuntu).")
+		}
 	}
 	return nil
 }

@@ -301,6 +301,10 @@ func TestLacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	grouped, err := modalias.Parse(strings.NewReader("alias pci:v00008086d*sv*sd*bc02sc*i*\nmodule dm_mod\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		drivers *modalias.List
 		storage []string
@@ -311,6 +315,10 @@ func TestLacks(t *testing.T) {
 		"built in":   {drivers, mirrored, initrdFiles[:2], ""},
 		"swap alone": {none, []string{inventory.StorageTree}, []string{"init"}, ""},
 		"no module":  {none, mirrored, nil, "no module xfs"},
+		"no lvm":     {grouped, []string{inventory.StorageLVM}, initrdFiles, "no lvm in it: it could not activate the volume group"},
+		"no dm":      {grouped, []string{inventory.StorageLVM}, []string{"sbin/lvm"}, "no module dm-mod in it"},
+		"lvm":        {grouped, []string{inventory.StorageLVM}, []string{"sbin/lvm", "x/dm-mod.ko.xz"}, ""},
+		"no dm-mod":  {none, []string{inventory.StorageLVM}, nil, "the kernel has no module dm-mod"},
 		"no raid":    {drivers, mirrored, initrdFiles[:1], "no module raid1 or raid10 in it"},
 	} {
 		if err := lacks(c.storage, "initrd", c.drivers, builtin, c.initrd); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

@@ -10,12 +10,16 @@
 //	 2 MiB  p2, EFI system partition, of its own and in no array
 //	66 MiB  p3 and on: swap, root, data, in this order
 //
+// A volume group stands where the first of its logical volumes would, which have no
+// partitions of their own.
+//
 // The first two lie as in the image's own disk, from which their bytes are taken. A disk
 // of data has its file systems from 2 MiB on. The install marker lies before 1 MiB.
 package disklayout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -75,6 +79,7 @@ func Compute(in Input) (wire.Layout, error) {
 	for _, f := range in.Layout.Data {
 		b.volume(wire.VolumeData, f)
 	}
+	b.groupsFit()
 	return b.out, b.err
 }
 
@@ -109,26 +114,25 @@ func (b *builder) disks(all []Disk, system bool) {
 	}
 }
 
-// volume adds a file system to the disks that it is on.
+// volume adds a file system to the disks that it is on, or to its volume group.
 func (b *builder) volume(use wire.VolumeUse, f inventory.FileSystem) {
+	if g, ok := b.in.Layout.Group(f.Group); ok {
+		b.logical(use, f, g)
+		return
+	}
 	first, count, level := 0, len(b.in.System), b.in.Layout.RAID
 	name := f.Name // of its partitions; unlike that of a data block, root and swap are ours
-	if use == wire.VolumeData {
+	switch use {
+	case wire.VolumeData:
 		name = "data-" + f.Name
+	case wire.VolumeGroup:
+		name = "group-" + f.Name
 	}
 	if f.On != "" && f.On != b.in.Layout.On {
 		first, count, level = b.names[f.On], len(b.in.Data[f.On]), -1
 	}
 	v := wire.Volume{Use: use, Name: f.Name, RAID: level, Filesystem: f.Filesystem, Label: f.Name, Mount: f.Mount, UUID: b.id("file system %s", name)}
-	switch {
-	case use == wire.VolumeRoot:
-		v.Label, v.Mount = RootLabel, "/"
-	case use == wire.VolumeData:
-		v.Keep = b.in.Layout.Preserves(f.Name)
-	}
-	if v.Filesystem == "" {
-		v.Filesystem = "ext4"
-	}
+	b.describe(&v)
 	if level >= 0 {
 		v.Array = b.id("array %s", name)
 	}
@@ -145,6 +149,66 @@ func (b *builder) volume(use wire.VolumeUse, f inventory.FileSystem) {
 		v.Members = append(v.Members, wire.Member{Disk: i, Partition: p.Number})
 	}
 	b.out.Volumes = append(b.out.Volumes, v)
+}
+
+// describe completes what a file system is called and where it is mounted.
+func (b *builder) describe(v *wire.Volume) {
+	switch v.Use {
+	case wire.VolumeRoot:
+		v.Label, v.Mount = RootLabel, "/"
+	case wire.VolumeData:
+		v.Keep = b.in.Layout.Preserves(v.Name)
+	case wire.VolumeGroup:
+		v.Label, v.Filesystem = "", "lvm"
+	}
+	if v.Filesystem == "" {
+		v.Filesystem = "ext4"
+	}
+}
+
+// logical adds a logical volume, and its volume group before the first of them.
+func (b *builder) logical(use wire.VolumeUse, f inventory.FileSystem, g inventory.VolumeGroup) {
+	if !slices.ContainsFunc(b.out.Volumes, func(v wire.Volume) bool { return v.Use == wire.VolumeGroup && v.Name == g.Name }) {
+		size := g.Size
+		if size > 0 {
+			size += wire.ExtentSize // what LVM has for itself
+		}
+		b.volume(wire.VolumeGroup, inventory.FileSystem{Name: g.Name, Size: size, On: g.On})
+	}
+	size := (int64(f.Size) + wire.ExtentSize - 1) / wire.ExtentSize * wire.ExtentSize
+	v := wire.Volume{Use: use, Name: f.Name, RAID: -1, Filesystem: f.Filesystem, Label: f.Name, Mount: f.Mount, UUID: b.id("logical volume %s of %s", f.Name, g.Name), Group: g.Name, Size: size}
+	b.describe(&v)
+	b.out.Volumes = append(b.out.Volumes, v)
+}
+
+// groupsFit checks that the logical volumes have room in their groups.
+func (b *builder) groupsFit() {
+	for _, g := range b.out.Volumes {
+		if g.Use != wire.VolumeGroup || b.err != nil {
+			continue
+		}
+		m := g.Members[0]
+		d := b.out.Disks[m.Disk]
+		part := d.Partitions[slices.IndexFunc(d.Partitions, func(p wire.LayoutPartition) bool { return p.Number == m.Partition })]
+		room := part.Size
+		switch {
+		case g.RAID == 10:
+			room = (room - arraySpare) * int64(len(g.Members)) / 2
+		case g.RAID >= 0:
+			room -= arraySpare
+		}
+		room = (room - wire.ExtentSize) / wire.ExtentSize * wire.ExtentSize
+		need := int64(0)
+		for _, v := range b.out.Volumes {
+			if v.Group == g.Name {
+				need += max(v.Size, wire.ExtentSize)
+			}
+		}
+		if need > room {
+			b.err = errkind.New(errkind.Mismatch, "disk_layout %s: the volumes of volume_group %s take %d MiB; on disk %s (serial %s) it has %d MiB", b.in.Layout.Name, g.Name, need/mib, d.Disk.Name, d.Disk.Serial, max(room, 0)/mib).
+				Do("Use larger disks, or smaller sizes in the disk layout.")
+		}
+	}
 }
 
 // number is that of the next partition of a disk.
@@ -191,6 +255,8 @@ func typeOf(v wire.Volume) string {
 		return gpt.LinuxRAID
 	case v.Use == wire.VolumeSwap:
 		return gpt.LinuxSwap
+	case v.Use == wire.VolumeGroup:
+		return gpt.LinuxLVM
 	}
 	return gpt.LinuxFilesystem
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
 )
 
 const gib = 1 << 30
@@ -33,6 +34,9 @@ func text(l wire.Layout) string {
 		fmt.Fprintf(&b, "%s raid %d %s %s %q keep %v on", v.Name, v.RAID, v.Filesystem, v.Label, v.Mount, v.Keep)
 		for _, m := range v.Members {
 			fmt.Fprintf(&b, " %s/p%d", l.Disks[m.Disk].Disk.Name, m.Partition)
+		}
+		if v.Group != "" {
+			fmt.Fprintf(&b, " %s, %d MiB", v.Group, v.Size/mib)
 		}
 		b.WriteString("\n")
 	}
@@ -82,6 +86,27 @@ swap raid 1 swap swap "" keep false on a/p3 b/p3
 root raid 1 xfs ironrail-os "/" keep false on a/p4 b/p4
 root raid 1 ext4 root "/a" keep false on a/p5 b/p5
 swap raid 1 ext4 swap "/b" keep false on a/p6 b/p6
+`},
+		{"a volume group with the root, and one on another disk", Input{BIOS: true, Layout: &inventory.DiskLayout{On: "os", RAID: -1, Swap: gib, Root: inventory.FileSystem{Name: "root", Size: gib + 1, Group: "vg0"},
+			Groups:   []inventory.VolumeGroup{{Name: "vg0", Size: 4 * gib}, {Name: "vg1", On: "flash"}},
+			Data:     []inventory.FileSystem{{Name: "home", Mount: "/home", Group: "vg0"}, {Name: "spool", Size: gib, Mount: "/spool"}, {Name: "lake", Filesystem: "xfs", Mount: "/lake", Group: "vg1", On: "flash"}},
+			Preserve: []string{"label:home"}},
+			System: four[:1], Data: map[string][]Disk{"flash": {disk("e", 20*gib)}}}, `
+a p1 bios 1+1 p2 esp 2+64 p3 swap 66+1024 p4 group-vg0 1090+4100 p5 data-spool 5190+1024
+e p1 group-vg1 2+20477
+swap raid -1 swap swap "" keep false on a/p3
+vg0 raid -1 lvm  "" keep false on a/p4
+root raid -1 ext4 ironrail-os "/" keep false on vg0, 1028 MiB
+home raid -1 ext4 home "/home" keep true on vg0, 0 MiB
+spool raid -1 ext4 spool "/spool" keep false on a/p5
+vg1 raid -1 lvm  "" keep false on e/p1
+lake raid -1 xfs lake "/lake" keep false on vg1, 0 MiB
+`},
+		{"a volume group on a mirror", Input{Layout: &inventory.DiskLayout{On: "os", RAID: 1, Root: inventory.FileSystem{Name: "root", Group: "vg0"}, Groups: []inventory.VolumeGroup{{Name: "vg0"}}}, System: four[:2]}, `
+a p2 esp 2+64 p3 group-vg0 66+8125
+b p2 esp 2+64 p3 group-vg0 66+8125
+vg0 raid 1 lvm  "" keep false on a/p3 b/p3
+root raid -1 ext4 ironrail-os "/" keep false on vg0, 0 MiB
 `},
 	} {
 		c.in.Seed = "n1/a/write"
@@ -134,6 +159,22 @@ func TestComputeIsRepeatable(t *testing.T) {
 	other, _ := Compute(in)
 	if fmt.Sprint(one) != fmt.Sprint(two) || one.Volumes[0].Array == other.Volumes[0].Array || one.Disks[1].Partitions[0].GUID == other.Disks[1].Partitions[0].GUID {
 		t.Error("identifiers are those of the write, and of nothing else")
+	}
+}
+
+// TestComputeGroupTooSmall: logical volumes have what LVM and md leave of the partitions.
+func TestComputeGroupTooSmall(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		raid int
+		size int64 // of the root, MiB; the partition has 8125
+		fits bool
+	}{{-1, 8120, true}, {-1, 8124, false}, {1, 7992, true}, {1, 7996, false}, {10, 15988, true}, {10, 15992, false}} {
+		in := Input{Layout: &inventory.DiskLayout{Name: "os", On: "os", RAID: c.raid, Root: inventory.FileSystem{Name: "root", Size: unit.Bytes(c.size * mib), Group: "vg0"}, Groups: []inventory.VolumeGroup{{Name: "vg0"}}}, System: []Disk{disk("a", 8*gib), disk("b", 8*gib), disk("c", 8*gib), disk("d", 8*gib)}}
+		_, err := Compute(in)
+		if (err == nil) != c.fits || err != nil && (errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "the volumes of volume_group vg0 take")) {
+			t.Errorf("RAID %d, %d MiB: %v", c.raid, c.size, err)
+		}
 	}
 }
 

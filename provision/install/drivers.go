@@ -93,6 +93,9 @@ func missingModules(list *modalias.List, l *inventory.DiskLayout) (missing []str
 			missing = append(missing, "an array of RAID "+fmt.Sprint(level)+" (module "+module+")")
 		}
 	}
+	if slices.Contains(l.Storage(), inventory.StorageLVM) && !list.HasModule("dm_mod") {
+		missing = append(missing, "volume groups (module dm-mod)")
+	}
 	if slices.Contains(l.Storage(), inventory.StorageXFS) && !list.HasModule("xfs") {
 		missing = append(missing, "XFS (module xfs)")
 	}

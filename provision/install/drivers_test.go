@@ -97,6 +97,7 @@ func TestMissingDrivers(t *testing.T) {
 		}, nil},
 		"RAID 1":  {func(n *inventory.Node) { n.Disks.RAID = 1 }, nil},
 		"XFS":     {func(n *inventory.Node) { n.Disks.Root.Filesystem = "xfs" }, []string{"XFS (module xfs)"}},
+		"LVM":     {func(n *inventory.Node) { n.Disks.Groups = []inventory.VolumeGroup{{Name: "vg0"}} }, []string{"volume groups (module dm-mod)"}},
 		"RAID 10": {func(n *inventory.Node) { n.Disks.RAID = 10 }, []string{"an array of RAID 10 (module raid10)"}},
 	} {
 		n := site().Nodes[0]

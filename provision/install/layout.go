@@ -180,18 +180,26 @@ func layoutWords(l *inventory.DiskLayout) string {
 	if l.RAID >= 0 {
 		on = fmt.Sprintf("RAID %d of disks %q", l.RAID, l.On)
 	}
-	words := []string{"root " + fileSystemOf(l.Root)}
+	words := []string{"root " + fileSystemOf(l.Root) + inGroup(l.Root)}
 	if l.Swap > 0 {
 		words = append(words, "swap "+l.Swap.String())
 	}
 	for _, f := range l.Data {
-		text := f.Name + " " + fileSystemOf(f)
+		text := f.Name + " " + fileSystemOf(f) + inGroup(f)
 		if f.On != "" && f.On != l.On {
 			text += fmt.Sprintf(" on disk %q", f.On)
 		}
 		words = append(words, text)
 	}
 	return on + ": " + strings.Join(words, ", ")
+}
+
+// inGroup says which volume group a file system is in.
+func inGroup(f inventory.FileSystem) string {
+	if f.Group == "" {
+		return ""
+	}
+	return " in volume group " + f.Group
 }
 
 func fileSystemOf(f inventory.FileSystem) string {
@@ -209,6 +217,13 @@ func layoutInput(l *inventory.DiskLayout) string {
 	if f := fileSystemOf(l.Root); f != "ext4" {
 		text += " " + f
 	}
+	text += inGroup(l.Root)
+	for _, g := range l.Groups {
+		text += fmt.Sprintf(", volume group %s %d", g.Name, g.Size)
+		if g.On != "" && g.On != l.On {
+			text += " on " + g.On
+		}
+	}
 	if l.RAID >= 0 {
 		text += fmt.Sprintf(", raid %d", l.RAID)
 	}
@@ -216,7 +231,7 @@ func layoutInput(l *inventory.DiskLayout) string {
 		text += fmt.Sprintf(", swap %d", l.Swap)
 	}
 	for _, f := range l.Data {
-		text += fmt.Sprintf(", %s %s %d at %s", f.Name, fileSystemOf(f), f.Size, f.Mount)
+		text += fmt.Sprintf(", %s %s %d at %s", f.Name, fileSystemOf(f), f.Size, f.Mount) + inGroup(f)
 		if f.On != "" && f.On != l.On {
 			text += " on " + f.On
 		}

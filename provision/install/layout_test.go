@@ -126,6 +126,15 @@ func TestLayoutInput(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
+	l.Groups, l.Root.Group, l.Root.Size = []inventory.VolumeGroup{{Name: "vg0"}, {Name: "vg1", Size: 7, On: "data"}}, "vg0", 5
+	l.Data = []inventory.FileSystem{{Name: "scratch", Mount: "/scratch", On: "data", Group: "vg1"}}
+	if got := layoutInput(&l); got != "on os, root 5 xfs in volume group vg0, volume group vg0 0, volume group vg1 7 on data, raid 1, scratch ext4 0 at /scratch in volume group vg1 on data" {
+		t.Errorf("%q", got)
+	}
+	if got := layoutWords(&l); got != `RAID 1 of disks "os": root xfs in volume group vg0, scratch ext4 in volume group vg1 on disk "data"` {
+		t.Errorf("%q", got)
+	}
+	l = *mirrored(1).Disks
 	if got := layoutWords(&l); got != `RAID 1 of disks "os": root xfs, scratch ext4 on disk "data"` {
 		t.Errorf("%q", got)
 	}

@@ -205,3 +205,83 @@ func TestRAID10(t *testing.T) {
 	l.WaitArrays("n2")
 	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
 }
+
+// inGroups is mirrored with its root and a further file system in a volume group on the
+// mirror, and the data disk in another one; both data file systems are preserved.
+func inGroups(o labtest.Options, nodes ...string) labtest.Options {
+	o = mirrored(o, nodes...)
+	o.HCL = append(o.HCL, labtest.Edit{Old: "  preserve = [\"label:scratch\"]\n  root {\n",
+		New: "  preserve = [\"label:scratch\", \"label:home\"]\n  volume_group \"vg0\" {}\n  volume_group \"vg1\" {\n    on = \"data\"\n  }\n" +
+			"  data \"home\" {\n    mount        = \"/home\"\n    volume_group = \"vg0\"\n  }\n  root {\n    volume_group = \"vg0\"\n"},
+		labtest.Edit{Old: "    on         = \"data\"\n    mount      = \"/scratch\"\n", New: "    volume_group = \"vg1\"\n    size         = \"1GiB\"\n    mount        = \"/scratch\"\n"})
+	return o
+}
+
+// wantGroups fails the test unless a node's own programs see the volume groups.
+func wantGroups(t *testing.T, l *labtest.Lab, node string) {
+	t.Helper()
+	t.Logf("%s: %s", node, l.OnNode(node, "systemctl is-system-running --wait; systemctl --failed --no-legend; cat /proc/cmdline /proc/mdstat /etc/fstab; pvs; vgs; lvs -o +devices; lsblk -o NAME,TYPE,FSTYPE,LABEL,MOUNTPOINTS"))
+	for _, look := range []string{
+		`test "$(findmnt -no SOURCE /)" = /dev/mapper/vg0-root && test "$(findmnt -no FSTYPE /)" = xfs`,
+		`test "$(findmnt -no SOURCE /home)" = /dev/mapper/vg0-home && test "$(findmnt -no SOURCE /scratch)" = /dev/mapper/vg1-scratch`,
+		`test "$(lvs --noheadings -o lv_name --sort lv_name vg0 | xargs)" = "home root" && test "$(lvs --noheadings -o lv_name vg1 | xargs)" = scratch`,
+		`pvs --noheadings -o pv_name -S vg_name=vg0 | grep -q '/dev/md' && pvs --noheadings -o pv_name -S vg_name=vg1 | grep -q '/dev/vd'`,
+		`vgck vg0 && vgck vg1 && test "$(lvs --noheadings --units m --nosuffix -o lv_size vg0/root | xargs)" = 3072.00`,
+		`test "$(lsblk -no LABEL /dev/vg0/home)" = home && swapon --show=NAME --noheadings | grep -q ^/dev/md`,
+		`mountpoint -q /boot/efi && mountpoint -q /boot/efi2`,
+	} {
+		l.OnNode(node, look)
+	}
+}
+
+// TestLVM: a root and data in volume groups, on a mirror and on a disk, from power-off to
+// accepted on BIOS and UEFI; a kernel that is installed there; a boot without one disk of
+// the mirror; an installation again that keeps the preserved volumes; and power that fails
+// while it is made.
+func TestLVM(t *testing.T) {
+	nodes := []string{"n1", "n2"}
+	l := labtest.Up(t, inGroups(labtest.Options{Name: "lvm"}, nodes...))
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(nodes...)
+	for _, node := range nodes {
+		wantGroups(t, l, node)
+		l.OnNode(node, "update-initramfs -u && echo kept >/home/kept && echo kept >/scratch/kept && echo lost >/root/lost && sync")
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+
+	l.WaitArrays(nodes...)
+	for _, node := range nodes {
+		l.PowerOff(node)
+	}
+	back := l.Pull(mirrored(labtest.Options{}, nodes...).Disks, labtest.SystemDisk, "mirror", nodes...)
+	l.PowerOn(nodes...)
+	for _, node := range nodes {
+		if got := l.OnNode(node, "cat /proc/mdstat; findmnt -no SOURCE /"); !strings.Contains(got, "[2/1]") || !strings.Contains(got, "/dev/mapper/vg0-root") {
+			t.Errorf("%s: no array lacks a disk, or the root is elsewhere:\n%s", node, got)
+		}
+		l.PowerOff(node)
+	}
+	back()
+	l.PowerOn(nodes...)
+	for _, node := range nodes {
+		t.Logf("%s:\n%s", node, l.OnNode(node, addAgain))
+	}
+	l.WaitArrays(nodes...)
+
+	run := l.Start(append([]string{"rebuild", "--auto-approve"}, nodes...)...)
+	run.Until("make root", func(e event.Event) bool {
+		return e.Type == event.StepProgress && e.Step == "n1/install.write" && strings.HasPrefix(e.Text, "make root")
+	})
+	run.Kill()
+	for _, node := range nodes {
+		l.PowerOff(node)
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(nodes...)
+	for _, node := range nodes {
+		wantGroups(t, l, node)
+		l.OnNode(node, `test "$(cat /home/kept)" = kept && test "$(cat /scratch/kept)" = kept && test ! -e /root/lost`)
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+}

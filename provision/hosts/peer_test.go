@@ -167,6 +167,14 @@ func TestPeerNoReference(t *testing.T) {
 	if len(diags) > 0 {
 		t.Fatal(diags)
 	}
+	other, diags, _ := ParseExpect("expect.hcl", bytes.Replace(text, []byte("NVIDIA H100 80GB"), []byte("NVIDIA H200 141GB"), 1), false, time.Now())
+	if len(diags) > 0 {
+		t.Fatal(diags)
+	}
+	o.Expected = other
+	if got := verdicts(w.test(o)); !strings.Contains(got, "n1 not accepted [n1 GPUs: they are NVIDIA H100 80GB HBM3, and hardware.nodes says NVIDIA H200 141GB HBM3]") {
+		t.Errorf("got %s", got)
+	}
 	o.Expected = want
 	w.want(w.test(o), `n1 accepted
 n2 not accepted [n2 rail 0 of infiniband-400g (mlx5_0 at 0000:1a:00.0): its port is DOWN]

@@ -187,6 +187,11 @@ func (r *run) untestedTexts() (list []string) {
 	}
 	list = append(list, "all-reduces were not run: they need log-ins from node to node, which this test does not set up",
 		"power supplies, fans and the event log: no BMC was asked")
+	for _, h := range r.inv.Hardware {
+		if words := uncompared(h); words != "" && r.Expected != nil {
+			list = append(list, fmt.Sprintf("hardware.%s: nothing was held against %s", h.Name, words))
+		}
+	}
 	for _, c := range r.cohorts {
 		if len(c.members) < fewest {
 			list = append(list, "versions and settings were compared with no other node's, since fewer than three are alike: "+strings.Join(c.names(), ", "))

@@ -26,12 +26,16 @@ import (
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
+// agentDir is where the agent was built; empty: no test has needed it.
+var agentDir string
+
 // buildAgent builds the agent once for all tests.
 var buildAgent = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "ironrail-agent-")
 	if err != nil {
 		return "", err
 	}
+	agentDir = dir
 	bin := filepath.Join(dir, "ironrail-agent")
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin, "github.com/ironrail/ironrail/cmd/ironrail-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -46,8 +50,8 @@ func TestMain(m *testing.M) {
 		os.Exit(child())
 	}
 	code := m.Run()
-	if bin, err := buildAgent(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(bin))
+	if agentDir != "" {
+		_ = os.RemoveAll(agentDir)
 	}
 	os.Exit(code)
 }

@@ -56,11 +56,34 @@ func systems() []system {
 				New: fmt.Sprintf("image \"oci\" \"os\" {\n  source  = %q\n  os      = \"debian\"\n  release = \"12\"\n}", l.ContainerImage("bookworm"))}
 		}},
 		// The image has no loader for a BIOS.
-		{"raw-cloud", "bookworm", []string{"n2", "n5"}, "Debian GNU/Linux 12", func(l *labtest.Lab) labtest.Edit {
-			path, checksum := l.CloudImage("bookworm")
-			return labtest.Edit{Old: debianBlock,
-				New: fmt.Sprintf("image \"raw\" \"os\" {\n  source   = %q\n  checksum = %q\n  os       = \"debian\"\n  release  = \"12\"\n}", path, checksum)}
-		}},
+		{"raw-cloud", "bookworm", []string{"n2", "n5"}, "Debian GNU/Linux 12", cloudImage(labtest.UbuntuDisk)},
+	}
+}
+
+// cloudImage is an image of a vendor's partitions in the place of that of site.hcl.
+func cloudImage(partitions string) func(*labtest.Lab) labtest.Edit {
+	return func(l *labtest.Lab) labtest.Edit {
+		path, checksum := l.CloudImage("bookworm", partitions)
+		return labtest.Edit{Old: debianBlock,
+			New: fmt.Sprintf("image \"raw\" \"os\" {\n  source   = %q\n  checksum = %q\n  os       = \"debian\"\n  release  = \"12\"\n}", path, checksum)}
+	}
+}
+
+// TestRockyDisk: an image in the five partitions of Rocky 9, on XFS and with an empty
+// machine-id, is installed as it is, and its last partition grown. What is in it is of
+// Debian, with a menu of its own: entries of the Boot Loader Specification are not tried.
+func TestRockyDisk(t *testing.T) {
+	s := system{"raw-rocky", "bookworm", []string{"n2"}, "Debian GNU/Linux 12", cloudImage(labtest.RockyDisk)}
+	l := s.install(t, labtest.Options{Name: s.name})
+	for _, node := range s.nodes {
+		got := l.OnNode(node, `findmnt -no SOURCE,FSTYPE /; findmnt -no SOURCE,FSTYPE /boot; findmnt -no SOURCE,FSTYPE /boot/efi; cat /etc/machine-id /etc/fstab; df -h /; systemctl --failed --no-legend`)
+		t.Logf("%s:\n%s", node, got)
+		for _, want := range []string{"/dev/vda5 xfs\n", "/dev/vda4 xfs\n", "/dev/vda3 vfat\n"} {
+			if !strings.Contains(strings.Join(strings.Fields(got), " "), strings.TrimSpace(want)) {
+				t.Errorf("%s: no %q in what it says", node, want)
+			}
+		}
+		l.OnNode(node, `test "$(df --output=size -BM / | tail -n 1 | tr -d ' M')" -gt 4000 && test -s /etc/machine-id`) // of a disk of 6 GiB
 	}
 }
 

@@ -34,7 +34,7 @@ mv made "$3"
 // for all tests and kept beside the lab.
 func (l *Lab) ContainerImage(release string) (source string) {
 	l.t.Helper()
-	layout := l.madeOnce("container", release, "", containerScript)
+	layout := l.madeOnce("container", release, "", containerScript, "")
 	var index struct {
 		Manifests []struct {
 			Digest string `json:"digest"`

@@ -29,7 +29,7 @@ mv "$name"_*.deb "$3"
 // starts nothing. Its release ends in "-cloud-amd64".
 func (l *Lab) UpdateKernel(release string, nodes ...string) {
 	l.t.Helper()
-	deb := l.madeOnce("kernel", release, ".deb", kernelScript)
+	deb := l.madeOnce("kernel", release, ".deb", kernelScript, "")
 	for _, node := range nodes {
 		l.send(node, deb, "/root/kernel.deb")
 		l.t.Logf("%s: %s", node, l.onNode(applyLimit, node, "dpkg -i /root/kernel.deb && rm /root/kernel.deb && sync"))

@@ -11,8 +11,8 @@ import (
 	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
 )
 
-// mixed gives the site a machine of arm64 beside that of x86, with an image, a role and
-// tests of its own: Open MPI runs no job on processors of two kinds.
+// mixed gives the site a machine of arm64 beside that of x86, with an image and a role of
+// its own. Both have one release: their Open MPI runs one job.
 func mixed() []labtest.Edit {
 	const uefi, role, nodes = "hardware \"lab-uefi\" {\n", "role \"worker\" {\n", "  node \"n\" {\n    for_each = { for m in local.machines : m.name => m }\n"
 	return []labtest.Edit{
@@ -87,7 +87,8 @@ func mixed() []labtest.Edit {
 }
 
 // TestMixed: one apply takes a machine of x86 and one of arm64 from power-off to
-// accepted, from a controller of x86. The initrd of the latter is made by the machine.
+// accepted, from a controller of x86, with a pair test and an all-reduce of the two. The
+// initrd of the latter is made by the machine.
 func TestMixed(t *testing.T) {
 	nodes := []string{"n2", "n10"}
 	l := labtest.Up(t, labtest.Options{Name: "mixed", Machines: nodes, HCL: mixed()})

@@ -125,3 +125,42 @@ func (s system) install(t *testing.T, o labtest.Options) *labtest.Lab {
 	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
 	return l
 }
+
+// TestSettings: what the host block asks for is on the node and stays, and the tests of a
+// node run what the driver `tools` brings.
+func TestSettings(t *testing.T) {
+	nodes := []string{"n2", "n5"}
+	l := labtest.Up(t, labtest.Options{Name: "settings", Machines: nodes, HCL: []labtest.Edit{
+		{Old: `  timezone = "UTC"`, New: `  timezone    = "Europe/Berlin"
+  hold_kernel = true
+  sysctl      = { "vm.swappiness" = "7", "net.core.rmem_max" = "4194304" }
+  accounts {
+    sudo_groups = ["operators"]
+  }`},
+		{Old: `"openssh-server", "chrony"]`, New: `"openssh-server", "chrony", "sudo", "unattended-upgrades"]`},
+		{Old: "driver \"inbox\" \"rdma\" {", New: "driver \"tools\" \"tools\" {}\n\ndriver \"inbox\" \"rdma\" {"},
+		{Old: `"ibverbs-utils", "perftest", "openmpi-bin", "python3-mpi4py"]`, New: `"ibverbs-utils"]`},
+		{Old: "= [driver.rdma]", New: "= [driver.rdma, driver.tools]"},
+	}})
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(nodes...)
+	for _, node := range nodes {
+		for _, look := range []string{
+			`test "$(readlink /etc/localtime)" = /usr/share/zoneinfo/Europe/Berlin`,
+			`test "$(cat /proc/sys/vm/swappiness)" = 7 && test "$(cat /proc/sys/net/core/rmem_max)" = 4194304`,
+			`apt-mark showhold | grep -x linux-image-amd64 && apt-mark showhold | grep -x "linux-image-$(uname -r)"`,
+			`grep '^%operators ' /etc/sudoers.d/90-ironrail && visudo -c`,
+			`! systemctl is-enabled apt-daily.timer && ! systemctl is-enabled unattended-upgrades.service && ! systemctl is-active unattended-upgrades.service`,
+			`fio --version && ib_write_bw --version && mpirun --version`,
+			`dpkg -V fio perftest`,
+		} {
+			l.OnNode(node, look)
+		}
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+	l.OnNode(nodes[0], "sysctl -w vm.swappiness=60 && apt-mark unhold linux-image-amd64")
+	if got := l.Ironrail("drift"); got.Code == labtest.ExitDone || !strings.Contains(got.Stdout, "vm.swappiness") || !strings.Contains(got.Stdout, "linux-image-amd64") {
+		t.Errorf("drift does not see what was changed: %s", got)
+	}
+}

@@ -244,6 +244,7 @@ alias pci:v00008086d*sv*sd*bc02sc*i*
 alias virtio:d00000001v*
 alias virtio:d00000002v*
 alias virtio:d00000008v*
+module dm_mod
 module raid1
 module raid10
 module xfs

@@ -200,7 +200,7 @@ const (
 func (s *shape) addLogical(t *tree) {
 	there := func(k *Kernel) bool { return k.root != nil && k.root.logical != "" }
 	at := branch{t, logicalDevice, there}
-	t.put(at.dir, folderIf(there))
+	t.put(at.dir+"/slaves", folderIf(there))
 	branch{t, "sys/dev/block", there}.link(logicalNumber, logicalDevice)
 	on := func(array bool) func(k *Kernel) bool {
 		return func(k *Kernel) bool { return there(k) && (k.arrayOfRoot() != "") == array }

@@ -256,7 +256,7 @@ const (
 func (s *shape) addArray(t *tree) {
 	there := func(k *Kernel) bool { return k.arrayOfRoot() != "" }
 	at := branch{t, arrayDevice, there}
-	t.put(at.dir, folderIf(there))
+	t.put(at.dir+"/slaves", folderIf(there))
 	at.text("md/level", "raid1")
 	branch{t, "sys/dev/block", there}.link(arrayNumber, arrayDevice)
 	for i, d := range s.disks {

@@ -59,6 +59,7 @@ func (s *shape) build() *tree {
 	for i, d := range s.disks {
 		s.addDisk(t, i, d)
 	}
+	t.put(path.Dir(arrayDevice), folderIf(nil)) // whichever of the two is there
 	s.addArray(t)
 	s.addLogical(t)
 	s.addLoopback(root)

@@ -126,6 +126,7 @@ var packages = map[string]string{
 
 // optional are peers that CI does not install: without them a test is always skipped.
 var optional = map[string]string{
+	"bootctl":        "Debian package systemd-boot, which makes itself the boot loader of a machine with UEFI",
 	"etcd":           "of the etcd project",
 	"kube-apiserver": "of the Kubernetes project; Debian has no package",
 	"kubeadm":        "of the Kubernetes project; Debian has no package",

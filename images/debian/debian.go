@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debian builds whole-disk images of Debian: mmdebstrap makes the root
-// file system, and package bootdisk the disk around it. It runs as root on a Debian
+// Package debian builds whole-disk images of Debian: it fetches the packages and
+// compares them with the archive's signed lists, mmdebstrap makes the root file system of
+// them, and package bootdisk the disk around it. It runs as root on a Debian
 // controller and takes one to two minutes.
 package debian
 
@@ -72,6 +73,8 @@ type Recipe struct {
 	Packages []string       // besides those that every image has
 	Storage  []string       // what disk layouts need, of inventory.StorageTree and so on
 	Mirrors  []string       // as mmdebstrap takes them: URLs or deb lines; empty: the distribution's own
+
+	downloads string // folder of WithDownloads
 }
 
 // base is what every image has: what boots, what ironrail's own stages use on the
@@ -190,11 +193,10 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		disk.Archive = r.loaders()
 	}
 	b := builder{recipe: r, disk: disk}
-	steps := []struct {
-		what string
-		do   func(context.Context) error
-	}{
+	steps := []step{
 		{"checking tools", b.checkTools},
+		{"reading the package lists", b.readLists},
+		{"fetching packages", b.fetchPackages},
 		{"installing packages", b.bootstrap},
 		{"settling the root file system", b.settle},
 		{"packing the install ramdisk", disk.PackRamdisk},
@@ -215,6 +217,12 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 	release, _ := distribution.ParseRelease(distribution.Debian, r.Release)
 	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files, Initrd: r.initrd(),
 		System: manifest.System{Distribution: distribution.Debian, Release: release.Version, Arch: string(r.arch()), Kernel: disk.Kernel()}}, nil
+}
+
+// step is one of a build.
+type step struct {
+	what string
+	do   func(context.Context) error
 }
 
 // builder is one build in progress.

@@ -38,11 +38,28 @@ var early = []string{"etc/fstab", "etc/kernel-img.conf"}
 // every recipe.
 const customize = `chroot "$1" systemctl enable systemd-networkd.service`
 
+// makeArchives runs in mmdebstrap's shell as well: apt's cache is not there yet.
+const makeArchives = `mkdir -p "$1"/var/cache/apt/archives`
+
 // withoutInitrd keeps the package of a kernel from making an initrd, by the hook of
 // initramfs-tools (/etc/kernel/postinst.d/initramfs-tools).
 const withoutInitrd = "INITRD=No"
 
-// bootstrap makes the root file system.
+// mmdebstrap is its command line for a variant, with options in front of what all have.
+func (b *builder) mmdebstrap(root, variant string, options ...string) []string {
+	argv := append([]string{"mmdebstrap", "--mode=root", "--variant=" + variant, "--architectures=" + string(b.recipe.arch()), "--format=directory"}, options...)
+	return append(append(argv, b.recipe.Release, root), b.recipe.Mirrors...)
+}
+
+// Links in the maker's folder to what was fetched: mmdebstrap's hooks name no folder of
+// this controller.
+const (
+	listsLink    = "lists"
+	archivesLink = "archives"
+)
+
+// bootstrap makes the root file system of the lists and packages that were fetched. What
+// mmdebstrap takes beyond them it fetches itself.
 func (b *builder) bootstrap(ctx context.Context) error {
 	settings := b.recipe.settings()
 	for _, name := range early {
@@ -51,19 +68,29 @@ func (b *builder) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
-	argv := []string{
-		"mmdebstrap", "--mode=root", "--variant=minbase", "--architectures=" + string(b.recipe.arch()), "--format=directory",
-		"--include=" + strings.Join(b.recipe.include(), ","),
+	downloads, err := filepath.Abs(b.downloads())
+	if err != nil {
+		return err
+	}
+	for link, to := range map[string]string{listsLink: filepath.Join(downloads, indexDir, listsDir), archivesLink: filepath.Join(downloads, archivesDir)} {
+		if err := os.Symlink(to, filepath.Join(b.disk.Dir, link)); err != nil {
+			return err
+		}
+	}
+	options := []string{
+		"--include=" + strings.Join(b.recipe.include(), ","), "--skip=update",
+		"--setup-hook=" + makeArchives,
+		"--setup-hook=sync-in " + listsLink + " /var/lib/apt/lists", "--setup-hook=sync-in " + archivesLink + " /var/cache/apt/archives",
 		"--essential-hook=sync-in early /", "--customize-hook=" + customize,
 	}
 	for _, o := range dpkgOptions {
-		argv = append(argv, "--dpkgopt="+o)
+		options = append(options, "--dpkgopt="+o)
 	}
-	argv = append(argv, b.recipe.Release, b.disk.Root)
+	argv := b.mmdebstrap(b.disk.Root, "minbase", options...)
 	if b.recipe.initrd() == manifest.InitrdOnNode {
 		argv = append([]string{"env", withoutInitrd}, argv...)
 	}
-	return b.disk.Run(ctx, tool.MmdebstrapPhases(b.disk.Say), append(argv, b.recipe.Mirrors...)...)
+	return b.disk.Run(ctx, tool.MmdebstrapPhases(b.disk.Say), argv...)
 }
 
 // settle makes the root that of any node, and copies out what later builds need.

@@ -34,6 +34,9 @@ type File struct {
 	Whole func() bool
 	Most  int64 // bytes that the file may have; 0: any number
 	Say   func(string)
+	// Progress takes what comes, of a file that is one of several; nil: Say is told how far
+	// this one is.
+	Progress io.Writer
 }
 
 // Sum is what a file is hashed by.
@@ -67,18 +70,23 @@ func (f File) Fetch(ctx context.Context) error {
 
 // transfer brings what is missing behind had bytes.
 func (f File) transfer(ctx context.Context, out *os.File, had int64) (err error) {
-	m := &meter.Meter{Say: f.Say, What: "fetched", Done: had}
-	to := io.MultiWriter(out, f.Sum, m)
+	say := f.Say
+	to := []io.Writer{out, f.Sum}
+	if f.Progress != nil {
+		say, to = func(string) {}, append(to, f.Progress)
+	}
+	m := &meter.Meter{Say: say, What: "fetched", Done: had}
+	all := io.MultiWriter(append(to, m)...)
 	for range tries {
 		before := m.Done
-		switch err = f.get(ctx, to, m); {
+		switch err = f.get(ctx, all, m); {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case errors.Is(err, errWhole):
 			f.Sum.Reset()
-			*m = meter.Meter{Say: f.Say, What: "fetched"}
+			*m = meter.Meter{Say: say, What: "fetched"}
 			if _, err := out.Seek(0, io.SeekStart); err != nil {
 				return err
 			}

@@ -39,9 +39,10 @@ mirror; apply needs neither afterwards.`,
 		Use:   "fetch [NAME...]",
 		Short: "Fetch the sources of images, to be built later",
 		Long: `Fetch what images are made of from where it lies, verified by the digest in the
-site's files: disk images of a URL, the layers of container images in a registry.
-"image build" then asks for nothing. A fetch or build that was stopped goes on where
-it was, in the middle of a file. Packages are not fetched apart from the build.`,
+site's files or by the archive's signature: disk images of a URL, the layers of
+container images in a registry, the packages of Debian images. A fetch or build that
+was stopped goes on where it was, in the middle of a file. Packages of driver stacks
+are not fetched apart from the build.`,
 		Example: "  ironrail image fetch\n  ironrail image fetch os",
 		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE:    func(c *cobra.Command, args []string) error { return a.fetchImages(c.Context(), args) },

@@ -6,10 +6,13 @@ package wire
 // not be well: `ironrail-agent health` prints it. Pointers are nil, and strings
 // empty, where the kernel does not say.
 type Health struct {
-	PCI       []PCILink        `json:"pci"`                 // GPUs, NICs and NVMe disks
-	Bridges   []PCIBridge      `json:"bridges,omitempty"`   // above one of them
-	Memory    []MemoryErrors   `json:"memory,omitempty"`    // of each memory controller
-	Disks     []NVMe           `json:"disks,omitempty"`     // with what they say of themselves
+	PCI       []PCILink        `json:"pci"`               // GPUs, NICs and NVMe disks
+	Bridges   []PCIBridge      `json:"bridges,omitempty"` // above one of them
+	Memory    []MemoryErrors   `json:"memory,omitempty"`  // of each memory controller
+	Disks     []NVMe           `json:"disks,omitempty"`   // with what they say of themselves
+	CPU       CPU              `json:"cpu,omitzero"`
+	DIMMs     []Module         `json:"dimms,omitempty"`     // every slot; an empty one has no size
+	Drives    []Disk           `json:"drives,omitempty"`    // fixed disks of every kind, without what is on them
 	Governors map[string]int   `json:"governors,omitempty"` // CPUs by cpufreq governor
 	Clock     string           `json:"clock,omitempty"`     // the clocksource in use
 	PageSize  int              `json:"page_size,omitempty"` // bytes of a page of memory
@@ -44,6 +47,7 @@ type PCILink struct {
 	// what that interface carries, bits a second.
 	Carriers *int64 `json:"carrier_changes,omitempty"`
 	Bits     *int64 `json:"bits,omitempty"`
+	MTU      *int64 `json:"mtu,omitempty"` // of that interface, bytes
 }
 
 // PCIBridge is a root port, or a port of a PCIe switch.

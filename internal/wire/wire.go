@@ -161,6 +161,10 @@ type CPU struct {
 	Sockets int    `json:"sockets"`
 	Cores   int    `json:"cores"`   // physical cores, all sockets
 	Threads int    `json:"threads"` // logical processors
+	// NUMA counts the memory nodes that have CPUs, and SMT tells whether cores run two
+	// threads or more; 0 and nil where the kernel does not say.
+	NUMA int   `json:"numa,omitempty"`
+	SMT  *bool `json:"smt,omitempty"`
 }
 
 // Memory is in bytes; Installed comes from SMBIOS type 17 and Usable from the kernel.
@@ -178,7 +182,8 @@ type Module struct {
 	Serial string `json:"serial,omitempty"`
 	Maker  string `json:"maker,omitempty"`
 	Part   string `json:"part,omitempty"`
-	Size   int64  `json:"size"` // bytes
+	Size   int64  `json:"size"`            // bytes
+	Speed  int    `json:"speed,omitempty"` // MT/s, as the firmware has set it; 0: not known
 }
 
 // NIC is one network interface with a PCI parent.

@@ -36,6 +36,17 @@ func interfaces(fs sysfs.FS, at string) (carriers, bits *int64) {
 	return carriers, bits
 }
 
+// mtu reads how much the first network interface of a function sends at once, bytes; nil
+// where it has none.
+func mtu(fs sysfs.FS, at string) *int64 {
+	for _, name := range fs.Names(bus, at, "net") {
+		if n := fs.Int(bus, at, "net", name, "mtu"); n > 0 {
+			return &n
+		}
+	}
+	return nil
+}
+
 // directNIC reports whether a NIC shows the PCI function through which it reaches
 // GPUs on a path of its own: ConnectX-8 Data Direct, 15b3:2100 (mlx5_ib of Linux,
 // data_direct.c).

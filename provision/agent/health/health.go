@@ -3,7 +3,8 @@
 // Package health reads from sysfs what the kernel knows of a node's parts that
 // can be there and still not be well: PCIe links and their errors, memory errors,
 // CPU frequency governors, the clocksource, RDMA ports, the bridges above GPUs and
-// NICs, and the health log of NVMe disks. It changes nothing.
+// NICs, and the health log of NVMe disks; and of which CPUs, memory modules and disks
+// it is made. It changes nothing.
 // Source: Documentation/ABI/testing of Linux, sysfs-bus-pci,
 // sysfs-bus-pci-devices-aer_stats, sysfs-devices-edac, sysfs-kernel-iommu_groups,
 // sysfs-class-net, and admin-guide/pm/cpufreq.
@@ -17,6 +18,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/infiniband"
+	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
@@ -26,12 +28,14 @@ var classes = []string{"0302", "0300", "1200", "02", "0108"}
 
 // Read reads everything.
 func Read(fs sysfs.FS) wire.Health {
+	in := inspect.Inspector{FS: fs}
 	return wire.Health{
 		PCI: functions(fs), Memory: memory(fs), Governors: governors(fs),
 		Clock:    fs.Text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
 		PageSize: pageSize(fs),
-		Ports:    infiniband.Read(fs).Ports,
-		Bridges:  bridges(fs), IOMMUs: fs.Names("sys/class/iommu"), DirectNIC: directNIC(fs),
+		CPU:      in.Chassis().CPU, DIMMs: in.Slots(), Drives: in.Drives(),
+		Ports:   infiniband.Read(fs).Ports,
+		Bridges: bridges(fs), IOMMUs: fs.Names("sys/class/iommu"), DirectNIC: directNIC(fs),
 		Kernel: fs.Text("proc/sys/kernel/osrelease"), Uptime: uptime(fs),
 		PeerMem: fs.Exists("sys/module/nvidia_peermem"), OpenGPU: openDriver(fs),
 	}
@@ -84,6 +88,7 @@ func functions(fs sysfs.FS) []wire.PCILink {
 		l.Fatal, l.NonFatal = total(text("aer_dev_fatal"), "TOTAL_ERR_FATAL"), total(text("aer_dev_nonfatal"), "TOTAL_ERR_NONFATAL")
 		l.Above, l.NUMA = sysfs.Bridges(fs.Real(bus, at)), node(text("numa_node"))
 		l.Carriers, l.Bits = interfaces(fs, at)
+		l.MTU = mtu(fs, at)
 		l.Domain = text("iommu_group/type")
 		list = append(list, l)
 	}

@@ -6,9 +6,12 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"os"
+	"reflect"
+	"slices"
 	"testing"
 	"testing/fstest"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/health"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
@@ -55,10 +58,63 @@ func TestLook(t *testing.T) {
 	}
 	want := `{"pci":[{"address":"0000:19:00.0","class":"030200","vendor":"10de","device":"2330","width":8,"max_width":16,"speed":2.5,"max_speed":32,"fatal":2,"nonfatal":0},` +
 		`{"address":"0000:1a:00.0","class":"020000","vendor":"","device":"","width":16},{"address":"0000:1c:00.0","class":"010802","vendor":"","device":""}],` +
-		`"memory":[{"controller":"mc0","corrected":7,"uncorrected":1}],"governors":{"performance":2,"powersave":1},"clock":"tsc",` +
+		`"memory":[{"controller":"mc0","corrected":7,"uncorrected":1}],"cpu":{"model":"","sockets":0,"cores":0,"threads":3},"governors":{"performance":2,"powersave":1},"clock":"tsc",` +
 		`"ports":[{"device":"mlx5_0","number":1,"layer":"InfiniBand","state":"ACTIVE","physical":"","rate":"400 Gb/sec (4X NDR)"}]}`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// memoryDevice is a structure of type 17 with a slot's name, its MiB and its MT/s.
+func memoryDevice(slot string, mib, speed uint16) string {
+	b := make([]byte, 0x22)
+	b[0], b[1], b[0x10] = 17, byte(len(b)), 1
+	binary.LittleEndian.PutUint16(b[0x0c:], mib)
+	binary.LittleEndian.PutUint16(b[0x20:], speed)
+	return string(b) + slot + "\x00\x00"
+}
+
+// TestMadeOf: of what a node is made of, memory nodes without CPUs and CPUs that are offline
+// are not counted, and an empty slot is one.
+func TestMadeOf(t *testing.T) {
+	t.Parallel()
+	tree := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"proc/cpuinfo": "model name\t: AMD EPYC 9554 64-Core Processor\n", "sys/devices/system/cpu/smt/active": "0\n",
+		"sys/devices/system/cpu/cpu0/topology/physical_package_id": "0\n", "sys/devices/system/cpu/cpu0/topology/core_id": "0\n",
+		"sys/devices/system/cpu/cpu1/topology/physical_package_id": "1\n", "sys/devices/system/cpu/cpu1/topology/core_id": "0\n", "sys/devices/system/cpu/cpu2/online": "0\n",
+		"sys/devices/system/node/node0/cpulist": "0\n", "sys/devices/system/node/node1/cpulist": "1-2\n", "sys/devices/system/node/node2/cpulist": "\n",
+		"sys/firmware/dmi/tables/DMI": memoryDevice("A1", 16384, 4800) + memoryDevice("A2", 0, 0),
+		"sys/block/sda/size":          "2048\n", "sys/block/sda/device/model": "HDD\n", "sys/block/sda/queue/rotational": "1\n",
+		"sys/bus/pci/devices/0000:1a:00.0/class": "0x020000\n", "sys/bus/pci/devices/0000:1a:00.0/net/eth0/mtu": "9000\n",
+	} {
+		tree[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	h := health.Read(sysfs.Of(tree))
+	off := false
+	if want := (wire.CPU{Model: "AMD EPYC 9554 64-Core Processor", Sockets: 2, Cores: 2, Threads: 3, NUMA: 2, SMT: &off}); !reflect.DeepEqual(h.CPU, want) {
+		t.Errorf("CPU %+v, want %+v", h.CPU, want)
+	}
+	if want := []wire.Module{{Slot: "A1", Size: 16 << 30, Speed: 4800}, {Slot: "A2"}}; !slices.Equal(h.DIMMs, want) {
+		t.Errorf("DIMMs %+v", h.DIMMs)
+	}
+	if len(h.Drives) != 1 || h.Drives[0].Model != "HDD" || h.Drives[0].Size != 1<<20 {
+		t.Errorf("drives %+v", h.Drives)
+	}
+	if m := h.PCI[0].MTU; m == nil || *m != 9000 {
+		t.Errorf("MTU %v", m)
+	}
+}
+
+// TestOfThisMachine: the kernel that runs shows its CPUs, each on a NUMA node.
+func TestOfThisMachine(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/sys/devices/system/node"); err != nil {
+		t.Skip("no NUMA nodes in /sys")
+	}
+	c := health.Read(sysfs.Dir("/")).CPU
+	if c.Threads < c.Cores || c.Cores < c.Sockets || c.Sockets < 1 || c.NUMA < 1 || c.SMT != nil && *c.SMT != (c.Threads > c.Cores) {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -38,6 +38,16 @@ func (i Inspector) Disks() []wire.Disk {
 	return disks
 }
 
+// Drives lists the fixed disks without a look at what is on them: none is opened.
+func (i Inspector) Drives() (list []wire.Disk) {
+	for _, name := range i.FS.Names("sys/block") {
+		if d, ok := i.disk(name); ok {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
 // parallelLooks is how many disks are looked at at a time.
 const parallelLooks = 8
 

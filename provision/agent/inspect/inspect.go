@@ -74,12 +74,38 @@ func (i Inspector) cpu() wire.CPU {
 			continue
 		}
 		c.Threads++
+		if !i.FS.Exists("sys/devices/system/cpu", name, "topology") { // it is offline
+			continue
+		}
 		topology := func(what string) string { return i.FS.Text("sys/devices/system/cpu", name, "topology", what) }
 		packages[topology("physical_package_id")] = true
 		cores[topology("physical_package_id")+" "+topology("core_id")] = true
 	}
 	c.Sockets, c.Cores = len(packages), len(cores)
+	c.SMT, c.NUMA = i.smt(), i.numaNodes()
 	return c
+}
+
+// smt reports whether a core runs more than one thread, as Linux says it from 4.19 on; nil
+// where it does not.
+func (i Inspector) smt() *bool {
+	text := i.FS.Text("sys/devices/system/cpu/smt/active")
+	if text != "0" && text != "1" {
+		return nil
+	}
+	on := text == "1"
+	return &on
+}
+
+// numaNodes counts the NUMA nodes that have CPUs: memory of GPUs and CXL has nodes of
+// its own.
+func (i Inspector) numaNodes() (n int) {
+	for _, name := range i.FS.Names("sys/devices/system/node") {
+		if i.FS.Text("sys/devices/system/node", name, "cpulist") != "" {
+			n++
+		}
+	}
+	return n
 }
 
 var cpuName = lazyregexp.New(`^cpu[0-9]+$`)
@@ -99,7 +125,7 @@ func (i Inspector) memory() wire.Memory {
 	var m wire.Memory
 	for _, d := range smbios.Modules(i.FS.Bytes("sys/firmware/dmi/tables/DMI")) {
 		m.Installed, m.DIMMs = m.Installed+d.Size, m.DIMMs+1
-		m.Modules = append(m.Modules, wire.Module{Slot: d.Slot, Serial: d.Serial, Maker: d.Maker, Part: d.Part, Size: d.Size})
+		m.Modules = append(m.Modules, moduleOf(d))
 	}
 	for line := range strings.Lines(i.FS.Text("proc/meminfo")) {
 		if rest, ok := strings.CutPrefix(line, "MemTotal:"); ok {
@@ -107,6 +133,18 @@ func (i Inspector) memory() wire.Memory {
 		}
 	}
 	return m
+}
+
+func moduleOf(d smbios.Module) wire.Module {
+	return wire.Module{Slot: d.Slot, Serial: d.Serial, Maker: d.Maker, Part: d.Part, Size: d.Size, Speed: d.Speed}
+}
+
+// Slots lists the memory slots; those that are empty have no size.
+func (i Inspector) Slots() (list []wire.Module) {
+	for _, d := range smbios.Slots(i.FS.Bytes("sys/firmware/dmi/tables/DMI")) {
+		list = append(list, moduleOf(d))
+	}
+	return list
 }
 
 // nics lists the network interfaces with a PCI parent. The state of the link is

@@ -9,6 +9,7 @@ package smbios
 
 import (
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/u-root/u-root/pkg/smbios"
@@ -41,21 +42,31 @@ func Text(s *smbios.Table, offset int) string {
 	return strings.TrimSpace(text)
 }
 
-// Module is one populated memory device. Texts are as the firmware has them.
+// Module is one memory device. Texts are as the firmware has them.
 type Module struct {
 	Slot                string // device locator: DIMM_A1
-	Size                int64  // bytes
+	Size                int64  // bytes; 0: the slot is empty
+	Speed               int    // MT/s, as the firmware has set it; 0: not told
 	Maker, Serial, Part string
 }
 
 // Modules lists the populated memory devices (type 17), in the order of the table.
-func Modules(table []byte) (all []Module) {
+func Modules(table []byte) []Module {
+	return slices.DeleteFunc(Slots(table), func(m Module) bool { return m.Size == 0 })
+}
+
+// Slots lists the memory devices (type 17) in the order of the table, those of empty slots
+// too. One whose size the firmware does not know is left out.
+func Slots(table []byte) (all []Module) {
 	for s := range All(table) {
 		if s.Type != smbios.TableTypeMemoryDevice {
 			continue
 		}
-		if n := sizeOf(s); n > 0 {
-			all = append(all, Module{Slot: Text(s, 0x10), Size: n, Maker: Text(s, 0x17), Serial: Text(s, 0x18), Part: Text(s, 0x1A)})
+		switch n, known := sizeOf(s); {
+		case known && n == 0:
+			all = append(all, Module{Slot: Text(s, 0x10)})
+		case known:
+			all = append(all, Module{Slot: Text(s, 0x10), Size: n, Speed: speedOf(s), Maker: Text(s, 0x17), Serial: Text(s, 0x18), Part: Text(s, 0x1A)})
 		}
 	}
 	return all
@@ -65,15 +76,36 @@ func Modules(table []byte) (all []Module) {
 // takes it for 32 MiB.
 const sizeUnknown = 0xFFFF
 
-// sizeOf returns the bytes of a memory device, 0 for an empty slot and for one whose
-// size is not known (DSP0134, section 7.18). It reads no more than it needs: the
-// library's own reading of a device fails for one that ends inside any field.
-func sizeOf(s *smbios.Table) int64 {
-	size, err := s.GetWordAt(0x0C)
-	if err != nil || size == sizeUnknown {
-		return 0
+// sizeOf returns the bytes of a memory device, 0 for an empty slot; known is false for one
+// whose size the firmware does not know (DSP0134, section 7.18). It reads no more than it
+// needs: the library's own reading of a device fails for one that ends inside any field.
+func sizeOf(s *smbios.Table) (size int64, known bool) {
+	word, err := s.GetWordAt(0x0C)
+	if err != nil || word == sizeUnknown {
+		return 0, false
 	}
 	extended, _ := s.GetDWordAt(0x1C)
-	d := smbios.MemoryDevice{Size: size, ExtendedSize: extended}
-	return int64(d.GetSizeBytes())
+	d := smbios.MemoryDevice{Size: word, ExtendedSize: extended}
+	return int64(d.GetSizeBytes()), true
+}
+
+// Speeds are in MT/s. From 65,535 on, which the word stands for, an extended field has them.
+const speedExtended = 0xFFFF
+
+// speedOf returns the configured speed of a memory device (SMBIOS 2.7), or the highest that
+// it is made for (2.3) in firmware that has no other; 0 where neither is told.
+func speedOf(s *smbios.Table) int {
+	for _, at := range []struct{ word, extended int }{{0x20, 0x58}, {0x15, 0x54}} {
+		word, err := s.GetWordAt(at.word)
+		if err != nil || word == 0 {
+			continue
+		}
+		if word != speedExtended {
+			return int(word)
+		}
+		if v, err := s.GetDWordAt(at.extended); err == nil && v != 0 && v < 1<<31 {
+			return int(v)
+		}
+	}
+	return 0
 }

@@ -55,6 +55,40 @@ func TestModules(t *testing.T) {
 	}
 }
 
+// TestSpeeds: the configured speed counts before that of the module, and a speed that a
+// word does not hold stands further behind.
+func TestSpeeds(t *testing.T) {
+	t.Parallel()
+	made := func(size int, at map[int][]byte) []byte {
+		b := make([]byte, size)
+		b[0], b[1], b[0x0D] = byte(smbios.TableTypeMemoryDevice), byte(size), 0x40 // 16 GiB
+		for off, v := range at {
+			copy(b[off:], v)
+		}
+		return append(b, 0, 0)
+	}
+	for _, c := range []struct {
+		name  string
+		table []byte
+		want  int
+	}{
+		{"configured", made(0x28, map[int][]byte{0x15: {0xE0, 0x15}, 0x20: {0xC0, 0x12}}), 4800},
+		{"not configured", made(0x28, map[int][]byte{0x15: {0xE0, 0x15}}), 5600},
+		{"SMBIOS 2.3", made(0x1B, map[int][]byte{0x15: {0x80, 0x0C}}), 3200},
+		{"extended", made(0x5C, map[int][]byte{0x20: {0xFF, 0xFF}, 0x58: {0x80, 0x38, 1, 0}}), 80000},
+		{"extended and cut off", made(0x28, map[int][]byte{0x20: {0xFF, 0xFF}}), 0},
+		{"SMBIOS 2.1", made(0x15, nil), 0},
+	} {
+		got := Slots(c.table)
+		if len(got) != 1 || got[0].Speed != c.want || got[0].Size != 16<<30 {
+			t.Errorf("%s: %+v, want %d", c.name, got, c.want)
+		}
+	}
+	if got := Slots(device(0, 0, "DIMM_A1")); len(got) != 1 || got[0] != (Module{Slot: "DIMM_A1"}) {
+		t.Errorf("an empty slot: %+v", got)
+	}
+}
+
 func FuzzAll(f *testing.F) {
 	f.Add(device(1, 0, "x", "y"))
 	f.Add([]byte{1, 4, 0, 0, 0})

@@ -65,7 +65,7 @@ const (
 
 // AllowableGates returns the gates that a site may allow to fail.
 func AllowableGates() []string {
-	return []string{PCIePath, Affinity, ACS, IOMMU, GPUDirect, Flaps, Clock, uniform.OddFirmware, uniform.OddSettings, uniform.OddSystem}
+	return []string{PCIePath, Affinity, ACS, IOMMU, GPUDirect, Flaps, Clock, uniform.OddFirmware, uniform.OddSettings, uniform.OddSystem, uniform.OddModel}
 }
 
 // gates are the gates, in their order: a GPU that is not there is found before
@@ -89,6 +89,7 @@ var gates = []struct {
 	{"gpu-memory", gpu.AMDMemory, gpu.AMDMemoryCoverage},
 	{"xgmi", gpu.CheckXGMI, gpu.XGMICoverage},
 	{"pcie", link.CheckPCIe, link.PCIeCoverage},
+	{"pcie-speed", link.CheckGPUSpeed, link.GPUSpeedCoverage},
 	{"host-memory", host.HostMemory, host.MemoryCoverage},
 	{"kernel-log", host.CheckKernel, host.KernelCoverage},
 	{PCIePath, link.CheckPath, link.PathCoverage},

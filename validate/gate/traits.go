@@ -3,6 +3,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -37,6 +38,7 @@ func askVersions(ctx context.Context, nodes onnode.Nodes, node string) ([]wire.I
 // node's own, such as serial numbers, is not among them.
 func CommonTraits(node string, s look.Seen, items []wire.Item) []uniform.Trait {
 	t := &traits{}
+	t.bought(s)
 	t.nvidia(s)
 	t.amd(s)
 	t.nics(items)
@@ -113,7 +115,7 @@ func (t *traits) nvidia(s look.Seen) {
 	for _, g := range s.NVIDIA.GPUs {
 		part := judge.GPUName(g.Index, g.BusID, g.Serial)
 		for _, v := range []struct{ key, value string }{
-			{uniform.GPUVBIOS, g.VBIOS}, {uniform.GPUInfoROM, g.InfoROM}, {uniform.GPUMIG, onOff(g.MIG.Current)}, {uniform.GPUECC, onOff(g.ECC.Current)},
+			{uniform.GPUModel, g.Name}, {uniform.GPUMemory, formatAmount(g.Memory.Total, "MiB")}, {uniform.GPUVBIOS, g.VBIOS}, {uniform.GPUInfoROM, g.InfoROM}, {uniform.GPUMIG, onOff(g.MIG.Current)}, {uniform.GPUECC, onOff(g.ECC.Current)},
 			{uniform.GPUCompute, g.ComputeMode}, {uniform.GPUPersistence, onOff(g.Persistence)},
 			{uniform.GPUClock, formatAmount(g.MaxClocks.SM, "MHz")}, {uniform.GPUPower, formatAmount(g.Power.Limit, "W")},
 		} {
@@ -131,6 +133,8 @@ func (t *traits) amd(s look.Seen) {
 			continue
 		}
 		part := judge.GPUName(g.GPU, g.BDF, g.Static.ProductSerial)
+		t.add(uniform.GPUModel, "", part, cmp.Or(g.Static.ProductName, g.Static.Name, g.Static.Model))
+		t.add(uniform.GPUMemory, "", part, formatAmount(g.Static.VRAM, "MB"))
 		t.add(uniform.GPUVBIOS, "", part, g.Static.VBIOS)
 		t.add(uniform.GPUDriver, "", part, g.Static.Driver)
 		t.add(uniform.GPUPower, "", part, formatAmount(g.Static.PowerLimit, "W"))

@@ -38,13 +38,13 @@ type Report struct {
 // uniformGates are the names under which a site allows nodes to differ, by the
 // area of what differs.
 var uniformGates = map[Area]string{
-	Firmware: OddFirmware, Setting: OddSettings, System: OddSystem,
+	Firmware: OddFirmware, Setting: OddSettings, System: OddSystem, Model: OddModel,
 }
 
 // Check compares the nodes of a role by what their gates have read.
 var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []string{"gates"}, For: target.Node(target.HasGates), Fewest: fewest, Plan: planUniform, Run: runUniform,
 	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the gates have read, and asks no node"},
-	Docs:     target.Docs{Says: "firmware, settings and kernels of a role's nodes, against most of them", Page: "gates.md"}}
+	Docs:     target.Docs{Says: "parts, firmware, settings and kernels of a role's nodes, against most of them", Page: "gates.md"}}
 
 // planUniform compares what the gates of a role's nodes have read. It asks no
 // node: those in service are compared as they were when they were accepted.

@@ -41,6 +41,7 @@ func (u *uniformity) row(r Row, about map[string]bool) {
 		return
 	}
 	kind := r.Kind()
+	second := kind.Mixed && r.secondKind()
 	for _, o := range r.Odd {
 		if !about[o.Node] {
 			u.notes = append(u.notes, fmt.Sprintf("%s, which is in service, has %s %s; %s", o.Node, r.Name(), shortenValue(o.Value), describeMajority(r, u.role)))
@@ -50,7 +51,7 @@ func (u *uniformity) row(r Row, about map[string]bool) {
 		switch {
 		case let:
 			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s (gate %q, allowed by the site: %s)", o.Node, r.Name(), shortenValue(o.Value), describeMajority(r, u.role), uniformGates[kind.Area], reason))
-		case !kind.Fault:
+		case !kind.Fault || second:
 			u.notes = append(u.notes, fmt.Sprintf("%s has %s %s; %s", o.Node, r.Name(), shortenValue(o.Value), describeMajority(r, u.role)))
 		default:
 			u.faults[o.Node] = append(u.faults[o.Node], describeDifference(r, o, u.role))
@@ -110,17 +111,30 @@ func (u *uniformity) allowed(node, gate string) (reason string, ok bool) {
 	return reason, ok
 }
 
-// reportNode makes one finding of all in which a node differs.
+// reportNode makes one finding of all in which a part of a node differs.
 func (u *uniformity) reportNode(ctx context.Context, run stage.Run, node string) error {
-	list := u.faults[node]
-	if len(list) == 0 {
-		return nil
+	var parts []string
+	of := map[string][]difference{}
+	for _, d := range u.faults[node] {
+		if of[d.part] == nil {
+			parts = append(parts, d.part)
+		}
+		of[d.part] = append(of[d.part], d)
 	}
-	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: list[0].part}}, Action: list[0].action}
-	var causes []string
-	for _, o := range list {
-		causes, f.Evidence = append(causes, o.cause), append(f.Evidence, o.evidence)
+	for _, part := range parts {
+		f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: part}}, Action: of[part][0].action}
+		var causes []string
+		for _, d := range of[part] {
+			cause := d.cause
+			if len(causes) > 0 { // the part stands before the first
+				cause = strings.TrimPrefix(cause, part+": ")
+			}
+			causes, f.Evidence = append(causes, cause), append(f.Evidence, d.evidence)
+		}
+		f.Cause = strings.Join(causes, "; ")
+		if err := run.Blame(ctx, f); err != nil {
+			return err
+		}
 	}
-	f.Cause = strings.Join(causes, "; ")
-	return run.Blame(ctx, f)
+	return nil
 }

@@ -12,6 +12,7 @@ const (
 	Firmware Area = iota // versions of what is in flash
 	Setting              // what is set on GPUs
 	System               // the kernel and its drivers
+	Model                // what was bought: models, sizes, places
 )
 
 // Kind is one thing that nodes of a role have in common.
@@ -19,12 +20,34 @@ type Kind struct {
 	Key    string // as Trait.Key
 	Area   Area
 	Part   string // what has it, where its parts do not say
-	Fault  bool   // an outlier is taken out: collectives run at the pace of the outlier, or fail
+	Fault  bool   // an outlier is taken out: it is not what was bought, or collectives run at its pace or fail
 	Action string // what to do about an outlier
+	// Mixture: parts of one node are meant to differ, such as rails and boot NICs, and what
+	// most nodes have is a mixture.
+	Mixture bool
+	// Mixed: makers deliver several that are alike, so that more than a few outliers are a
+	// second kind, which is noted.
+	Mixed bool
 }
 
 // The traits.
 const (
+	CPUModel       = "CPU model"
+	CPUCores       = "CPU cores"
+	DIMMSlots      = "DIMMs"
+	DIMM           = "DIMM"
+	GPUModel       = "GPU model"
+	GPUMemory      = "GPU memory"
+	GPUID          = "GPU PCI id"
+	GPUPCIe        = "GPU PCIe link"
+	NICModel       = "NIC model"
+	NICPCIe        = "NIC PCIe link"
+	DiskSize       = "disk size"
+	DiskModel      = "disk model"
+	DiskPCIe       = "disk PCIe link"
+	SMT            = "SMT"
+	NUMA           = "NUMA nodes"
+	MTU            = "MTU"
 	GPUVBIOS       = "GPU VBIOS"
 	GPUInfoROM     = "GPU InfoROM"
 	GPUMIG         = "GPU MIG mode"
@@ -51,31 +74,52 @@ const (
 	doSetGPU   = "Set it as the others have it, persistently: nvidia-smi (-mig, -e, -c, -pm, -pl, -lgc), or amd-smi set."
 	doSoftware = "Find out what changed it on this node: `ironrail rebuild` installs what the site asks for."
 	doNIC      = "Burn the firmware that the others have: flint -d DEVICE -i IMAGE burn, then reset or power-cycle the NIC."
+	doBought   = "Read the part's label and compare it with the order; exchange the part, or give the node a hardware block of its own."
+	doDIMM     = "Compare the module's label with those of the others, and its slot with the board's table of slots; reseat or exchange it."
+	doLink     = "Look at the slot's settings in the BIOS, then exchange the part, its riser and its slot one by one."
+	doBIOS     = "Set it in the BIOS as the others have it (`bios` of a hardware block sets it on all), and boot the node again."
+	doMTU      = "Find out what set it on this node, and set it as the others have it."
 	doParts    = "Find out which NIC is another model: its label, or `lspci -vv` for the part number; exchange it, or give the node a hardware block of its own."
 )
 
 // Keys are the traits in the order in which they are shown. A mere minority is a
 // fault where a collective feels it; else it is a note.
 var Keys = []Kind{
-	{GPUVBIOS, Firmware, "GPU", true, doFlash},
-	{GPUInfoROM, Firmware, "GPU", false, doFlash},
-	{GPUMIG, Setting, "GPU", true, doSetGPU},
-	{GPUECC, Setting, "GPU", true, doSetGPU},
-	{GPUCompute, Setting, "GPU", true, doSetGPU},
-	{GPUPersistence, Setting, "GPU", false, doSetGPU},
-	{GPUPartition, Setting, "GPU", true, doSetGPU},
-	{GPUClock, Setting, "GPU", true, doSetGPU},
-	{GPUPower, Setting, "GPU", true, doSetGPU},
-	{GPUDriver, System, "driver", true, doSoftware},
-	{NICs, Firmware, "NICs", false, doParts},
-	{NICFirmware, Firmware, "NIC", true, doNIC},
-	{NICDriver, System, "driver", true, doSoftware},
-	{DiskFirmware, Firmware, "disk", false, doFlash},
-	{BIOS, Firmware, "BIOS", false, doFlash},
-	{BMC, Firmware, "BMC", false, doFlash},
-	{Microcode, Firmware, "CPU", false, doFlash},
-	{Kernel, System, "kernel", true, doSoftware},
-	{Arguments, System, "kernel", false, doSoftware},
+	{Key: CPUModel, Area: Model, Part: "CPU", Fault: true, Action: doBought},
+	{Key: CPUCores, Area: Model, Part: "CPU", Fault: true, Action: doBIOS},
+	{Key: DIMMSlots, Area: Model, Part: "memory", Fault: true, Action: doDIMM},
+	{Key: DIMM, Area: Model, Part: "memory", Fault: true, Action: doDIMM, Mixture: true},
+	{Key: GPUModel, Area: Model, Part: "GPUs", Fault: true, Action: doBought, Mixture: true},
+	{Key: GPUMemory, Area: Model, Part: "GPUs", Fault: true, Action: doBought, Mixture: true},
+	{Key: GPUID, Area: Model, Part: "GPUs", Fault: true, Action: doBought, Mixture: true},
+	{Key: GPUPCIe, Area: Model, Part: "GPUs", Fault: true, Action: doLink},
+	{Key: NICModel, Area: Model, Part: "NIC", Fault: true, Action: doBought, Mixture: true},
+	{Key: NICPCIe, Area: Model, Part: "NIC", Fault: true, Action: doLink, Mixture: true},
+	{Key: DiskSize, Area: Model, Part: "disk", Fault: true, Action: doBought, Mixture: true},
+	{Key: DiskModel, Area: Model, Part: "disk", Fault: true, Action: doBought, Mixed: true, Mixture: true},
+	{Key: DiskPCIe, Area: Model, Part: "disk", Fault: true, Action: doLink, Mixed: true, Mixture: true},
+	{Key: SMT, Area: Setting, Part: "CPU", Fault: true, Action: doBIOS},
+	{Key: NUMA, Area: Setting, Part: "CPU", Fault: true, Action: doBIOS},
+	{Key: MTU, Area: Setting, Part: "NIC", Fault: true, Action: doMTU, Mixture: true},
+	{Key: GPUVBIOS, Area: Firmware, Part: "GPU", Fault: true, Action: doFlash},
+	{Key: GPUInfoROM, Area: Firmware, Part: "GPU", Action: doFlash},
+	{Key: GPUMIG, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
+	{Key: GPUECC, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
+	{Key: GPUCompute, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
+	{Key: GPUPersistence, Area: Setting, Part: "GPU", Action: doSetGPU},
+	{Key: GPUPartition, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
+	{Key: GPUClock, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
+	{Key: GPUPower, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
+	{Key: GPUDriver, Area: System, Part: "driver", Fault: true, Action: doSoftware},
+	{Key: NICs, Area: Firmware, Part: "NICs", Action: doParts},
+	{Key: NICFirmware, Area: Firmware, Part: "NIC", Fault: true, Action: doNIC},
+	{Key: NICDriver, Area: System, Part: "driver", Fault: true, Action: doSoftware},
+	{Key: DiskFirmware, Area: Firmware, Part: "disk", Action: doFlash},
+	{Key: BIOS, Area: Firmware, Part: "BIOS", Action: doFlash},
+	{Key: BMC, Area: Firmware, Part: "BMC", Action: doFlash},
+	{Key: Microcode, Area: Firmware, Part: "CPU", Action: doFlash},
+	{Key: Kernel, Area: System, Part: "kernel", Fault: true, Action: doSoftware},
+	{Key: Arguments, Area: System, Part: "kernel", Action: doSoftware},
 }
 
 // rankKey returns the place of a key among Keys.

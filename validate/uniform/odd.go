@@ -7,4 +7,5 @@ const (
 	OddFirmware = "odd-firmware"
 	OddSettings = "odd-settings"
 	OddSystem   = "odd-system"
+	OddModel    = "odd-model"
 )

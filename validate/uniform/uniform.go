@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package uniform finds the nodes of a role that differ from most of it in what a
-// user never chose: firmware versions, settings of GPUs, the kernel. One node with
+// Package uniform finds the nodes of a role that differ from most of it: in what was bought
+// (models of CPUs, GPUs, NICs and disks, memory modules, PCIe links), and in what a user
+// never chose (firmware versions, settings of BIOS and GPUs, the kernel). One node with
 // another NIC firmware or another clock slows every collective that it is part of,
 // and passes every test of its own.
 //
@@ -76,6 +77,19 @@ func (r Row) Kind() Kind {
 		return Keys[i]
 	}
 	return Kind{Key: r.Key}
+}
+
+// fewShare of the nodes are a few: of a kind of part that is delivered mixed, more outliers
+// than that are a second delivery.
+const fewShare = 10
+
+// secondKind reports whether more than one node, and more than a few, have something else.
+func (r Row) secondKind() bool {
+	others := map[string]bool{}
+	for _, o := range r.Odd {
+		others[o.Node] = true
+	}
+	return len(others) > 1 && fewShare*len(others) > r.Nodes
 }
 
 // Odd is a node that differs.
@@ -158,6 +172,11 @@ func (v *votes) row(a about) Row {
 	values := slices.SortedFunc(maps.Keys(v.by), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(v.by[b]), len(v.by[a])), strings.Compare(a, b))
 	})
+	if m, with := v.commonMixture(); with > 0 && r.Kind().Mixture {
+		r.Value, r.With = m.counts(), with
+		r.Odd = v.oddMixtures(values, m)
+		return r
+	}
 	switch {
 	case len(values) == 1 && len(v.mixed) == 0:
 		r.Value, r.With = values[0], v.total
@@ -201,15 +220,6 @@ func (v *votes) groups(values []string) (list []Group) {
 		list = append(list, Group{Value: m.text(), Nodes: []string{m.node}})
 	}
 	return list
-}
-
-// text puts the values of a node whose parts differ into words.
-func (m mixed) text() string {
-	var list []string
-	for _, t := range m.traits {
-		list = append(list, t.Value+" in "+Parts(t.Parts))
-	}
-	return strings.Join(list, ", ")
 }
 
 // Parts names a few parts, and counts many.

@@ -51,6 +51,8 @@ func TestCompare(t *testing.T) {
 		{"who says nothing has no voice", []uniform.Node{node("n1", k, "1"), node("n2", k), node("n3", k, "1")}, "NIC firmware: 1 2/2"},
 		{"all nodes are mixed", []uniform.Node{node("n1", k, "1", "0"), node("n2", k, "1", "0"), node("n3", k, "1", "0")},
 			"NIC firmware:  0/3 [1 in part 0, 0 in part 1: n1] [1 in part 0, 0 in part 1: n2] [1 in part 0, 0 in part 1: n3]"},
+		{"a mixture that was bought, and who has another", []uniform.Node{node("n1", uniform.DIMM, "64", "32"), node("n2", uniform.DIMM, "64", "32"), node("n3", uniform.DIMM, "64"), node("n4", uniform.DIMM, "64", "32"), node("n5", uniform.DIMM, "16", "32"),
+			node("n6", uniform.DIMM, "64", "32"), node("n7", uniform.DIMM, "64", "32")}, "DIMM: 1 x 64, 1 x 32 5/7 odd n3=64 odd n5=16 part 0"},
 	} {
 		rows := uniform.CompareNodes(c.nodes)
 		if len(rows) != 1 {

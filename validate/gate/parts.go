@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/gate/judge"
+	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/uniform"
+)
+
+// bought are the parts that the node is made of, by what its kernel and its firmware show.
+func (t *traits) bought(s look.Seen) {
+	t.cpu(s.Health.CPU)
+	t.memory(s.Health.DIMMs)
+	names := judge.PartNames(nil, s)
+	for _, l := range s.Health.PCI {
+		switch {
+		case judge.IsGPU(l.Class) && (l.Vendor == judge.Vendors["nvidia"] || l.Vendor == judge.Vendors["amd"]): // others are displays of BMCs
+			part := cmp.Or(names[l.Address], "GPU at "+l.Address)
+			t.add(uniform.GPUID, "", part, l.Vendor+":"+l.Device)
+			t.add(uniform.GPUPCIe, "", part, highestLink(l))
+		case strings.HasPrefix(l.Class, "02"):
+			part := "NIC at " + l.Address
+			t.add(uniform.NICModel, "", part, "PCI "+l.Vendor+":"+l.Device)
+			t.add(uniform.NICPCIe, "", part, highestLink(l))
+			if l.MTU != nil {
+				t.add(uniform.MTU, "", part, strconv.FormatInt(*l.MTU, 10))
+			}
+		}
+	}
+	t.drives(s.Health)
+}
+
+func (t *traits) cpu(c wire.CPU) {
+	t.own(uniform.CPUModel, "", c.Model)
+	if c.Cores > 0 {
+		t.own(uniform.CPUCores, "", fmt.Sprintf("%d in %d sockets", c.Cores, c.Sockets))
+	}
+	t.own(uniform.SMT, "", onOff(c.SMT))
+	if c.NUMA > 0 {
+		t.own(uniform.NUMA, "", strconv.Itoa(c.NUMA))
+	}
+}
+
+// mostEmptyShown is how many empty slots are named.
+const mostEmptyShown = 4
+
+// memory are the slots, and what stands in each.
+func (t *traits) memory(slots []wire.Module) {
+	if len(slots) == 0 {
+		return
+	}
+	var empty []string
+	for _, m := range slots {
+		if m.Size == 0 {
+			empty = append(empty, m.Slot)
+			continue
+		}
+		value := unit.Bytes(m.Size).String()
+		if m.Speed > 0 {
+			value += fmt.Sprintf(" at %d MT/s", m.Speed)
+		}
+		t.add(uniform.DIMM, "", strings.TrimSpace("DIMM "+m.Slot), value)
+	}
+	value := fmt.Sprintf("%d in %d slots", len(slots)-len(empty), len(slots))
+	if len(empty) > 0 {
+		value += "; empty: " + strings.Join(empty[:min(len(empty), mostEmptyShown)], ", ")
+	}
+	if len(empty) > mostEmptyShown {
+		value += " ..."
+	}
+	t.own(uniform.DIMMSlots, "", value)
+}
+
+// drives are the fixed disks by their places, which nodes have in common: serial numbers
+// are each node's own.
+func (t *traits) drives(h wire.Health) {
+	links := map[string]wire.PCILink{}
+	for _, l := range h.PCI {
+		links[l.Address] = l
+	}
+	for _, d := range h.Drives {
+		place := cmp.Or(d.ByPath, d.PCI)
+		if place == "" || strings.Contains(place, "usb") { // a stick, or a disk of the BMC
+			continue
+		}
+		part := "disk at " + place
+		if d.Bay != "" {
+			part += " (bay " + d.Bay + ")"
+		}
+		t.add(uniform.DiskSize, "", part, strconv.FormatInt(d.Size, 10)+" bytes")
+		t.add(uniform.DiskModel, "", part, d.Model)
+		if l, ok := links[d.PCI]; ok && d.Type == "nvme" {
+			t.add(uniform.DiskPCIe, "", part, describeLink(l.Width, l.Speed))
+		}
+	}
+}
+
+// highestLink is the most that the link of a part can be, which does not change with load.
+func highestLink(l wire.PCILink) string { return describeLink(l.MaxWidth, l.MaxSpeed) }
+
+func describeLink(width *int, speed *float64) string {
+	if width == nil || speed == nil {
+		return ""
+	}
+	return fmt.Sprintf("x%d at %g GT/s", *width, *speed)
+}

@@ -63,6 +63,44 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.PSULost: {
 		{site: "hgx-h100", node: "r01-u17", part: "power supply PSU1", cause: "it has failed, by its BMC"},
 	},
+	fault.WrongGPU: {
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "GPU model is NVIDIA H200, and OTHERS of role"},
+		{site: "mi300x-roce", node: "r01-u09", part: "GPU 3 at ", cause: "GPU model is AMD Instinct MI325, and OTHERS of role"},
+		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "GPU model is NVIDIA B200, and OTHERS of role"},
+	},
+	fault.LessHBM: {
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "GPU memory is 65248 MiB, and OTHERS of role"},
+		{site: "mi300x-roce", node: "r01-u09", gpu: "6", part: "GPU 6 at ", cause: "GPU memory is "},
+	},
+	fault.PCIeSpeed: {
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "its PCIe link runs at 16 GT/s and can 32 GT/s, as those of 7 other GPUs do"},
+		{site: "mi300x-roce", node: "r01-u09", part: "GPU 3 at ", cause: "its PCIe link runs at 16 GT/s and can 32 GT/s"},
+	},
+	fault.WrongCPU: {
+		{site: "hgx-h100", node: "r01-u17", part: "CPU", cause: "CPU model is Intel(R) Xeon(R) Gold 6548N, and OTHERS of role"},
+	},
+	fault.SMTOff: {
+		{site: "hgx-h100", node: "r01-u17", part: "CPU", cause: "SMT is off, and OTHERS of role"},
+	},
+	fault.NUMASplit: {
+		{site: "mi300x-roce", node: "r01-u09", part: "CPU", cause: "NUMA nodes is 8, and OTHERS of role"},
+	},
+	fault.SmallDIMM: {
+		{site: "hgx-h100", node: "r01-u17", part: "DIMM DIMM3", cause: "DIMM is 32GiB at 4800 MT/s, and OTHERS of role"},
+	},
+	fault.SlowDIMM: {
+		{site: "hgx-h100", node: "r01-u17", part: "DIMM DIMM3", cause: "DIMM is 64GiB at 4400 MT/s, and OTHERS of role"},
+	},
+	fault.WrongNIC: {
+		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "NIC model is PCI 15b3:1023, and OTHERS of role"},
+		{site: "nvl72", node: "r02-u09", part: "NIC at ", cause: "NIC model is PCI 15b3:"},
+	},
+	fault.WrongDisk: {
+		{site: "hgx-h100", node: "r01-u17", part: "disk at ", cause: "disk model is KIOXIA KCD81RUG3T84, and OTHERS of role"},
+	},
+	fault.WrongMTU: {
+		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "MTU is 1400, and OTHERS of role"},
+	},
 	fault.HighBER: {
 		{site: "hgx-h100", node: "r01-u17", part: "rail 0", cause: "the link of rail 0 of r01-u17 makes errors"},
 		{site: "mi300x-roce", node: "r01-u09", part: "rail 0", cause: "the link of rail 0 of r01-u09 makes errors"},

@@ -42,6 +42,7 @@ var partForms = []struct {
 	{"power supply", lazyregexp.New(`^power supply (.+)$`)},
 	{"driver", lazyregexp.New(`^driver\b`)},
 	{"BMC", lazyregexp.New(`^BMC$`)},
+	{"CPU", lazyregexp.New(`^CPU$`)},
 	{"identity", lazyregexp.New(`^identity$`)},
 	{"ramdisk", lazyregexp.New(`^ramdisk$`)},
 	{"NVLink", lazyregexp.New(`^NVLink$`)},
@@ -180,7 +181,26 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 	case fault.NVLinkUnseated:
 		return only(gpu(of("GPU"), hw, false), of("NVLink"))
 	}
+	if e, ok := expectDelivered(f, hw); ok {
+		return e
+	}
 	return expectOutsideNodes(f, inv)
+}
+
+// expectDelivered is expect for parts that are not what was bought, and settings of the BIOS.
+func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
+	of := func(kind partKind) suspect { return suspect{subject: subject.OfNode(f.Node), kind: kind} }
+	switch f.Kind {
+	case fault.WrongCPU, fault.SMTOff, fault.NUMASplit:
+		return expectation{want: []suspect{of("CPU")}}, true
+	case fault.SmallDIMM, fault.SlowDIMM:
+		return expectation{want: []suspect{of("DIMM")}}, true
+	case fault.WrongDisk:
+		return expectation{want: []suspect{of("disk")}}, true
+	case fault.WrongGPU, fault.LessHBM, fault.PCIeSpeed:
+		return expectation{want: []suspect{gpu(of("GPU"), hw, false)}}, true
+	}
+	return expectation{}, false
 }
 
 // expectOutsideNodes is expect for faults of what is no node: services, PDUs, switches and the
@@ -236,7 +256,10 @@ func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
 	}
 	end := func(node string) []suspect { return []suspect{rail(node), link(node), plug(node)} } // of a bad link
 	switch f.Kind {
-	case fault.MissingNIC, fault.OddFirmware:
+	case fault.WrongMTU:
+		at := nic.Ports[i].PCI
+		return expectation{want: append(end(f.Node), named(suspect{subject: subject.OfNode(f.Node), kind: "NIC"}, port, func(id string) bool { return id == port || id == at }))}
+	case fault.MissingNIC, fault.OddFirmware, fault.WrongNIC:
 		at := nic.Ports[i].PCI
 		return expectation{want: []suspect{named(suspect{subject: subject.OfNode(f.Node), kind: "NIC"}, port, func(id string) bool { return id == port || id == at })}}
 	case fault.CableSwap:

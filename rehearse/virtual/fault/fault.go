@@ -43,6 +43,17 @@ const (
 	HotGPU           Kind = "hot-gpu"
 	OddFirmware      Kind = "odd-firmware"
 	PSULost          Kind = "psu-lost"
+	WrongGPU         Kind = "wrong-gpu"
+	LessHBM          Kind = "less-hbm"
+	PCIeSpeed        Kind = "pcie-speed"
+	WrongCPU         Kind = "wrong-cpu"
+	SMTOff           Kind = "smt-off"
+	NUMASplit        Kind = "numa-split"
+	SmallDIMM        Kind = "small-dimm"
+	SlowDIMM         Kind = "slow-dimm"
+	WrongNIC         Kind = "wrong-nic"
+	WrongDisk        Kind = "wrong-disk"
+	WrongMTU         Kind = "wrong-mtu"
 	NVLinkDown       Kind = "nvlink-down"
 	NVLinkUnseated   Kind = "nvlink-unseated"
 	IMEXConfig       Kind = "imex-config"
@@ -130,6 +141,28 @@ var rows = []Row{
 		Suspects: "that NIC"},
 	{Kind: PSULost, Does: "the first power supply of a node gives nothing any more; its mains are there", Needs: []string{attrNode}, Takes: []string{attrAt},
 		Suspects: "that supply"},
+	{Kind: WrongGPU, Does: "in the place of one GPU is one of another model of the same vendor", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU"},
+	{Kind: LessHBM, Does: "a fifth of a GPU's memory is not there: a stack is off", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU"},
+	{Kind: PCIeSpeed, Does: "the PCIe link of a GPU runs at the speed of PCIe 4.0; both its ends can 5.0", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU"},
+	{Kind: WrongCPU, Does: "the CPUs are of another model with as many cores", Needs: []string{attrNode},
+		Suspects: "the CPU of that node"},
+	{Kind: SMTOff, Does: "a bit of the BIOS's flash lets each core run one thread", Needs: []string{attrNode},
+		Suspects: "the CPU of that node"},
+	{Kind: NUMASplit, Does: "a bit of the BIOS's flash makes four NUMA nodes of each socket", Needs: []string{attrNode},
+		Suspects: "the CPU of that node"},
+	{Kind: SmallDIMM, Does: "one memory module has half of its size, and another twice", Needs: []string{attrNode},
+		Suspects: "these modules"},
+	{Kind: SlowDIMM, Does: "one memory module runs at 4,400 MT/s, the others at 4,800", Needs: []string{attrNode},
+		Suspects: "that module"},
+	{Kind: WrongNIC, Does: "in the place of one fabric NIC is one of another model that has its speed", Needs: []string{attrNode}, Takes: []string{attrPort},
+		Suspects: "that NIC"},
+	{Kind: WrongDisk, Does: "the last disk is of another maker; its size is right", Needs: []string{attrNode},
+		Suspects: "that disk"},
+	{Kind: WrongMTU, Does: "an interface sends 1,400 bytes at once, whatever it is told", Needs: []string{attrNode}, Takes: []string{attrPort},
+		Suspects: "that NIC"},
 	{Kind: NVLinkDown, Does: "one NVLink of a GPU has no signal", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU"},
 	{Kind: NVLinkUnseated, Does: "no NVLink of a GPU has a signal: its board is not seated", Needs: []string{attrNode}, Takes: []string{attrGPU},

@@ -91,18 +91,21 @@ func (n *Node) processor(w *tableWriter, socket int) {
 	cores := min(n.shape.cores/n.shape.sockets, 0xff)
 	f := bytesAt(0x30-4, map[int]byte{
 		0x04: 1, 0x05: 3, 0x06: 0xb3, 0x07: 2, 0x10: 3, 0x18: 0x41, // populated and enabled
-		0x23: byte(cores), 0x24: byte(cores), 0x25: byte(min(n.shape.threads/n.shape.sockets, 0xff)),
+		0x23: byte(cores), 0x24: byte(cores), 0x25: byte(min(n.threads()/n.shape.sockets, 0xff)),
 	})
 	binary.LittleEndian.PutUint16(f[0x2a-4:], uint16(n.shape.cores/n.shape.sockets))
-	w.add(typeProcessor, f, fmt.Sprintf("CPU%d", socket), "Generic", n.shape.cpuModel())
+	w.add(typeProcessor, f, fmt.Sprintf("CPU%d", socket), "Generic", n.cpuModel())
 }
 
 // memoryDevice adds one slot (section 7.18). A size from 32 GiB - 1 MiB on stands
 // in the extended field, in MiB.
 func (n *Node) memoryDevice(w *tableWriter, slot int) {
 	serial, there := n.DIMM(slot)
+	n.mu.Lock()
+	in := n.moduleIn(slot)
+	n.mu.Unlock()
 	f := bytesAt(0x28-4, map[int]byte{0x0e: 9, 0x10: 1, 0x11: 2, 0x12: 0x22}) // DIMM, DDR5
-	mib := uint32(n.shape.dimm[slot] >> 20)
+	mib := uint32(in.size >> 20)
 	switch {
 	case !there:
 	case mib < 0x7fff:
@@ -114,6 +117,8 @@ func (n *Node) memoryDevice(w *tableWriter, slot int) {
 	strs := []string{fmt.Sprintf("DIMM%d", slot), fmt.Sprintf("BANK %d", slot)}
 	if there {
 		f[0x18-4] = 3
+		binary.LittleEndian.PutUint16(f[0x15-4:], moduleSpeed)
+		binary.LittleEndian.PutUint16(f[0x20-4:], uint16(in.speed))
 		strs = append(strs, serial)
 	}
 	w.add(typeMemoryDevice, f, strs...)

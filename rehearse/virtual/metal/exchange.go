@@ -27,6 +27,7 @@ func (n *Node) Replace(seed string) {
 		}
 	}
 	n.modules, n.pulled, n.removed, n.flashes, n.hang = nil, nil, nil, nil, -1
+	n.delivered = delivered{}
 	n.mu.Unlock()
 	for _, d := range n.disks {
 		d.replace(made)
@@ -60,6 +61,7 @@ func ExchangeChassis(a, b *Node) error {
 	a.pulled, b.pulled = b.pulled, a.pulled
 	a.removed, b.removed = b.removed, a.removed
 	a.hang, b.hang = b.hang, a.hang
+	a.delivered, b.delivered = b.delivered, a.delivered
 	// A DIMM without a serial number of its own has one that follows from made.
 	second.mu.Unlock()
 	first.mu.Unlock()

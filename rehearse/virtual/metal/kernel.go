@@ -181,8 +181,15 @@ func (k *Kernel) state(i int) netdev {
 }
 
 func (k *Kernel) isUp(i int) bool    { return k.state(i).up }
-func (k *Kernel) mtu(i int) int      { return k.state(i).mtu }
 func (k *Kernel) carrier(i int) bool { return k.isUp(i) && k.node.link(i).up() }
+
+// mtu is what an interface sends at once, bytes.
+func (k *Kernel) mtu(i int) int {
+	if fixed := k.node.fixedMTU(i); fixed > 0 {
+		return fixed
+	}
+	return k.state(i).mtu
+}
 
 // softDevice reports whether the soft RDMA device of a port was made.
 func (k *Kernel) softDevice(i int) bool {

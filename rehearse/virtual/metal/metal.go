@@ -99,8 +99,9 @@ type Node struct {
 	pauses  map[int]int    // of PCI functions whose register of paused priorities has a bit that is stuck
 	lanes   map[int]int    // of PCI functions whose link is narrower than it can
 	gpus    map[int]GPUMemory
-	wear    map[string]Wear // of disks, by name
-	acs     bool            // PCIe switches send what goes between their ports to the CPU
+	delivered
+	wear map[string]Wear // of disks, by name
+	acs  bool            // PCIe switches send what goes between their ports to the CPU
 
 	loaded    bool            // the GPUs are
 	since     time.Time       // when that began
@@ -254,9 +255,9 @@ func (n *Node) memory() int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var sum int64
-	for i, size := range n.shape.dimm {
+	for i := range n.shape.dimm {
 		if !n.pulled[i] {
-			sum += size
+			sum += n.moduleIn(i).size
 		}
 	}
 	return sum

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/health"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/smbios"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
@@ -67,7 +68,9 @@ func TestInspectionAgreesWithTheBlock(t *testing.T) {
 	if hw.Identity != want || n.Identity() != want {
 		t.Errorf("got identity %+v, %+v, want %+v", hw.Identity, n.Identity(), want)
 	}
-	if (hw.CPU != wire.CPU{Model: "Xeon 8480C", Sockets: 2, Cores: 112, Threads: 224}) || hw.Firmware != "uefi" {
+	smt := hw.CPU.SMT
+	hw.CPU.SMT = nil
+	if (hw.CPU != wire.CPU{Model: "Xeon 8480C", Sockets: 2, Cores: 112, Threads: 224, NUMA: 2}) || smt == nil || !*smt || hw.Firmware != "uefi" {
 		t.Errorf("got CPU %+v, firmware %s", hw.CPU, hw.Firmware)
 	}
 	if hw.Memory.Installed != 2<<40 || hw.Memory.DIMMs != 32 || float64(hw.Memory.Usable) < 0.9*(2<<40) || hw.Memory.Usable >= 2<<40 {
@@ -259,5 +262,39 @@ func TestHang(t *testing.T) {
 	n.Hang(-1)
 	if _, ok := n.Hangs(); ok {
 		t.Error("still hangs")
+	}
+}
+
+// TestDelivered: what is delivered in the place of something else is seen where the kernel
+// and the firmware show it, and goes with the chassis.
+func TestDelivered(t *testing.T) {
+	t.Parallel()
+	n := BuildNode(hgxNode(), Options{})
+	whole := health.Read(sysfs.Of(n.Boot("6.1", "", nil).FS()))
+	gpu := n.GPUs()[2]
+	n.SetCPUModel("Other")
+	n.DisableSMT()
+	n.SplitNUMA(4)
+	if !n.ReplaceDIMM(3, 32<<30, 4400) || !n.ReplacePCI(gpu, "H200") || !n.SlowPCI(gpu) || !n.SetDiskModel(0, "DISK") || n.ReplacePCI("0000:ff:00.0", "H200") || n.ReplaceDIMM(99, 0, 1) {
+		t.Fatal("not what is there")
+	}
+	h := health.Read(sysfs.Of(n.Boot("6.1", "", nil).FS()))
+	if h.CPU.Model != "Other" || h.CPU.Threads != 112 || *h.CPU.SMT || h.CPU.NUMA != 8 || h.CPU.Sockets != 2 || h.CPU.Cores != 112 {
+		t.Errorf("CPU %+v", h.CPU)
+	}
+	if d := h.DIMMs[3]; d.Size != 32<<30 || d.Speed != 4400 || h.DIMMs[2] != whole.DIMMs[2] || whole.DIMMs[3].Speed != 4800 {
+		t.Errorf("DIMMs %+v", h.DIMMs)
+	}
+	if h.Drives[0].Model != "DISK" || whole.Drives[0].Model == "DISK" {
+		t.Errorf("drives %+v", h.Drives)
+	}
+	for i, l := range h.PCI {
+		if other := l.Address == gpu; other != (l.Device != whole.PCI[i].Device) || other != (*l.Speed != *whole.PCI[i].Speed) {
+			t.Errorf("%s: %+v, was %+v", gpu, l, whole.PCI[i])
+		}
+	}
+	n.Replace("new")
+	if h := health.Read(sysfs.Of(n.Boot("6.1", "", nil).FS())); h.CPU.Model != whole.CPU.Model || h.DIMMs[3].Size != whole.DIMMs[3].Size {
+		t.Errorf("a new chassis has %+v", h.CPU)
 	}
 }

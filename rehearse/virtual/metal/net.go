@@ -86,7 +86,12 @@ func (s *shape) addRDMA(t *tree, i int, dir string) {
 	b.live("node_guid", guid)
 	b.live("sys_image_guid", guid)
 	b.text("node_type", "1: CA")
-	b.text("hca_type", p.model.name)
+	b.live("hca_type", func(k *Kernel) string {
+		if m, other := k.node.modelAt(p.function); other {
+			return m.name
+		}
+		return p.model.name
+	})
 	if !p.soft {
 		b.live("fw_ver", func(k *Kernel) string { return k.node.firmwareOf(p.function) })
 		b.link("device", dir)

@@ -13,6 +13,8 @@ type GPUMemory struct {
 	BadBits int // double bit errors that the GPU met since its start
 	// Slower is by which part the memory's clock is below what it should be.
 	Slower float64
+	// Missing is the part of the memory that is not there: a stack of HBM that is off.
+	Missing float64
 }
 
 // pcieLinks are the links of parts by their class: lanes, and the speed as the
@@ -37,7 +39,7 @@ func (s *shape) addPCIe(b branch, i int, f function) {
 		}
 		b.text("max_link_width", strconv.Itoa(l.lanes))
 		b.text("max_link_speed", l.speed)
-		b.text("current_link_speed", l.speed)
+		b.live("current_link_speed", func(k *Kernel) string { return k.node.currentSpeed(i, l.speed) })
 		b.live("current_link_width", func(k *Kernel) string { return strconv.Itoa(k.node.lanesOf(i, l.lanes)) })
 		b.text("aer_dev_fatal", "TOTAL_ERR_FATAL 0")
 		b.text("aer_dev_nonfatal", "TOTAL_ERR_NONFATAL 0")

@@ -31,6 +31,7 @@ func (s *shape) build() *tree {
 	s.addDMI(root.at("sys"))
 	s.addProc(root.at("proc"))
 	s.addCPUs(root.at("sys/devices/system/cpu"))
+	s.addNUMA(root.at("sys/devices/system/node"))
 	root.at("sys/devices/system/clocksource/clocksource0").text("current_clocksource", "tsc")
 	amd := 0
 	for i, f := range s.functions {
@@ -38,8 +39,11 @@ func (s *shape) build() *tree {
 		t.put(b.dir, folderIf(b.there))
 		b.text("class", "0x"+f.class)
 		b.text("vendor", "0x"+f.vendor)
-		b.text("device", "0x"+f.device)
-		b.text("modalias", f.modalias())
+		b.live("device", func(k *Kernel) string { return "0x" + k.node.deviceOf(i) })
+		b.live("modalias", func(k *Kernel) string {
+			f.device = k.node.deviceOf(i)
+			return f.modalias()
+		})
 		if f.driver != "" {
 			b.link("driver", "sys/bus/pci/drivers/"+f.driver)
 		}
@@ -117,7 +121,7 @@ func (s *shape) cpuModel() string {
 var sysctls = []string{"arp_announce", "arp_ignore", "rp_filter"}
 
 func (s *shape) addProc(b branch) {
-	b.text("cpuinfo", "processor\t: 0\nmodel name\t: "+s.cpuModel())
+	b.live("cpuinfo", func(k *Kernel) string { return "processor\t: 0\nmodel name\t: " + k.node.cpuModel() })
 	b.live("cmdline", func(k *Kernel) string { return k.cmdline })
 	b.live("meminfo", func(k *Kernel) string {
 		return fmt.Sprintf("MemTotal:       %d kB", usableMemory(k.node.memory())>>10)
@@ -150,12 +154,22 @@ func usableMemory(installed int64) int64 { return installed - installed/50 }
 // addCPUs lays threads out as Linux does: first thread of every core, then the second.
 func (s *shape) addCPUs(b branch) {
 	perSocket := (s.cores + s.sockets - 1) / s.sockets
+	b.live("smt/active", func(k *Kernel) string { return formatFlag(k.node.threads() > s.cores) })
 	for i := range s.threads {
 		core := i % s.cores
+		b := branch{b.tree, b.dir, func(k *Kernel) bool { return i < k.node.threads() }}
 		b.at("cpu"+strconv.Itoa(i)+"/cpufreq").text("scaling_governor", "performance")
 		topology := b.at("cpu" + strconv.Itoa(i) + "/topology")
 		topology.text("physical_package_id", strconv.Itoa(core/perSocket))
 		topology.text("core_id", strconv.Itoa(core%perSocket))
+	}
+}
+
+// addNUMA adds the NUMA nodes, each with its CPUs.
+func (s *shape) addNUMA(b branch) {
+	for i := range s.sockets * mostPerSocket {
+		node := branch{b.tree, b.dir, func(k *Kernel) bool { return i < k.node.numaNodes() }}
+		node.live("node"+strconv.Itoa(i)+"/cpulist", func(k *Kernel) string { return k.node.numaCPUs(i) })
 	}
 }
 
@@ -188,7 +202,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 		at = b.at(d.name)
 		at.text("nsid", d.place.nsid)
 		b.live("serial", serial)
-		b.text("model", d.model)
+		b.live("model", func(k *Kernel) string { return k.node.diskModel(i) })
 		b.text("transport", "pcie")
 		b.text("address", s.functions[d.function].address)
 		branch{t, "sys/class/nvme", there}.link(path.Base(device), device)
@@ -198,7 +212,7 @@ func (s *shape) addDisk(t *tree, i int, d slot) {
 		at.live("serial", serial)
 	default:
 		at = b.at("block/" + d.name)
-		b.text("model", d.model)
+		b.live("model", func(k *Kernel) string { return k.node.diskModel(i) })
 		b.attr("vpd_pg80", func(k *Kernel) (string, error) {
 			sn := serial(k)
 			return "\x00\x80\x00" + string(rune(len(sn))) + sn, nil

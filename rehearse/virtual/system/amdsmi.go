@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
 )
 
 // amdAddresses lists the addresses of AMD's GPUs that are on the bus.
@@ -79,6 +80,10 @@ func (n *node) amdStatic(i int, at string) object {
 			model = g
 		}
 	}
+	if model = n.delivered(at, model); model.Memory == 0 {
+		model.Memory = unit.Bytes(memoryOf(model.Model) << 20)
+	}
+	model.Memory -= unit.Bytes(float64(model.Memory) * n.memoryAt(at).Missing)
 	driver := n.fs.Text("sys/module/amdgpu/version")
 	if driver == "" {
 		driver = n.cfg.Kernel.Release()
@@ -107,7 +112,7 @@ func (n *node) amdMetric(i int, at string) object {
 	}
 	return object{"gpu": i, "power": object{"socket_power": withUnit(math.Round(h.Power), "W"), "throttle_status": throttled},
 		"temperature": object{"edge": "N/A", "hotspot": withUnit(h.Core, "C"), "mem": withUnit(h.Memory, "C")},
-		"pcie":        object{"width": width, "speed": withUnit(32, "GT/s"), "replay_count": 0},
+		"pcie":        object{"width": width, "speed": withUnit(map[int]int{4: 16, 5: 32}[n.generation(at)], "GT/s"), "replay_count": 0},
 		"ecc":         object{"total_correctable_count": 0, "total_uncorrectable_count": m.BadBits, "total_deferred_count": 0},
 		"ecc_blocks":  object{"UMC": block(m.BadBits), "SDMA": block(0), "GFX": block(0), "XGMI_WAFL": block(0)}, "xgmi_err": "N/A"}
 }

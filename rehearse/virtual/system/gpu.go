@@ -47,15 +47,41 @@ func (n *node) gpus() []gpu {
 		}
 		i := len(list)
 		sum := sha256.Sum256([]byte(n.cfg.Node + "\x00gpu\x00" + at))
-		d := declared[i]
+		d := n.delivered(at, declared[i])
 		memory := int64(d.Memory) >> 20
 		if memory == 0 {
-			memory = 81559 // an H100 of 80 GB
+			memory = memoryOf(d.Model)
 		}
+		memory -= int64(float64(memory) * n.memoryAt(at).Missing)
 		list = append(list, gpu{i, gpuName(d.Model), fmt.Sprintf("GPU-%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]),
 			fmt.Sprintf("165%010d", uint32(sum[20])<<16|uint32(sum[21])<<8|uint32(sum[22])), "0000" + strings.ToUpper(at), memory})
 	}
 	return list
+}
+
+// delivered is the GPU that is at an address, where another was put in its place.
+func (n *node) delivered(address string, declared inventory.GPU) inventory.GPU {
+	if n.cfg.GPUModel == nil {
+		return declared
+	}
+	if other := n.cfg.GPUModel(address); other != "" {
+		return inventory.GPU{Vendor: declared.Vendor, Model: strings.ToUpper(other)}
+	}
+	return declared
+}
+
+// memoryOf is the memory of a model whose block does not say it, MiB, as its driver shows it
+// (public outputs of nvidia-smi; AMD's data sheets).
+func memoryOf(name string) int64 {
+	for _, m := range []struct {
+		match string
+		mib   int64
+	}{{"H200", 143771}, {"MI300", 196592}, {"MI325", 262128}, {"A100", 81920}} {
+		if strings.Contains(strings.ToUpper(name), m.match) {
+			return m.mib
+		}
+	}
+	return 81559 // an H100 of 80 GB
 }
 
 // gpuName is a model as the driver calls it.

@@ -95,9 +95,9 @@ func (n *node) nvidiaGPU(b *strings.Builder, g gpu, h GPUHeat, driver string) {
 	e("vbios_version", "%s", n.vbios())
 	e("gpu_recovery_action", "%s", action)
 	e("gsp_firmware_version", "%s", driver)
-	e("pci", "<pci_bus_id>%s</pci_bus_id><pci_gpu_link_info><pcie_gen><max_link_gen>5</max_link_gen><current_link_gen>5</current_link_gen></pcie_gen>"+
+	e("pci", "<pci_bus_id>%s</pci_bus_id><pci_gpu_link_info><pcie_gen><max_link_gen>5</max_link_gen><current_link_gen>%d</current_link_gen></pcie_gen>"+
 		"<link_widths><max_link_width>16x</max_link_width><current_link_width>%sx</current_link_width></link_widths></pci_gpu_link_info><replay_counter>0</replay_counter>",
-		g.bus, n.fs.Text("sys/bus/pci/devices", g.address(), "current_link_width"))
+		g.bus, n.generation(g.address()), n.fs.Text("sys/bus/pci/devices", g.address(), "current_link_width"))
 	e("performance_state", "P0")
 	e("clocks_event_reasons", "<clocks_event_reason_gpu_idle>%s</clocks_event_reason_gpu_idle><clocks_event_reason_hw_thermal_slowdown>%s</clocks_event_reason_hw_thermal_slowdown>"+
 		"<clocks_event_reason_hw_power_brake_slowdown>Not Active</clocks_event_reason_hw_power_brake_slowdown>", idle, slowed)
@@ -116,6 +116,14 @@ func (n *node) nvidiaGPU(b *strings.Builder, g gpu, h GPUHeat, driver string) {
 	e("fabric", "%s", fabric)
 	e("processes", "")
 	b.WriteString("\t</gpu>\n")
+}
+
+// generation is the one of PCIe at which the link of a function runs.
+func (n *node) generation(address string) int {
+	if strings.HasPrefix(n.fs.Text("sys/bus/pci/devices", address, "current_link_speed"), "16.0") {
+		return 4
+	}
+	return 5
 }
 
 // nvidiaFabric is how the GPU at an address stands with the fabric manager, and its

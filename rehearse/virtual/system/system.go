@@ -87,6 +87,9 @@ type Config struct {
 	Stray func() *Stray
 	// GPUMemory is how the memory of the GPU at a PCI address is; nil: all are whole.
 	GPUMemory func(address string) GPUMemory
+	// GPUModel is the model of the GPU at a PCI address that was put in the place of another,
+	// in lower case, or empty; nil: all are those of the hardware.
+	GPUModel func(address string) string
 	// Heat tells how warm the GPUs are; nil: all are at rest.
 	Heat func() []GPUHeat
 	// LoadGPUs puts load on all GPUs, or takes it off; nil: nobody notices.
@@ -109,6 +112,8 @@ type GPUMemory struct {
 	BadBits int // double bit errors since the GPU's start
 	// Slower is by which part the memory's clock is below what it should be.
 	Slower float64
+	// Missing is the part of the memory that is not there.
+	Missing float64
 }
 
 // Stray is a file of a kernel module that lies on a node by itself.

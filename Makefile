@@ -16,7 +16,7 @@ LDFLAGS := -s -w $(VERSION:%=-X main.release=%)
 OTHER   := $(filter-out $(shell $(GO) env GOARCH),amd64 arm64)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-write fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full drivers-lab clean
+.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-write fuzz nightly race-whole large crash repeats hostile lab lab-image lab-short lab-full lab-real drivers-lab clean
 
 build:
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -172,6 +172,14 @@ lab-short: lab-image
 # LAB_RESUME=1 leaves out what has passed with the same programs.
 lab-full: lab-image
 	@sh examples/lab/full.sh
+
+# Disk images as vendors publish them for clouds, from power-off to accepted: those that
+# the environment names, by LAB_REAL_UBUNTU and LAB_REAL_UBUNTU_CHECKSUM and others of
+# docs/raw.md.
+lab-real:
+	@env | grep -q '^LAB_REAL_[A-Z]*=.' || { echo "no image is named: set LAB_REAL_UBUNTU and LAB_REAL_UBUNTU_CHECKSUM, or others of docs/raw.md" >&2; exit 1; }
+	@$(MAKE) --no-print-directory lab-image
+	@sh examples/lab/full.sh -run '^TestReal$$'
 
 # Driver packages of Debian 12, really built, in root file systems: ten minutes or
 # more, as root, with a Debian mirror in reach.

@@ -88,6 +88,8 @@ var packages = map[string]string{
 	"pvcreate":           "lvm2",
 	"qemu-img":           "qemu-utils",
 	"qemu-system-x86_64": "qemu-system-x86",
+	"rpm":                "rpm",
+	"rpmbuild":           "rpm",
 	"scontrol":           "slurm-client",
 	"setcap":             "libcap2-bin",
 	"sfdisk":             "fdisk",

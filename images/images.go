@@ -14,7 +14,6 @@ import (
 
 	"github.com/ironrail/ironrail/images/sbom"
 	"github.com/ironrail/ironrail/images/store"
-	"github.com/ironrail/ironrail/internal/dpkg"
 )
 
 // Ensure returns the digest of the image of a recipe, and builds it first unless
@@ -94,6 +93,9 @@ func buildImage(ctx context.Context, r Recipe, s *store.Store, say func(string))
 	if err := addSBOM(&src, dir); err != nil {
 		return "", fmt.Errorf("%s: its list of packages: %w", r.Name(), err)
 	}
+	if src.System.PackagesUnread != "" {
+		say("packages not read: " + src.System.PackagesUnread)
+	}
 	if digest, err = s.Put(ctx, src, say); err != nil {
 		return "", err
 	}
@@ -104,26 +106,17 @@ func buildImage(ctx context.Context, r Recipe, s *store.Store, say func(string))
 	return digest, nil
 }
 
-// addSBOM lists what is installed in an image that says it, for people and for other
-// programs, and counts it.
+// addSBOM lists what is installed in an image, for people and for other programs, and
+// counts it, or says why it is not known.
 func addSBOM(src *store.Source, dir string) error {
-	from, ok := src.Files[StatusFile]
-	if !ok {
+	src.System.PackagesUnread = src.Installed.Unread
+	if len(src.Installed.Packages) == 0 {
 		return nil
 	}
-	f, err := os.Open(from)
+	doc, err := sbom.Marshal(sbom.Image{Name: src.Name, Recipe: src.Recipe, System: src.System, Packages: src.Installed.Packages})
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	packages, err := dpkg.Installed(f)
-	if err != nil {
-		return err
-	}
-	doc, err := sbom.Marshal(sbom.Image{Name: src.Name, Recipe: src.Recipe, System: src.System, Packages: packages})
-	if err != nil {
-		return err
-	}
-	src.System.Packages, src.Files[SBOMFile] = len(packages), filepath.Join(dir, SBOMFile)
+	src.System.Packages, src.Files[SBOMFile] = len(src.Installed.Packages), filepath.Join(dir, SBOMFile)
 	return os.WriteFile(src.Files[SBOMFile], doc, 0o644)
 }

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
@@ -149,5 +151,39 @@ func TestInstalledNeedsAPackageList(t *testing.T) {
 	must(t, err)
 	if _, err := images.Installed(s, digest); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that it does not exist", err)
+	}
+}
+
+// tinyWith is an image with packages, or with the reason why nobody knows them.
+type tinyWith struct {
+	tiny
+	list installed.List
+}
+
+func (r tinyWith) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
+	src, err := r.tiny.Build(ctx, dir, say)
+	src.Files, src.Installed = map[string]string{}, r.list
+	return src, err
+}
+
+// TestEnsureListsPackages: the manifest counts packages and has their list, or says why it
+// has none.
+func TestEnsureListsPackages(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	for text, list := range map[string]installed.List{
+		"read": {Packages: []installed.Package{{Format: installed.RPM, Name: "bash", Version: "5.1.8-9.el9", Arch: "x86_64"}}}, "unread": {Unread: "there is no database of dpkg or rpm"},
+	} {
+		var said []string
+		digest, err := images.Ensure(t.Context(), tinyWith{tiny{text: text, builds: new(atomic.Int32)}, list}, s, func(line string) { said = append(said, line) })
+		must(t, err)
+		m, err := s.Manifest(digest)
+		must(t, err)
+		if m.System == nil || m.System.Packages != len(list.Packages) || m.System.PackagesUnread != list.Unread || len(m.Files) != len(list.Packages) {
+			t.Errorf("%s: %+v, files %v", text, m.System, m.Files)
+		}
+		if said := slices.Contains(said, "packages not read: "+list.Unread); said != (list.Unread != "") {
+			t.Errorf("%s: it is said: %v", text, said)
+		}
 	}
 }

@@ -131,6 +131,8 @@ func (i shownImage) page() *page {
 		row("kernel", s.Kernel)
 		if s.Packages > 0 {
 			p.linef("%-10s %d", "packages", s.Packages)
+		} else if s.PackagesUnread != "" {
+			row("packages", "not read: "+s.PackagesUnread)
 		}
 	} else {
 		row("system", "not known: the image was built by an older version")
@@ -155,7 +157,10 @@ func (i shownImage) page() *page {
 func (a *app) printSBOM(ctx context.Context, s *store.Store, digest string) error {
 	text, err := s.ReadFile(ctx, digest, images.SBOMFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return errkind.New(errkind.NotFound, "image %s has no list of its packages: an older version built it, or the image does not say what is installed", store.Short(digest)).
+		if m, err := s.Manifest(digest); err == nil && m.System != nil && m.System.PackagesUnread != "" {
+			return errkind.New(errkind.NotFound, "image %s has no list of its packages: %s", store.Short(digest), m.System.PackagesUnread)
+		}
+		return errkind.New(errkind.NotFound, "image %s has no list of its packages: an older version built it", store.Short(digest)).
 			Do("Build it again where you want one.")
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/manifest"
@@ -30,15 +32,16 @@ func (listing) Archives() []images.Archive { return nil }
 
 func (listing) Build(_ context.Context, dir string, _ func(string)) (store.Source, error) {
 	src := store.Source{Name: "image.os", Recipe: listing{}.Digest(), Disk: filepath.Join(dir, "disk"), Files: map[string]string{images.StatusFile: filepath.Join(dir, "status")},
-		System: manifest.System{Distribution: "debian", Release: "12", Arch: "amd64", Kernel: "6.1.0-40-amd64"}, Vendor: &manifest.Vendor{Key: "AB12", File: "disk.img", SHA256: "00ff"}}
+		Installed: installed.List{Packages: []installed.Package{{Format: installed.Deb, Name: "bash", Version: "5.2.15-2+b9", Arch: "amd64", License: "GPL-3.0-or-later"}}},
+		System:    manifest.System{Distribution: "debian", Release: "12", Arch: "amd64", Kernel: "6.1.0-40-amd64"}, Vendor: &manifest.Vendor{Key: "AB12", File: "disk.img", SHA256: "00ff"}}
 	if err := os.WriteFile(src.Disk, bytes.Repeat([]byte{1}, 8<<10), 0o600); err != nil {
 		return src, err
 	}
-	return src, os.WriteFile(src.Files[images.StatusFile], []byte("Package: bash\nStatus: install ok installed\nArchitecture: amd64\nVersion: 5.2.15-2+b9\n\n"), 0o600)
+	return src, os.WriteFile(src.Files[images.StatusFile], []byte("Package: bash\n"), 0o600)
 }
 
 // TestShowImage: an image is found by the name of its block and by the first digits of its
-// digest; its packages are those of dpkg's list, and one whose list is damaged is not shown.
+// digest; its packages are those that its kind found, and one whose list is damaged is not shown.
 func TestShowImage(t *testing.T) {
 	t.Parallel()
 	var out, said bytes.Buffer
@@ -81,7 +84,7 @@ func TestShowImage(t *testing.T) {
 		}
 	}
 	text, err := run("os", "--sbom")
-	if err != nil || !strings.Contains(text, "pkg:deb/debian/bash@5.2.15-2%2Bb9?arch=amd64&distro=debian-12") {
+	if err != nil || !strings.Contains(text, "pkg:deb/debian/bash@5.2.15-2%2Bb9?arch=amd64&distro=debian-12") || !strings.Contains(text, `"licenseDeclared":"GPL-3.0-or-later"`) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	a.json = true
@@ -98,5 +101,42 @@ func TestShowImage(t *testing.T) {
 	}
 	if text, err := run("os", "--sbom"); errkind.Of(err) != errkind.Corrupt || text != "" {
 		t.Errorf("a damaged list is printed: %v\n%s", err, text)
+	}
+}
+
+// unlisted is the recipe of an image whose packages cannot be read.
+type unlisted struct{ listing }
+
+func (unlisted) Digest() string { return manifest.Digest([]byte("unlisted")) }
+
+func (unlisted) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
+	src, err := listing{}.Build(ctx, dir, say)
+	src.Recipe, src.Installed = unlisted{}.Digest(), installed.List{Unread: "there is no database of dpkg or rpm"}
+	return src, err
+}
+
+// TestShowUnread: an image whose packages cannot be read says why.
+func TestShowUnread(t *testing.T) {
+	t.Parallel()
+	key, err := store.Key(filepath.Join(t.TempDir(), "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.TempDir(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := images.Ensure(t.Context(), unlisted{}, s, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&app{out: io.Discard}).printSBOM(t.Context(), s, digest); errkind.Of(err) != errkind.NotFound || !strings.Contains(err.Error(), "there is no database of dpkg or rpm") {
+		t.Errorf("--sbom: %v", err)
+	}
+	i := shownImage{System: manifest.System{Arch: "amd64", PackagesUnread: "there is no database of dpkg or rpm"}}
+	var out bytes.Buffer
+	i.page().to(&out)
+	if want := "packages   not read: there is no database of dpkg or rpm\n"; !strings.Contains(out.String(), want) {
+		t.Errorf("it does not say %q:\n%s", want, out.String())
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -215,7 +216,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		files[name] = disk.Path(name)
 	}
 	release, _ := distribution.ParseRelease(distribution.Debian, r.Release)
-	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files, Initrd: r.initrd(),
+	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files, Initrd: r.initrd(), Installed: b.installed,
 		System: manifest.System{Distribution: distribution.Debian, Release: release.Version, Arch: string(r.arch()), Kernel: disk.Kernel()}}, nil
 }
 
@@ -227,8 +228,9 @@ type step struct {
 
 // builder is one build in progress.
 type builder struct {
-	recipe Recipe
-	disk   bootdisk.Maker
+	recipe    Recipe
+	disk      bootdisk.Maker
+	installed installed.List
 }
 
 // checkTools reports everything that is missing at once. Packages of another architecture

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/internal/manifest"
@@ -116,7 +117,8 @@ func linkInitrd(root *os.Root) error {
 	return root.Symlink(family.Boot.InitrdFile(release), strings.TrimPrefix(family.Boot.InitrdLink, "/"))
 }
 
-// keep copies out what a package repository for this image is resolved against.
+// keep copies out what a package repository for this image is resolved against, and lists
+// its packages.
 func (b *builder) keep(root *os.Root) error {
 	for name, from := range map[string]string{
 		images.StatusFile: dpkg.StatusFile, images.SourcesFile: "etc/apt/sources.list", images.KeyringFile: "usr/share/keyrings/debian-archive-keyring.gpg",
@@ -125,5 +127,6 @@ func (b *builder) keep(root *os.Root) error {
 			return err
 		}
 	}
+	b.installed = installed.Read(root.FS())
 	return nil
 }

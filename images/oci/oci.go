@@ -23,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/internal/aptsource"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
@@ -197,7 +198,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 			return store.Source{}, fmt.Errorf("image %s: %s: %s: %w", r.Block, r.Source, s.what, err)
 		}
 	}
-	out := store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk.Path(bootdisk.DiskFile), Files: map[string]string{},
+	out := store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk.Path(bootdisk.DiskFile), Files: map[string]string{}, Installed: b.installed,
 		System: manifest.System{Distribution: b.system.release.Family, Release: b.system.release.Version, Arch: string(r.Arch), Kernel: b.system.kernel}}
 	for _, name := range slices.Concat([]string{images.KernelFile, images.InitrdFile, images.DriversFile}, b.kept, b.disk.TreeFiles()) {
 		out.Files[name] = b.disk.Path(name)
@@ -213,6 +214,8 @@ type builder struct {
 	system system
 	waits  waits    // for a registry
 	kept   []string // names of files that travel with the image, besides the ramdisk's
+
+	installed installed.List
 }
 
 func (b *builder) layer(n int) string { return b.disk.Path(fmt.Sprintf("layer-%d", n)) }
@@ -378,8 +381,9 @@ func emptyFolder(root *os.Root, name string) error {
 	return nil
 }
 
-// keepPackages copies out dpkg's list of what is installed, and where it came from.
+// keepPackages lists what is installed, and copies out dpkg's own list and where it came from.
 func (b *builder) keepPackages(root *os.Root) error {
+	b.installed = installed.Read(root.FS())
 	files := linkFS{root}
 	if b.system.family.Manager != distribution.Apt || !files.exists(dpkg.StatusFile) || !files.exists(b.system.family.Keyring) {
 		b.disk.Say("the image does not say which packages it has, or whom it trusts for more: no driver stack can be added to it")

@@ -360,3 +360,20 @@ func wantError(t *testing.T, err error, kind errkind.Kind, words ...string) {
 		}
 	}
 }
+
+// TestPackagesAreListed: what is installed is known, also of an image that no driver stack
+// can be added to.
+func TestPackagesAreListed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, "var/lib/dpkg"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "var/lib/dpkg/status"), []byte("Package: bash\nStatus: install ok installed\nArchitecture: amd64\nVersion: 5.2\n"), 0o644))
+	root, err := os.OpenRoot(dir)
+	must(t, err)
+	defer root.Close()
+	b := &builder{disk: bootdisk.Maker{Say: func(string) {}}}
+	must(t, b.keepPackages(root))
+	if p := b.installed.Packages; len(p) != 1 || p[0].Name != "bash" || len(b.kept) > 0 {
+		t.Errorf("packages %+v, kept %v", b.installed, b.kept)
+	}
+}

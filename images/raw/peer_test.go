@@ -284,17 +284,23 @@ func TestPeerLayouts(t *testing.T) {
 		tree        func() map[string]string
 		of          func(*Recipe)
 		kernel      string
+		packages    string
 	}{
 		{"ubuntu-24.04", "LABEL=cloudimg-rootfs / ext4 discard,commit=30,errors=remount-ro 0 1\nLABEL=BOOT /boot ext4 defaults 0 2\nLABEL=UEFI /boot/efi vfat umask=0077 0 1\n", "ext4",
-			[]string{"-n", "14:2048:+4M", "-t", "14:ef02", "-n", "15:10240:+40M", "-t", "15:ef00", "-n", "16:92160:+310M", "-t", "16:ea00", "-n", "1:727040:+310M", "-t", "1:8300"}, 45, 355, tree, func(*Recipe) {}, "kernel 9"},
+			[]string{"-n", "14:2048:+4M", "-t", "14:ef02", "-n", "15:10240:+40M", "-t", "15:ef00", "-n", "16:92160:+310M", "-t", "16:ea00", "-n", "1:727040:+310M", "-t", "1:8300"}, 45, 355, tree, func(*Recipe) {}, "kernel 9",
+			"{[] /var/lib/dpkg/status names no package}"},
 		{"rocky-9", "LABEL=cloudimg-rootfs / xfs defaults 0 0\nLABEL=BOOT /boot xfs defaults 0 0\nLABEL=UEFI /boot/efi vfat defaults 0 2\n", "xfs",
-			[]string{"-n", "1:2048:+4M", "-t", "1:4100", "-n", "2:10240:+1M", "-t", "2:ef02", "-n", "3:12288:+39M", "-t", "3:ef00", "-n", "4:92160:+310M", "-t", "4:8300", "-n", "5:727040:+310M", "-t", "5:8300"}, 45, 355, entriesTree, ofRebuild, "kernel 14"},
+			[]string{"-n", "1:2048:+4M", "-t", "1:4100", "-n", "2:10240:+1M", "-t", "2:ef02", "-n", "3:12288:+39M", "-t", "3:ef00", "-n", "4:92160:+310M", "-t", "4:8300", "-n", "5:727040:+310M", "-t", "5:8300"}, 45, 355, entriesTree, ofRebuild, "kernel 14",
+			"{[{rpm alpha 2:1.0-3 noarch alpha-1.0-3.src.rpm   GPL-2.0-or-later AND MIT}] }"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "disk")
 			command(t, "truncate", "-s", "667M", path)
 			command(t, append(append([]string{"sgdisk"}, c.table...), path)...)
 			files, boot := c.tree(), map[string]string{}
+			if c.kind == "xfs" {
+				files["var/lib/rpm/rpmdb.sqlite"] = rpmDatabase(t)
+			}
 			files["etc/fstab"] = c.fstab
 			for name, text := range files {
 				if below, ok := strings.CutPrefix(name, "boot/"); ok {
@@ -322,11 +328,33 @@ func TestPeerLayouts(t *testing.T) {
 			if _, lists := src.Files[images.StatusFile]; lists != (r.OS == "debian") || src.System.Distribution != r.OS {
 				t.Errorf("files %v of %+v", src.Files, src.System)
 			}
+			if got := fmt.Sprint(src.Installed); got != c.packages {
+				t.Errorf("packages %s, want %s", got, c.packages)
+			}
 			if mounts, err := os.ReadFile("/proc/self/mounts"); err != nil || bytes.Contains(mounts, []byte(dir)) {
 				t.Errorf("something is still mounted, %v", err)
 			}
 		})
 	}
+}
+
+// rpmDatabase is the database of a system with one package, as rpm makes it.
+func rpmDatabase(t *testing.T) string {
+	t.Helper()
+	peertest.Need(t, "rpm", "rpmbuild")
+	dir := write(t, t.TempDir(), map[string]string{"alpha.spec": "Name: alpha\nEpoch: 2\nVersion: 1.0\nRelease: 3\nSummary: s\nLicense: GPLv2+ and MIT\nBuildArch: noarch\n%description\nx\n%files\n"})
+	command(t, "rpmbuild", "-bb", "--quiet", "--define", "_topdir "+dir, filepath.Join(dir, "alpha.spec"))
+	root := []string{"rpm", "--root", filepath.Join(dir, "root"), "--dbpath", "/var/lib/rpm"}
+	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command(t, append(root, "--initdb")...)
+	command(t, append(root, "-i", "--nodeps", filepath.Join(dir, "RPMS/noarch/alpha-1.0-3.noarch.rpm"))...)
+	text, err := os.ReadFile(filepath.Join(dir, "root/var/lib/rpm/rpmdb.sqlite"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // fill makes a file system of 310 MiB with files in a disk, from mib on.

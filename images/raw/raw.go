@@ -31,6 +31,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -221,7 +222,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		}
 	}
 	maps.Copy(files, b.signed.files)
-	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk, Files: files, Vendor: b.signed.by,
+	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: b.disk, Files: files, Vendor: b.signed.by, Installed: b.installed,
 		System: manifest.System{Distribution: b.system.Family, Release: b.system.Version, Arch: string(inventory.AMD64), Kernel: b.kernel}}, nil
 }
 
@@ -241,6 +242,8 @@ type builder struct {
 	family distribution.Family // of system
 	kept   []string            // files of it that later builds need
 	kernel string              // release of the newest
+
+	installed installed.List
 }
 
 func (b *builder) path(name string) string { return filepath.Join(b.dir, name) }

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/internal/aptsource"
 	"github.com/ironrail/ironrail/images/modalias"
 	"github.com/ironrail/ironrail/images/ramdisk"
@@ -99,11 +100,11 @@ func (b *builder) initrd(release string) string {
 	return strings.TrimPrefix(b.family.Boot.InitrdFile(release), "boot/")
 }
 
-// keep copies out what package repositories for this image are resolved against. There are
-// none where no driver stack is installed; the packages of rpm are not listed.
+// keep lists what is installed, and copies out what package repositories for this image are
+// resolved against. There are none where no driver stack is installed.
 func (b *builder) keep(root fs.FS) error {
+	b.installed = installed.Read(root)
 	if !b.family.Disk.Drivers {
-		b.say("the packages of the image are not listed: they are in a database of rpm")
 		return nil
 	}
 	b.kept = []string{images.StatusFile, images.SourcesFile, images.KeyringFile}

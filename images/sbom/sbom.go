@@ -2,20 +2,23 @@
 
 // Package sbom writes the packages of an image as a software bill of materials in SPDX
 // 2.3, JSON (spdx.github.io/spdx-spec/v2.3), which scanners of others read. It says what
-// dpkg has installed: which files, and under which licences, is not looked at.
+// is installed and under which licences packages say that they are: files, and whether that is
+// so, are not looked at.
 package sbom
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spdx/tools-golang/spdx/v2/common"
 	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
 
-	"github.com/ironrail/ironrail/internal/dpkg"
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
 
@@ -31,7 +34,7 @@ type Image struct {
 	Name     string // image.NAME
 	Recipe   string // sha256:HEX
 	System   manifest.System
-	Packages []dpkg.Package
+	Packages []installed.Package
 }
 
 // Marshal returns the document. It is the same for the same image.
@@ -57,11 +60,31 @@ func Marshal(i Image) ([]byte, error) {
 		doc.Packages = append(doc.Packages, describe(i.System, p, id))
 		doc.Relationships = append(doc.Relationships, relate("Image", "CONTAINS", id))
 	}
+	doc.OtherLicenses = otherLicenses(i.Packages)
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false) // SPDX's own reader does not undo it in names of suppliers
 	err := e.Encode(&doc)
 	return out.Bytes(), err
+}
+
+// otherLicenses are the licences of packages that are not of SPDX's list. Their texts are in
+// the image, and differ between packages that give them one name.
+func otherLicenses(packages []installed.Package) (all []*spdx.OtherLicense) {
+	var names []string
+	for _, p := range packages {
+		for word := range strings.FieldsFuncSeq(p.License, func(c rune) bool { return c == ' ' || c == '(' || c == ')' }) {
+			if strings.HasPrefix(word, installed.LicenseRef) {
+				names = append(names, word)
+			}
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		short := strings.TrimPrefix(name, installed.LicenseRef)
+		all = append(all, &spdx.OtherLicense{LicenseIdentifier: name, LicenseName: short, ExtractedText: fmt.Sprintf("Packages of this image call it %q; its text is with them, in /usr/share/doc/PACKAGE/copyright or /usr/share/licenses/PACKAGE.", short)})
+	}
+	return all
 }
 
 func relate(from common.ElementID, how string, to common.ElementID) *spdx.Relationship {
@@ -70,7 +93,7 @@ func relate(from common.ElementID, how string, to common.ElementID) *spdx.Relati
 
 // idOf is the identifier of a package: letters, digits, dots and hyphens may be in it
 // (section 7.2).
-func idOf(p dpkg.Package) common.ElementID {
+func idOf(p installed.Package) common.ElementID {
 	return common.ElementID("Package-" + strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' {
 			return c
@@ -81,14 +104,14 @@ func idOf(p dpkg.Package) common.ElementID {
 
 // describe is one package. Scanners look it up by its package URL
 // (github.com/package-url/purl-spec, type deb).
-func describe(s manifest.System, p dpkg.Package, id common.ElementID) *spdx.Package {
+func describe(s manifest.System, p installed.Package, id common.ElementID) *spdx.Package {
 	out := &spdx.Package{
 		PackageName: p.Name, PackageSPDXIdentifier: id, PackageVersion: p.Version, PackageDownloadLocation: unknown, PackageHomePage: p.Homepage,
-		PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown,
+		PackageLicenseConcluded: unknown, PackageLicenseDeclared: cmp.Or(p.License, unknown), PackageCopyrightText: unknown,
 		PackageExternalReferences: []*spdx.PackageExternalReference{{Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: packageURL(s, p)}},
 	}
-	if p.Maintainer != "" {
-		out.PackageSupplier = &common.Supplier{SupplierType: "Organization", Supplier: p.Maintainer}
+	if p.Supplier != "" {
+		out.PackageSupplier = &common.Supplier{SupplierType: "Organization", Supplier: p.Supplier}
 	}
 	if p.Source != "" {
 		out.PackageSourceInfo = "built from the source package " + p.Source
@@ -96,14 +119,22 @@ func describe(s manifest.System, p dpkg.Package, id common.ElementID) *spdx.Pack
 	return out
 }
 
-// packageURL is such as pkg:deb/debian/libc6@2.36-9%2Bdeb12u8?arch=amd64&distro=debian-12.
-func packageURL(s manifest.System, p dpkg.Package) string {
+// packageURL is such as pkg:deb/debian/libc6@2.36-9%2Bdeb12u8?arch=amd64&distro=debian-12, or
+// pkg:rpm/rocky/bash@5.1.8-9.el9?arch=x86_64&epoch=1&distro=rocky-9: of rpm the epoch is no
+// part of the version.
+func packageURL(s manifest.System, p installed.Package) string {
 	escape := func(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "%3A", ":") }
-	name := escape(strings.ToLower(p.Name))
+	name, version, epoch := escape(strings.ToLower(p.Name)), p.Version, ""
+	if p.Format == installed.RPM {
+		name = escape(p.Name)
+		if before, after, ok := strings.Cut(p.Version, ":"); ok {
+			version, epoch = after, "&epoch="+escape(before)
+		}
+	}
 	if s.Distribution != "" {
 		name = escape(s.Distribution) + "/" + name
 	}
-	at := fmt.Sprintf("pkg:deb/%s@%s?arch=%s", name, escape(p.Version), escape(p.Arch))
+	at := fmt.Sprintf("pkg:%s/%s@%s?arch=%s%s", p.Format, name, escape(version), escape(p.Arch), epoch)
 	if s.Release != "" {
 		at += "&distro=" + escape(s.Distribution+"-"+s.Release)
 	}

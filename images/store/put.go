@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/meter"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -28,8 +29,11 @@ type Source struct {
 	Disk   string            // path of the whole-disk image; a sparse file is fine
 	Files  map[string]string // further files: name -> path
 	System manifest.System   // what is on the disk
-	Vendor *manifest.Vendor  // who signed what it was made of; nil: not asked for
-	Initrd string            // as manifest.Manifest has it
+	// Installed are its packages; the zero value: nobody looked. Put does not read it: package
+	// images makes the list of it.
+	Installed installed.List
+	Vendor    *manifest.Vendor // who signed what it was made of; nil: not asked for
+	Initrd    string           // as manifest.Manifest has it
 }
 
 // Put takes an image into the store and returns the digest of its manifest. It

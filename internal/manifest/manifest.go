@@ -113,6 +113,8 @@ type System struct {
 	Arch         string `json:"arch,omitempty"`         // amd64 or arm64
 	Kernel       string `json:"kernel,omitempty"`       // release of the newest, as uname -r
 	Packages     int    `json:"packages,omitempty"`     // how many are installed; 0: not known
+	// PackagesUnread is why they are not known; "": they are, or nobody looked.
+	PackagesUnread string `json:"packages_unread,omitempty"`
 }
 
 // Vendor is what a vendor signed of the file that an image was made of, as it was verified

@@ -111,3 +111,14 @@ func TestUnread(t *testing.T) {
 		t.Errorf("%+v, want %+v", l, want)
 	}
 }
+
+func FuzzLicense(f *testing.F) {
+	f.Add(format + "Files: *\nLicense: GPL-1+ or Artistic, and (BSD-3-clause or GPL-2 with Linux-syscall-note exception)\n\nFiles:\n x\nLicense: public-domain\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, e := range []string{licenseOfCopyright(text), expressionOf(text)} {
+			if e != "" && (!spdx.MatchString(e) || strings.Count(e, "(") != strings.Count(e, ")")) {
+				t.Errorf("%q", e)
+			}
+		}
+	})
+}

@@ -278,3 +278,23 @@ func TestNeededStepsGoWithWhatNeedsThem(t *testing.T) {
 		}
 	}
 }
+
+// TestRenewed: what a step read of a node is read again when the node is in quarantine, by
+// whatever step, and not otherwise.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	steps := []Step{
+		{ID: "n1/validate.gates", Stage: "validate", Subject: subject.OfNode("n1"), Renewed: true},
+		{ID: "n1/fabric.rail", Stage: "fabric", Subject: subject.OfNode("n1")},
+		{ID: "n2/validate.gates", Stage: "validate", Subject: subject.OfNode("n2"), Renewed: true},
+	}
+	prior := after(steps, false)
+	prior.Nodes["n1"] = NodeState{Version: 7, Quarantined: "DIMM A3 is slow"}
+	p, err := Diff(steps, prior, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Steps) != 1 || p.Steps[0].ID != "n1/validate.gates" || !slices.Equal(p.Steps[0].Why, []string{"n1 is in quarantine: it may have been repaired"}) {
+		t.Errorf("planned %+v", p.Steps)
+	}
+}

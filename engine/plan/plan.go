@@ -222,6 +222,9 @@ type Step struct {
 	// the step is planned where it differs, and not where it is so or not known. Read by
 	// planning alone.
 	Inherited bool `json:"-"`
+	// Renewed: what the step read of a node is read again once the node is in quarantine, by
+	// whatever step: it may have been repaired.
+	Renewed bool `json:"-"`
 }
 
 // Plan is everything one run will do.

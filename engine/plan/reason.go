@@ -145,6 +145,9 @@ func (d *differ) describeTriggers(needs []Need) []string {
 // were held when it ran, or lost before it. A plan that waits for them would find
 // no result of theirs.
 func (d *differ) reasonsToRetest(s *Step) []string {
+	if s.Renewed && s.Subject.Kind == subject.Node && d.prior.Nodes[s.Subject.Name].Quarantined != "" {
+		return []string{s.Subject.Name + " is in quarantine: it may have been repaired"}
+	}
 	if s.Group == nil || s.Group.Partners == 0 {
 		return nil
 	}

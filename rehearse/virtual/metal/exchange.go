@@ -87,7 +87,7 @@ func ExchangeDisks(a, b *Node, bay int) error {
 	return nil
 }
 
-// PutDIMM puts a module into a slot; what was there is thrown away.
+// PutDIMM puts a module as the block says into a slot; what was there is thrown away.
 func (n *Node) PutDIMM(slot int, serial string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -99,6 +99,7 @@ func (n *Node) PutDIMM(slot int, serial string) error {
 	}
 	n.modules[slot] = serial
 	delete(n.pulled, slot)
+	delete(n.delivered.dimms, slot)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -76,23 +77,48 @@ func memoryOf(name string) int64 {
 	for _, m := range []struct {
 		match string
 		mib   int64
-	}{{"H200", 143771}, {"MI300", 196592}, {"MI325", 262128}, {"A100", 81920}} {
+	}{{"GB300", 284208}, {"B300", 275040}, {"GB200", 189471}, {"B200", 183359}, {"GH200", 97871}, {"H200", 143771}, {"H20", 97871}, {"L40", 46068}, {"A30", 24576}, {"A40", 46068},
+		{"MI300A", 131072}, {"MI300", 196592}, {"MI325", 262128}, {"MI35", 294896}, {"MI250", 65520}, {"MI210", 65520}, {"MI100", 32752}} {
 		if strings.Contains(strings.ToUpper(name), m.match) {
 			return m.mib
 		}
 	}
+	if gb := gigabytes(name); gb > 0 && gb != 80 {
+		return int64(gb) * 1024 * 102 / 100 // makers count GB, and say less than there is
+	}
+	if strings.Contains(strings.ToUpper(name), "A100") {
+		return 81920
+	}
 	return 81559 // an H100 of 80 GB
+}
+
+// gigabytes is what the name of a model says of its memory; 0: nothing.
+func gigabytes(name string) (gb int) {
+	for _, w := range strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return r == ' ' || r == '-' || r == '_' }) {
+		if number, is := strings.CutSuffix(w, "GB"); is {
+			if n, err := strconv.Atoi(number); err == nil && n > 0 && n < 1000 {
+				gb = n
+			}
+		}
+	}
+	return gb
 }
 
 // gpuName is a model as the driver calls it.
 func gpuName(model string) string {
+	size := "80GB"
+	if gb := gigabytes(model); gb > 0 {
+		size = fmt.Sprintf("%dGB", gb)
+	}
 	switch m := strings.ToLower(model); {
 	case strings.Contains(m, "h100"):
-		return "NVIDIA H100 80GB HBM3"
+		return "NVIDIA H100 " + size + " HBM3"
+	case strings.Contains(m, "gh200"):
+		return "NVIDIA GH200 480GB"
 	case strings.Contains(m, "h200"):
 		return "NVIDIA H200"
 	case strings.Contains(m, "a100"):
-		return "NVIDIA A100-SXM4-80GB"
+		return "NVIDIA A100-SXM4-" + size
 	case strings.Contains(m, "b200") && !strings.Contains(m, "gb200"):
 		return "NVIDIA B200"
 	}

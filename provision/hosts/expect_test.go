@@ -44,28 +44,6 @@ func TestParseExpect(t *testing.T) {
 	}
 }
 
-func TestSameModel(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		want, is    string
-		same, known bool
-	}{
-		{"H100 SXM5 80GB", "NVIDIA H100 80GB HBM3", true, true},
-		{"H100", "NVIDIA H200", false, true},
-		{"A100-SXM4-40GB", "NVIDIA A100-SXM4-80GB", false, true},
-		{"A100", "NVIDIA A100-SXM4-80GB", true, true},
-		{"B200", "NVIDIA GB200", false, true},
-		{"MI300X", "AMD Instinct MI300X OAM", true, true},
-		{"L40S", "NVIDIA L40", false, true},
-		{"the fast one", "NVIDIA H100 80GB HBM3", false, false},
-		{"PCI 10de:2330", "PCI 10de:2330", true, true},
-	} {
-		if same, known := sameModel(c.want, c.is); same != c.same || known != c.known {
-			t.Errorf("%s and %s: %v, %v", c.want, c.is, same, known)
-		}
-	}
-}
-
 // host is a survey without GPUs.
 func host(name, product string, memory int64, disks ...wire.Disk) survey {
 	return survey{name: name, arch: inventory.AMD64, hw: wire.Hardware{Identity: wire.Identity{Vendor: `Quote "${x}" %{y}`, Product: product}, Firmware: "uefi",

@@ -93,8 +93,8 @@ func (w *world) want(in report.Input, want string) {
 	}
 }
 
-// TestPeerMajority: of six hosts three are well; one has a GPU less, one a narrow link,
-// and one another VBIOS. Nothing remains on any of them.
+// TestPeerMajority: of eight hosts three are well; one has a GPU less, one a narrow link,
+// one another VBIOS, one a disk of another maker, and one a GPU of another model. Nothing remains on any of them.
 func TestPeerMajority(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -110,16 +110,24 @@ func TestPeerMajority(t *testing.T) {
 	odd := newMachine(t, "S-n6")
 	odd.programs["nvidia-smi.xml"] = strings.ReplaceAll(odd.programs["nvidia-smi.xml"], "96.00.89.00.01", "96.00.61.00.01")
 	w.start("n6", odd)
+	disk := newMachine(t, "S-n7")
+	disk.sys[nvme+"/nvme/nvme0/nvme0n1/device/model"] = "KIOXIA KCD81RUG3T84"
+	w.start("n7", disk)
+	other := newMachine(t, "S-n8")
+	other.sys[gpu1+"/device"] = "0x2322"
+	w.start("n8", other)
 	in := w.test(w.options())
 	w.want(in, `n1 accepted
 n2 accepted
 n3 accepted
 n4 not accepted [n4 GPUs: 1 of 2 are on the PCI bus]
 n5 not accepted [n5 NIC at 0000:3c:00.0: its PCIe link has 8 of 16 lanes]
-n6 not accepted [n6 GPU: GPU VBIOS is 96.00.61.00.01, and 3 of 4 nodes of role nodes have 96.00.89.00.01]
+n6 not accepted [n6 GPU: GPU VBIOS is 96.00.61.00.01, and 4 of 5 nodes of role nodes have 96.00.89.00.01]
+n7 not accepted [n7 disk at 0000:51:00.0: disk model is KIOXIA KCD81RUG3T84, and 4 of 5 nodes of role nodes have SAMSUNG MZQL23T8HCLS-00A07]
+n8 not accepted [n8 GPU 1 at 0000:3b:00.0, serial 1650000000001: its PCI id 10de:2322 is that of H800, and hardware.nodes says NVIDIA H100 80GB HBM3]
 `)
 	var b bytes.Buffer
-	if err := report.Text(&b, in); err != nil || !strings.Contains(b.String(), "\nNot installed by ironrail: ") {
+	if err := report.Text(&b, in); err != nil || strings.Contains(b.String(), mostFile) || !strings.Contains(b.String(), "\nNot installed by ironrail: ") {
 		t.Errorf("%v; the report does not say that ironrail did not install the nodes", err)
 	}
 }
@@ -172,7 +180,7 @@ func TestPeerNoReference(t *testing.T) {
 		t.Fatal(diags)
 	}
 	o.Expected = other
-	if got := verdicts(w.test(o)); !strings.Contains(got, "n1 not accepted [n1 GPUs: they are NVIDIA H100 80GB HBM3, and hardware.nodes says NVIDIA H200 141GB HBM3]") {
+	if got := verdicts(w.test(o)); !strings.Contains(got, "n1 not accepted [n1 GPUs: all 2 alike: its driver calls it NVIDIA H100 80GB HBM3, and hardware.nodes says NVIDIA H200 141GB HBM3]") {
 		t.Errorf("got %s", got)
 	}
 	o.Expected = want

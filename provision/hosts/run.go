@@ -90,7 +90,7 @@ func (r *run) add(c cohort, want *Expected) (facts []fact.Fact, err error) {
 			r.unloaded[s.name] = true
 		}
 		r.inv.Nodes = append(r.inv.Nodes, n)
-		r.parts[s.name] = append(install.CompareHardware(n, s.hw), compareModels(h, s)...)
+		r.parts[s.name] = install.CompareHardware(n, s.hw)
 		if c.why != "" {
 			r.why[s.name] = c.why
 		}

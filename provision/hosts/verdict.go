@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/validate/gate/look"
@@ -166,7 +167,13 @@ var elsewhere = []string{
 	"Name the kernel of that page size in the image block (kernel) and rebuild the node,", "Install the kernel of that page size,",
 }
 
-func testAgain(action string) string { return strings.NewReplacer(elsewhere...).Replace(action) }
+// madeBlock is what actions say of a block that was made of what most hosts have, which is in
+// no file.
+var madeBlock = lazyregexp.New(`; or correct [^;]* at ` + mostFile + `:[0-9]+`)
+
+func testAgain(action string) string {
+	return strings.NewReplacer(elsewhere...).Replace(madeBlock.ReplaceAllString(action, ""))
+}
 
 // untestedTexts are what was not tested, and why.
 func (r *run) untestedTexts() (list []string) {

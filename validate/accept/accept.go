@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
+	"github.com/ironrail/ironrail/validate/uniform"
 )
 
 // Check accepts each node that no other check speaks against.
@@ -48,6 +49,9 @@ func planAccept(r target.Request) plan.Step {
 func runAccept(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	a := result.Acceptance{At: run.Clock().Now().UTC(), Checks: []string{}}
+	if rec, ok := target.ReadFact(run, uniform.VersionsFact, subject.OfNode(n.Name)); ok && len(rec.Unlike) > 0 {
+		return result.RefuseNode(n.Name, "it is not what hardware.%s says: %s", n.Hardware.Name, rec.Unlike[0].Cause)
+	}
 	digest := sha256.New()
 	for _, t := range j.Tests {
 		id, key := groundsOf(j, t.Need.Step, t.Fact, t.Fact.Of(result.OfGroup(j.Group.Set)))

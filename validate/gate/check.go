@@ -11,6 +11,8 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/gate/bought"
 	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/link"
@@ -51,7 +53,7 @@ func readReport(f fact.Fact, of string) (result.Report, error) {
 func planGates(r target.Request) plan.Step {
 	n := r.Node
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "check the node's GPUs, links and memory",
-		Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name)), uniform.VersionsFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Hardware.Decl), Version: 1,
+		Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name)), uniform.VersionsFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Hardware.Decl), Version: 2, Renewed: true,
 		Deadline: plan.Budget{Expected: 10 * time.Second, Limit: 8 * time.Minute}}
 	for _, d := range n.Drivers {
 		st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Triggers: true})
@@ -60,6 +62,9 @@ func planGates(r target.Request) plan.Step {
 		st.Needs = append(st.Needs, plan.Need{Step: fabric.StepID(n.Name, f.Name), On: plan.Settled})
 	}
 	st.Inputs = []plan.Input{{Name: "gpus", Value: target.GPUsOf(n.Hardware), Decl: stage.Source(n.Hardware.Decl)}}
+	if parts := bought.Declared(n.Hardware); parts != "" {
+		st.Inputs = append(st.Inputs, plan.Input{Name: "parts", Value: parts, Decl: stage.Source(n.Hardware.Decl)})
+	}
 	st.Inputs = append(st.Inputs, target.AllowedInputs(n)...)
 	return st
 }
@@ -88,7 +93,14 @@ func runGates(ctx context.Context, j *target.Job) error {
 	if err != nil {
 		return err
 	}
+	later := comparesBlock(j)
 	for _, f := range r.Faults {
+		if f.Unlike {
+			versions.Unlike = append(versions.Unlike, uniform.Unlike{Part: f.Part, Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
+		}
+		if f.Unlike && later {
+			continue // the comparison of the role says whether it is this node's
+		}
 		err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: f.Part}},
 			Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
 		if err != nil {
@@ -99,6 +111,18 @@ func runGates(ctx context.Context, j *target.Job) error {
 		return err
 	}
 	return target.LearnFact(ctx, run, Fact, subject.OfNode(n.Name), r)
+}
+
+// comparesBlock reports whether the comparison of the role finds who is at fault that a node is
+// not what its hardware block says. A node of a few, or one that another tool
+// installed, is judged by itself.
+func comparesBlock(j *target.Job) bool {
+	n := j.Node
+	if n.Foreign || n.Role == nil || j.Inv == nil {
+		return false
+	}
+	about := func(o *inventory.Node) bool { return o.Role == n.Role && target.HasGates(o) }
+	return len(target.ByRole(j.Inv, uniform.Fewest, about)) > 0
 }
 
 // Report is what the gates of a node found, as the tests of groups have theirs.

@@ -16,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/gate/bought"
 	"github.com/ironrail/ironrail/validate/gate/gpu"
 	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/gate/judge"
@@ -26,20 +27,21 @@ import (
 
 // Judge returns the parts that do not pass, in the order of the gates, and
 // sentences about what is worth knowing and no fault. allowed has the reasons of
-// the site for gates of Allowable: what they find is such a sentence.
+// the site for gates of Allowable: what they find is such a sentence. What is not as the hardware
+// block says, which does not change between two looks, is left to JudgeEach.
 func Judge(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string) {
 	faults, notes, _ := JudgeEach(h, allowed, s)
-	return faults, notes
+	return slices.DeleteFunc(faults, func(f judge.Fault) bool { return f.Unlike }), notes
 }
 
-// JudgeEach is Judge, with what each gate made of the node, but for those that look at
-// what the node does not have.
+// JudgeEach is Judge, with what is not as the hardware block says, and with what each gate made
+// of the node, but for those that look at what the node does not have.
 func JudgeEach(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string, []judge.Outcome) {
 	j := judge.New(h, s)
 	j.Allowed = allowed
 	var all []judge.Outcome
 	for _, g := range gates {
-		j.Gate, j.Failed, j.Let = g.name, nil, nil
+		j.Gate, j.Failed, j.Let, j.Unlike = g.name, nil, nil, slices.Contains(ofBlock, g.name)
 		g.look(j)
 		if g.coverage == nil {
 			continue
@@ -67,6 +69,18 @@ const (
 func AllowableGates() []string {
 	return []string{PCIePath, Affinity, ACS, IOMMU, GPUDirect, Flaps, Clock, uniform.OddFirmware, uniform.OddSettings, uniform.OddSystem, uniform.OddModel}
 }
+
+// Gates that compare what a node is made of with its hardware block.
+const (
+	cpuModel       = "cpu-model"
+	gpuModel       = "gpu-model"
+	gpuSize        = "gpu-size"
+	pcieGeneration = "pcie-generation"
+	nicModel       = "nic-model"
+)
+
+// ofBlock are those whose faults may be the block's.
+var ofBlock = []string{cpuModel, gpuModel, gpuSize, pcieGeneration, nicModel}
 
 // gates are the gates, in their order: a GPU that is not there is found before
 // what a program says of the others, and a link before what flows over it. One that
@@ -103,4 +117,11 @@ var gates = []struct {
 	{Clock, host.CheckClock, host.ClockCoverage},
 	{"page-size", host.CheckPageSize, host.PageSizeCoverage},
 	{"settings", host.CheckSettings, nil},
+	{cpuModel, bought.CheckCPU, bought.CPUCoverage},
+	{gpuModel, bought.CheckGPUModel, bought.GPUModelCoverage},
+	{gpuSize, bought.CheckGPUSize, bought.GPUSizeCoverage},
+	{pcieGeneration, bought.CheckGeneration, bought.GenerationCoverage},
+	{nicModel, bought.CheckNIC, bought.NICCoverage},
+	{"nic-speed", bought.CheckSpeed, bought.SpeedCoverage},
+	{"mtu", bought.CheckMTU, bought.MTUCoverage},
 }

@@ -42,7 +42,7 @@ var uniformGates = map[Area]string{
 }
 
 // Check compares the nodes of a role by what their gates have read.
-var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []string{"gates"}, For: target.Node(target.HasGates), Fewest: fewest, Plan: planUniform, Run: runUniform,
+var Check = target.Check{Name: "uniform", Scope: target.EachRole, Needs: []string{"gates"}, For: target.Node(target.HasGates), Fewest: Fewest, Plan: planUniform, Run: runUniform,
 	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the gates have read, and asks no node"},
 	Docs:     target.Docs{Says: "parts, firmware, settings and kernels of a role's nodes, against most of them", Page: "gates.md"}}
 
@@ -85,7 +85,7 @@ func runUniform(ctx context.Context, j *target.Job) error {
 	for _, c := range order {
 		r.Nodes += len(cohorts[c])
 		r.Rows = append(r.Rows, CompareNodes(cohorts[c])...)
-		if len(cohorts[c]) < fewest {
+		if len(cohorts[c]) < Fewest {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s: too few are meant to be the same for a majority: they were compared with nobody", result.NameSome(namesOf(cohorts[c]))))
 		}
 	}
@@ -93,9 +93,15 @@ func runUniform(ctx context.Context, j *target.Job) error {
 	for _, row := range r.Rows {
 		judged.row(row, mine)
 	}
+	for _, c := range order {
+		judged.unlikeBlock(cohorts[c], mine)
+	}
 	r.Notes = append(r.Notes, judged.notes...)
 	for _, text := range r.Notes {
 		run.Emit(event.Event{Type: event.Note, Text: text})
+	}
+	if err := judged.reportBlock(ctx, run, mine); err != nil {
+		return err
 	}
 	for _, n := range about {
 		if err := judged.reportNode(ctx, run, n.Name); err != nil {

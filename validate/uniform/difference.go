@@ -29,13 +29,15 @@ type uniformity struct {
 	role   string
 	faults map[string][]difference // by node
 	notes  []string
+	// ofBlock is what the nodes are made of and their hardware block does not say.
+	ofBlock []blockFinding
 }
 
 // row judges one row for the nodes that the step is about. Nodes in service are
 // not taken out by a comparison that others asked for.
 func (u *uniformity) row(r Row, about map[string]bool) {
 	if len(r.Groups) > 0 {
-		if r.Nodes >= fewest {
+		if r.Nodes >= Fewest {
 			u.notes = append(u.notes, fmt.Sprintf("role %s: no majority of nodes has the same %s: %s", u.role, r.Name(), groupsInWords(r.Groups)))
 		}
 		return

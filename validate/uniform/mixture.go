@@ -17,7 +17,7 @@ func (v *votes) commonMixture() (common mixed, with int) {
 	count := map[string]int{}
 	for _, m := range v.mixed {
 		text := m.text()
-		if count[text]++; v.total >= fewest && shareOf*count[text] >= share*v.total {
+		if count[text]++; v.total >= Fewest && shareOf*count[text] >= share*v.total {
 			common, with = m, count[text]
 		}
 	}

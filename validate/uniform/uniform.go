@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// fewest is how many nodes make a majority worth naming.
-const fewest = 3
+// Fewest is how many nodes make a majority worth naming.
+const Fewest = 3
 
 // Share of the nodes that must have a value for the others to be odd: two of three.
 const (
@@ -44,6 +44,8 @@ type about struct{ key, of string }
 type Record struct {
 	Cohort string  `json:"cohort"` // the same for nodes that are meant to be the same
 	Traits []Trait `json:"traits"`
+	// Unlike are the parts that are not what the hardware block of the node says.
+	Unlike []Unlike `json:"unlike,omitempty"`
 }
 
 // Node is a node with what was read off it.
@@ -180,7 +182,7 @@ func (v *votes) row(a about) Row {
 	switch {
 	case len(values) == 1 && len(v.mixed) == 0:
 		r.Value, r.With = values[0], v.total
-	case len(values) == 0 || v.total < fewest || shareOf*len(v.by[values[0]]) < share*v.total:
+	case len(values) == 0 || v.total < Fewest || shareOf*len(v.by[values[0]]) < share*v.total:
 		r.Groups = v.groups(values)
 	default:
 		r.Value, r.With = values[0], len(v.by[values[0]])

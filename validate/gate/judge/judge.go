@@ -18,6 +18,9 @@ type Fault struct {
 	Cause    string   `json:"cause"`    // what is wrong with it
 	Evidence []string `json:"evidence"` // figures, and lines of the programs
 	Action   string   `json:"action"`
+	// Unlike: the part may be well, and is not what the hardware block says. Where most of a
+	// role are so, the block or the delivery is wrong, and no node.
+	Unlike bool `json:"unlike,omitempty"`
 }
 
 // Node goes through the gates. Several faults of one part are one fault.
@@ -25,13 +28,14 @@ type Node struct {
 	Hardware *inventory.Hardware
 	Seen     look.Seen
 	Names    map[string]string // of parts, by PCI address
-	At       map[string]int    // index into faults, by part
+	At       map[string]int    // index into faults, by part and whether it is unlike its block
 	Faults   []Fault
 	Notes    []string
 	Gate     string            // that looks
 	Failed   []string          // what it found
 	Let      []string          // what it found and the site allows
 	Allowed  map[string]string // reasons, by gate
+	Unlike   bool              // the gate compares with the hardware block
 }
 
 // New returns the judge of a node, which knows what its GPUs are called.
@@ -112,10 +116,14 @@ func (j *Node) Fail(part, action, evidence, cause string, args ...any) {
 		return
 	}
 	j.Failed = append(j.Failed, part+": "+cause)
-	i, known := j.At[part]
+	key := part
+	if j.Unlike {
+		key = "unlike " + part
+	}
+	i, known := j.At[key]
 	if !known {
-		j.At[part] = len(j.Faults)
-		j.Faults = append(j.Faults, Fault{Part: part, Cause: part + ": " + cause, Evidence: []string{evidence}, Action: action})
+		j.At[key] = len(j.Faults)
+		j.Faults = append(j.Faults, Fault{Part: part, Cause: part + ": " + cause, Evidence: []string{evidence}, Action: action, Unlike: j.Unlike})
 		return
 	}
 	f := &j.Faults[i]

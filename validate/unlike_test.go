@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package validate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/accept"
+	"github.com/ironrail/ironrail/validate/uniform"
+)
+
+// TestUnlikeBlock: one node that is not what its hardware block says is blamed; when most of
+// a role are, it is one finding about the block or the delivery. Nobody of them is accepted.
+func TestUnlikeBlock(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		nodes string // that differ
+		want  string
+		cause string
+	}{
+		"one":         {"n3", "node/n3 GPU 3 at 0000:01:00.0", "GPU 3 at 0000:01:00.0: its driver calls it NVIDIA H200"},
+		"half":        {"n1 n3", "node/n1 GPU 3 at 0000:01:00.0, node/n3 GPU 3 at 0000:01:00.0", "its driver calls it"},
+		"three":       {"n1 n2 n3", "site/hardware.gpu GPU", "GPU of 3 of 4 nodes of role worker: its driver calls it NVIDIA H200"},
+		"all of them": {"n1 n2 n3 n4", "site/hardware.gpu GPU", "GPU of 4 of 4 nodes of role worker: "},
+		"nobody":      {"", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inv := site(4, 1)
+			withGPUs(inv, 4)
+			role(inv)
+			for _, n := range inv.Nodes {
+				n.Hardware.Name = "gpu"
+			}
+			var left []subject.ID
+			for _, n := range inv.Nodes {
+				left = append(left, subject.OfNode(n.Name))
+			}
+			run := onnodetest.NewRun(left...)
+			for _, n := range inv.Nodes {
+				rec := uniform.Record{Cohort: "a"}
+				if strings.Contains(c.nodes, n.Name) {
+					rec.Unlike = []uniform.Unlike{{Part: "GPU 3 at 0000:01:00.0", Cause: "GPU 3 at 0000:01:00.0: its driver calls it NVIDIA H200", Evidence: []string{"product name"}, Action: "Exchange it."}}
+				}
+				f, err := uniform.VersionsFact.New(subject.OfNode(n.Name), rec, "")
+				if err != nil || run.Learn(t.Context(), f) != nil {
+					t.Fatal(err)
+				}
+			}
+			all := steps(t, inv)
+			s := validate.New(inv, nil)
+			if err := s.Apply(t.Context(), run, all["worker/validate.uniform"]); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range run.Findings {
+				got = append(got, fmt.Sprintf("%s %s", f.Suspects[0].Subject, f.Suspects[0].Part))
+				if !strings.Contains(f.Cause, c.cause) || f.Action != "Exchange it." || len(f.Evidence) == 0 || len(f.Affected) != 0 && f.Suspects[0].Subject.Kind != subject.Site {
+					t.Errorf("%+v", f)
+				}
+			}
+			if strings.Join(got, ", ") != c.want {
+				t.Errorf("suspects %s, want %s", strings.Join(got, ", "), c.want)
+			}
+			for _, n := range inv.Nodes {
+				id := all[accept.ID(n.Name)]
+				err := s.Apply(t.Context(), run, id)
+				if unlike := strings.Contains(c.nodes, n.Name); unlike && (err == nil || !strings.Contains(err.Error(), n.Name+" is not accepted: it is not what hardware.gpu says: GPU 3")) {
+					t.Errorf("%s: %v", n.Name, err)
+				}
+			}
+		})
+	}
+}

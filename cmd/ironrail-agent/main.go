@@ -84,6 +84,7 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 	case "health":
 		r := health.Read(sysfs.Dir("/"))
 		r.Disks = health.Disks(sysfs.Dir("/"), health.ReadSMART)
+		health.Transceivers(sysfs.Dir("/"), r.PCI, health.ReadEEPROM)
 		return writeAnswer(out, r, r.Error)
 	case "burn":
 		var p wire.BurnParams

@@ -48,6 +48,16 @@ type PCILink struct {
 	Carriers *int64 `json:"carrier_changes,omitempty"`
 	Bits     *int64 `json:"bits,omitempty"`
 	MTU      *int64 `json:"mtu,omitempty"` // of that interface, bytes
+	// Transceiver is what is plugged into it, where the driver tells.
+	Transceiver *Transceiver `json:"transceiver,omitempty"`
+}
+
+// Transceiver is what is plugged into a port of a NIC, by its own memory: a module, or a cable
+// with its ends. Its texts are those of its maker.
+type Transceiver struct {
+	Maker  string `json:"maker,omitempty"`
+	Part   string `json:"part"`
+	Serial string `json:"serial,omitempty"`
 }
 
 // PCIBridge is a root port, or a port of a PCIe switch.

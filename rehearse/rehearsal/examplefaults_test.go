@@ -98,6 +98,9 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.WrongDisk: {
 		{site: "hgx-h100", node: "r01-u17", part: "disk at ", cause: "disk model is KIOXIA KCD81RUG3T84, and OTHERS of role"},
 	},
+	fault.WrongOptic: {
+		{site: "mi300x-roce", node: "r01-u09", part: "NIC at ", cause: "transceiver is NVIDIA FTCE4717E1PCB, and OTHERS of role"},
+	},
 	fault.WrongMTU: {
 		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "MTU is 1400, and OTHERS of role"},
 	},

@@ -72,6 +72,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.WrongNIC:         onNode((*Node).exchangeNIC),
 	fault.WrongDisk:        onNode((*Node).exchangeDisk),
 	fault.WrongMTU:         onNode((*Node).shortenFrames),
+	fault.WrongOptic:       onNode((*Node).exchangeModule),
 	fault.NVLinkDown:       onNode(darkenLinks(oneNVLink)),
 	fault.NVLinkUnseated:   onNode(darkenLinks(metal.AllNVLinks)),
 	fault.IMEXConfig:       onNode((*Node).leaveProlog),

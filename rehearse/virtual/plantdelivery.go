@@ -17,6 +17,7 @@ const (
 	splitSocket = 4    // NUMA nodes of each socket
 	slowModule  = 4400 // MT/s
 	shortMTU    = 1400 // bytes
+	otherModule = "FTCE4717E1PCB"
 )
 
 // otherGPUs and otherNICs are models by those in whose places they are delivered, each the
@@ -109,4 +110,12 @@ func (n *Node) exchangeDisk(fault.Fault) error {
 		return errkind.New(errkind.NotFound, "%s has no disk", n.inv.Name)
 	}
 	return nil
+}
+
+func (n *Node) exchangeModule(f fault.Fault) error {
+	at, _, err := n.portAddress(f)
+	if err == nil && !n.metal.PlugModule(at, otherModule) {
+		err = errkind.New(errkind.NotFound, "the driver of the port at %s of %s tells nothing of its transceiver", at, n.inv.Name)
+	}
+	return err
 }

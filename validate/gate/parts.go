@@ -30,6 +30,9 @@ func (t *traits) bought(s look.Seen) {
 			part := "NIC at " + l.Address
 			t.add(uniform.NICModel, "", part, "PCI "+l.Vendor+":"+l.Device)
 			t.add(uniform.NICPCIe, "", part, highestLink(l))
+			if x := l.Transceiver; x != nil {
+				t.add(uniform.Transceiver, "", part, x.Maker+" "+x.Part)
+			}
 			if l.MTU != nil {
 				t.add(uniform.MTU, "", part, strconv.FormatInt(*l.MTU, 10))
 			}

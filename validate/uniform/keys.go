@@ -48,6 +48,7 @@ const (
 	SMT            = "SMT"
 	NUMA           = "NUMA nodes"
 	MTU            = "MTU"
+	Transceiver    = "transceiver"
 	GPUVBIOS       = "GPU VBIOS"
 	GPUInfoROM     = "GPU InfoROM"
 	GPUMIG         = "GPU MIG mode"
@@ -76,6 +77,7 @@ const (
 	doNIC      = "Burn the firmware that the others have: flint -d DEVICE -i IMAGE burn, then reset or power-cycle the NIC."
 	doBought   = "Read the part's label and compare it with the order; exchange the part, or give the node a hardware block of its own."
 	doDIMM     = "Compare the module's label with those of the others, and its slot with the board's table of slots; reseat or exchange it."
+	doOptic    = "Compare the label of the transceiver or cable with the order and with the list of parts that the NIC supports; exchange it."
 	doLink     = "Look at the slot's settings in the BIOS, then exchange the part, its riser and its slot one by one."
 	doBIOS     = "Set it in the BIOS as the others have it (`bios` of a hardware block sets it on all), and boot the node again."
 	doMTU      = "Find out what set it on this node, and set it as the others have it."
@@ -95,6 +97,7 @@ var Keys = []Kind{
 	{Key: GPUPCIe, Area: Model, Part: "GPUs", Fault: true, Action: doLink},
 	{Key: NICModel, Area: Model, Part: "NIC", Fault: true, Action: doBought, Mixture: true},
 	{Key: NICPCIe, Area: Model, Part: "NIC", Fault: true, Action: doLink, Mixture: true},
+	{Key: Transceiver, Area: Model, Part: "NIC", Fault: true, Action: doOptic, Mixed: true, Mixture: true},
 	{Key: DiskSize, Area: Model, Part: "disk", Fault: true, Action: doBought, Mixture: true},
 	{Key: DiskModel, Area: Model, Part: "disk", Fault: true, Action: doBought, Mixed: true, Mixture: true},
 	{Key: DiskPCIe, Area: Model, Part: "disk", Fault: true, Action: doLink, Mixed: true, Mixture: true},

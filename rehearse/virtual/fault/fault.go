@@ -54,6 +54,7 @@ const (
 	WrongNIC         Kind = "wrong-nic"
 	WrongDisk        Kind = "wrong-disk"
 	WrongMTU         Kind = "wrong-mtu"
+	WrongOptic       Kind = "wrong-optic"
 	NVLinkDown       Kind = "nvlink-down"
 	NVLinkUnseated   Kind = "nvlink-unseated"
 	IMEXConfig       Kind = "imex-config"
@@ -163,6 +164,8 @@ var rows = []Row{
 		Suspects: "that disk"},
 	{Kind: WrongMTU, Does: "an interface sends 1,400 bytes at once, whatever it is told", Needs: []string{attrNode}, Takes: []string{attrPort},
 		Suspects: "that NIC"},
+	{Kind: WrongOptic, Does: "in the Ethernet port of a fabric NIC is a transceiver of another model that has its speed", Needs: []string{attrNode}, Takes: []string{attrPort},
+		Suspects: "that NIC with its transceiver"},
 	{Kind: NVLinkDown, Does: "one NVLink of a GPU has no signal", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU"},
 	{Kind: NVLinkUnseated, Does: "no NVLink of a GPU has a signal: its board is not seated", Needs: []string{attrNode}, Takes: []string{attrGPU},

@@ -16,6 +16,7 @@ type delivered struct {
 	dimms     map[int]module // by slot
 	disks     map[int]string // models, by place
 	mtus      map[int]int    // that interfaces have whatever they are told, by port
+	optics    map[int]string // part numbers of transceivers, by port
 	noThreads bool           // SMT is off
 	perSocket int            // NUMA nodes of each socket; 0: one
 }
@@ -165,6 +166,24 @@ func (n *Node) FixMTU(address string, mtu int) bool {
 				n.delivered.mtus = map[int]int{}
 			}
 			n.delivered.mtus[i] = mtu
+			return true
+		}
+	}
+	return false
+}
+
+// PlugModule plugs a transceiver with another part number into the port of the function at an
+// address; false if there is none.
+func (n *Node) PlugModule(address, part string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at := n.function(address)
+	for i, p := range n.shape.ports {
+		if at >= 0 && p.function == at && !p.ib {
+			if n.delivered.optics == nil {
+				n.delivered.optics = map[int]string{}
+			}
+			n.delivered.optics[i] = part
 			return true
 		}
 	}

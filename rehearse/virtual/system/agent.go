@@ -61,6 +61,9 @@ func agentProgram(ctx context.Context, c call) int {
 	case "health":
 		r := health.Read(c.n.fs)
 		r.Disks = health.Disks(c.n.fs, c.n.smart)
+		if c.n.cfg.Module != nil {
+			health.Transceivers(c.n.fs, r.PCI, c.n.cfg.Module)
+		}
 		return c.answer(r, r.Error)
 	case "burn":
 		var p wire.BurnParams

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metal
+
+import (
+	"fmt"
+	"io/fs"
+	"strings"
+)
+
+// What transceivers say of themselves, those of fast ports and others.
+const (
+	moduleMaker = "NVIDIA"
+	fastModule  = "MMA1Z00-NS400" // 400 Gb/s, 50 m
+	slowModule  = "MFM1T02A-SR"   // 10 Gb/s
+	fastPort    = 100e9           // bit/s, from which on a port takes the first
+)
+
+// Module is page 0 of the memory of the transceiver in a network interface, laid out by CMIS 5.0
+// (8.3, 8.2). Drivers of InfiniBand ports and of virtio do not give it.
+func (k *Kernel) Module(netdev string, offset, length int) ([]byte, error) {
+	i, err := k.port(netdev)
+	if err != nil {
+		return nil, err
+	}
+	p := k.node.shape.ports[i]
+	if p.ib || k.node.shape.functions[p.function].vendor == emulated {
+		return nil, fmt.Errorf("%s: no transceiver: %w", netdev, fs.ErrNotExist)
+	}
+	k.node.mu.Lock()
+	part, other := k.node.delivered.optics[i]
+	made := k.node.made
+	k.node.mu.Unlock()
+	switch {
+	case other:
+	case p.speed >= fastPort:
+		part = fastModule
+	default:
+		part = slowModule
+	}
+	b := []byte(strings.Repeat("\x00", 128) + strings.Repeat(" ", 128))
+	b[0] = 0x1e // QSFP+ or later with CMIS
+	copy(b[129:145], moduleMaker)
+	copy(b[148:164], part)
+	copy(b[166:182], serialOf(made, "module "+netdev))
+	if offset < 0 || length < 0 || offset+length > len(b) {
+		return nil, fmt.Errorf("%s: byte %d: %w", netdev, offset+length, fs.ErrInvalid)
+	}
+	return b[offset : offset+length], nil
+}

@@ -102,7 +102,7 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "mi300x-roce", node: "r01-u09", part: "NIC at ", cause: "transceiver is NVIDIA FTCE4717E1PCB, and OTHERS of role"},
 	},
 	fault.WrongMTU: {
-		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "MTU is 1400, and OTHERS of role"},
+		{site: "hgx-h100", node: "r01-u17", port: "mgmt/0", part: "NIC at ", cause: "MTU is 1400, and OTHERS of role"},
 	},
 	fault.HighBER: {
 		{site: "hgx-h100", node: "r01-u17", part: "rail 0", cause: "the link of rail 0 of r01-u17 makes errors"},
@@ -128,7 +128,7 @@ var ofExamples = map[fault.Kind][]exampleFault{
 // exampleFault is one kind in one example site.
 type exampleFault struct {
 	site, node, part, cause string // OTHERS is how many of how many nodes have no fault
-	gpu                     string // that the fault names; empty: none
+	gpu, port               string // that the fault names; empty: none
 }
 
 // wholeSites says that nothing is taken out of large sites.
@@ -147,6 +147,9 @@ func TestExampleFaults(t *testing.T) {
 				text := "kind=" + string(kind) + ",node=" + want.node
 				if want.gpu != "" {
 					text += ",gpu=" + want.gpu
+				}
+				if want.port != "" {
+					text += ",port=" + want.port
 				}
 				f, err := fault.Parse(text)
 				if err != nil {

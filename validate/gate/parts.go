@@ -33,13 +33,17 @@ func (t *traits) bought(s look.Seen) {
 			if x := l.Transceiver; x != nil {
 				t.add(uniform.Transceiver, "", part, x.Maker+" "+x.Part)
 			}
-			if l.MTU != nil {
+			if l.MTU != nil && !strings.HasPrefix(l.Class, infiniBand) {
 				t.add(uniform.MTU, "", part, strconv.FormatInt(*l.MTU, 10))
 			}
 		}
 	}
 	t.drives(s.Health)
 }
+
+// infiniBand is the PCI class of ports that speak InfiniBand. The MTU of IPoIB on one follows what
+// the port has joined at the moment, and RDMA does not use it.
+const infiniBand = "0207"
 
 func (t *traits) cpu(c wire.CPU) {
 	t.own(uniform.CPUModel, "", c.Model)

@@ -16,7 +16,7 @@ import (
 
 // TestPartsInCommon: what a node is made of, as nodes of a role are compared by it. The
 // display of the BMC and a USB stick are no parts of it, and places of disks are named, not
-// their serial numbers.
+// their serial numbers; nor is the MTU of InfiniBand ports.
 func TestPartsInCommon(t *testing.T) {
 	t.Parallel()
 	var s look.Seen
@@ -27,7 +27,8 @@ func TestPartsInCommon(t *testing.T) {
 			{Name: "sda", Type: "ssd", ByPath: "pci-0000:00:14.0-usb-0:1:1.0-scsi-0:0:0:0", Model: "STICK", Size: 1 << 30}},
 		PCI: []wire.PCILink{
 			{Address: "0000:03:00.0", Class: "030000", Vendor: "1a03", Device: "2000"},
-			{Address: "0000:18:00.0", Class: "020700", Vendor: "15b3", Device: "1021", MaxWidth: ptr(16), MaxSpeed: ptr(32.), MTU: ptr(int64(4092))},
+			{Address: "0000:18:00.0", Class: "020000", Vendor: "15b3", Device: "1021", MaxWidth: ptr(16), MaxSpeed: ptr(32.), MTU: ptr(int64(9000)), Transceiver: &wire.Transceiver{Maker: "NVIDIA", Part: "MMA1Z00-NS400", Serial: "MT1"}},
+			{Address: "0000:1a:00.0", Class: "020700", Vendor: "15b3", Device: "1021", MTU: ptr(int64(2044))},
 			{Address: "0000:19:00.0", Class: "030200", Vendor: "10de", Device: "2330", MaxWidth: ptr(16), MaxSpeed: ptr(32.)},
 			{Address: "0000:5e:00.0", Class: "010802", Vendor: "144d", Device: "a80a", Width: ptr(4), Speed: ptr(16.), MaxWidth: ptr(4), MaxSpeed: ptr(16.)},
 		},
@@ -40,7 +41,7 @@ func TestPartsInCommon(t *testing.T) {
 	}
 	want := strings.Join([]string{
 		"CPU model=Xeon 8480C", "CPU cores=112 in 2 sockets", "SMT=on", "NUMA nodes=2", "DIMM=32GiB DIMM A3", "DIMM=64GiB at 4800 MT/s DIMM A1+DIMM A2", "DIMMs=3 in 4 slots; empty: B1",
-		"NIC model=PCI 15b3:1021 NIC at 0000:18:00.0", "NIC PCIe link=x16 at 32 GT/s NIC at 0000:18:00.0", "MTU=4092 NIC at 0000:18:00.0",
+		"NIC model=PCI 15b3:1021", "NIC PCIe link=x16 at 32 GT/s NIC at 0000:18:00.0", "transceiver=NVIDIA MMA1Z00-NS400 NIC at 0000:18:00.0", "MTU=9000 NIC at 0000:18:00.0",
 		"GPU PCI id=10de:2330 GPU 0 at 0000:19:00.0, serial 165", "GPU PCIe link=x16 at 32 GT/s GPU 0 at 0000:19:00.0, serial 165",
 		"disk size=3840755982336 bytes disk at pci-0000:5e:00.0-nvme-1 (bay 2)", "disk model=PM9A3 disk at pci-0000:5e:00.0-nvme-1 (bay 2)", "disk PCIe link=x4 at 16 GT/s disk at pci-0000:5e:00.0-nvme-1 (bay 2)",
 		"GPU model=NVIDIA H100 80GB HBM3 GPU 0 at 0000:19:00.0, serial 165", "GPU memory=81559 MiB GPU 0 at 0000:19:00.0, serial 165",

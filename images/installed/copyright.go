@@ -27,14 +27,17 @@ func licenseOfCopyright(text string) string {
 		if e == "" {
 			return ""
 		}
-		if !slices.Contains(all, e) {
+		if strings.Contains(e, " OR ") {
 			all = append(all, e)
+		} else { // licences that all hold, each of which other files may have too
+			all = append(all, strings.Split(strings.NewReplacer("(", "", ")", "").Replace(e), " AND ")...)
 		}
 	}
+	slices.Sort(all)
+	all = slices.Compact(all)
 	if len(all) == 0 || len(all) > maxLicenses {
 		return ""
 	}
-	slices.Sort(all)
 	if len(all) > 1 {
 		for i, e := range all {
 			if strings.Contains(e, " OR ") {

@@ -41,6 +41,7 @@ func TestCopyright(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"all":               {format + "Files: *\nCopyright: a\nLicense: GPL-2+\n\nFiles:\n debian/*\nLicense: Expat or GPL-2\n text\n\nFiles: z\nLicense: GPL-2+\n\nLicense: BSD-3-clause\n text", "GPL-2.0-or-later AND (MIT OR GPL-2.0-only)"},
 		"one":               {format + "Files: *\nLicense: GPL-1+ or Artistic\n", "GPL-1.0-or-later OR LicenseRef-Artistic"},
+		"each once":         {format + "Files: *\nLicense: GPL-2+\n\nFiles: x\nLicense: curl and (GPL-2+ and ISC)\n\nFiles: y\nLicense: ISC\n", "GPL-2.0-or-later AND ISC AND curl"},
 		"another form":      {"This package was debianized by x.\n\nLicense: MIT\n", ""},
 		"nothing":           {"", ""},
 		"no files":          {format + "License: MIT\n text\n", ""},

@@ -83,7 +83,7 @@ func TestRockyDisk(t *testing.T) {
 				t.Errorf("%s: no %q in what it says", node, want)
 			}
 		}
-		l.OnNode(node, `test "$(df --output=size -BM / | tail -n 1 | tr -d ' M')" -gt 4000 && test -s /etc/machine-id`) // of a disk of 6 GiB
+		l.OnNode(node, `test "$(df --output=size -BM / | tail -n 1 | tr -d ' M')" -gt 2800 && test -s /etc/machine-id`) // it has 2270 in the image; the disk has 4096
 	}
 }
 
@@ -152,7 +152,7 @@ func TestSettings(t *testing.T) {
 			`apt-mark showhold | grep -x linux-image-amd64 && apt-mark showhold | grep -x "linux-image-$(uname -r)"`,
 			`grep '^%operators ' /etc/sudoers.d/90-ironrail && visudo -c`,
 			`! systemctl is-enabled apt-daily.timer && ! systemctl is-enabled unattended-upgrades.service && ! systemctl is-active unattended-upgrades.service`,
-			`fio --version && ib_write_bw --version && mpirun --version`,
+			`fio --version && mpirun --version && ib_write_bw --version | grep Version`, // perftest ends with 1 there
 			`dpkg -V fio perftest`,
 		} {
 			l.OnNode(node, look)

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// summary is what a rehearsal ends with, as far as it is judged.
+type summary struct {
+	Type        string   `json:"type"`
+	Accepted    []string `json:"accepted"`
+	Quarantined []struct {
+		Node  string `json:"node"`
+		Part  string `json:"part"`
+		Cause string `json:"cause"`
+	} `json:"quarantined"`
+	Waiting []struct {
+		Node  string `json:"node"`
+		Cause string `json:"cause"`
+	} `json:"waiting"`
+	Findings []struct {
+		Part  string `json:"part"`
+		Cause string `json:"cause"`
+	} `json:"findings"`
+	Unexpected []struct {
+		Subject string `json:"subject"`
+	} `json:"unexpected"`
+	Faults []struct {
+		Found bool `json:"found"`
+	} `json:"faults"`
+	Runs int `json:"runs"`
+}
+
+// kind is what is known of a kind of fault: where it can be, and what names it.
+type kind struct {
+	place place
+	alone bool // keeps what others would be found by from happening
+	// names are what a finding may say: of each a node, or "" for a finding of no node, and
+	// what its part has to match.
+	names func(*inventory.Inventory, planted) []name
+}
+
+// name is a way to name a part.
+type name struct {
+	node string
+	part *regexp.Regexp
+}
+
+// ofNode is a part of the fault's node.
+func ofNode(pattern string) func(*inventory.Inventory, planted) []name {
+	form := regexp.MustCompile(pattern)
+	return func(_ *inventory.Inventory, f planted) []name { return []name{{f.Node, form}} }
+}
+
+// outside is a part of no node.
+func outside(text func(planted) string) func(*inventory.Inventory, planted) []name {
+	return func(_ *inventory.Inventory, f planted) []name { return []name{{"", word(text(f))}} }
+}
+
+// word matches a text that no letter, digit or dash goes on from.
+func word(text string) *regexp.Regexp {
+	return regexp.MustCompile(`(^|[^\w/.-])` + regexp.QuoteMeta(text) + `($|[^\w/-])`)
+}
+
+// ofGPU is a GPU by its number.
+func ofGPU(_ *inventory.Inventory, f planted) []name {
+	return []name{{f.Node, word("GPU " + f.GPU)}}
+}
+
+// ofMissingGPU is a GPU by its number; where no slot tells it, that one is missing.
+func ofMissingGPU(_ *inventory.Inventory, f planted) []name {
+	return []name{{f.Node, regexp.MustCompile(`\bGPUs? ` + f.GPU + `\b|\bGPUs?($|,| at )`)}}
+}
+
+// ofUnseated is a GPU, or the NVLink of a node whose domain spans nodes.
+func ofUnseated(inv *inventory.Inventory, f planted) []name {
+	return append(ofGPU(inv, f), name{f.Node, word("NVLink")})
+}
+
+// ofNIC is a NIC by its port or its address.
+func ofNIC(inv *inventory.Inventory, f planted) []name {
+	list := []name{{f.Node, word(f.Port)}}
+	for _, p := range ports(inv) {
+		if p.node.Name == f.Node && p.name == f.Port && p.pci != "" {
+			list = append(list, name{f.Node, word(p.pci)})
+		}
+	}
+	return list
+}
+
+// ofPort is a port of a node by its name or its rail, as a part of the node or as a link.
+func ofPort(inv *inventory.Inventory, f planted) (list []name) {
+	for _, node := range []string{f.Node, f.With} {
+		if node == "" {
+			continue
+		}
+		list = append(list, name{node, word(f.Port)}, name{"", word(node + "/" + f.Port)})
+		for _, p := range ports(inv) {
+			if p.node.Name == node && p.name == f.Port && p.rail >= 0 {
+				list = append(list, name{node, word(fmt.Sprintf("rail %d", p.rail))})
+			}
+		}
+	}
+	return list
+}
+
+// ofFarEnd is the switch port at the far end of a node's port.
+func ofFarEnd(_ *inventory.Inventory, f planted) []name {
+	return []name{{"", regexp.MustCompile(regexp.QuoteMeta("(" + f.Node + "/" + f.Port + ")"))}}
+}
+
+var bmc, bootNIC = ofNode(`\bBMC\b`), ofNode(`\bboot NIC\b`)
+
+// kindsOfFaults are all of them, from the table of the documents.
+var kindsOfFaults = map[string]kind{
+	"bmc-dead":           {place: anyNode, names: bmc},
+	"bmc-locked":         {place: anyNode, names: bmc},
+	"bmc-wrong-password": {place: anyNode, names: bmc},
+	"bmc-write-lost":     {place: anyNode, names: bmc},
+	"bmc-swapped": {place: twoNodes, names: func(inv *inventory.Inventory, f planted) []name {
+		return append(bmc(inv, f), bmc(inv, planted{Node: f.With})...)
+	}},
+	"dhcp-loss":        {place: anyNode, names: bootNIC},
+	"http-stall":       {place: anyNode, names: bootNIC},
+	"wrong-serial":     {place: anyNode, names: ofNode(`\bidentity\b`)},
+	"missing-dimm":     {place: anyNode, names: ofNode(`\bmemory\b|\bDIMM\b`)},
+	"missing-nic":      {place: anyPort(isPort), names: ofNIC},
+	"disk-write-error": {place: anyNode, names: ofNode(`\bdisk\b`)},
+	"kernel-hang":      {place: anyNode, names: ofNode(`\bramdisk\b`)},
+	"repo-gone":        {place: nowhere, alone: true, names: outside(func(planted) string { return "repository" })},
+	"driver-mismatch":  {place: anyGPUNode, names: ofNode(`\bdriver\b`)},
+	"missing-gpu":      {place: anyGPU(false), names: ofMissingGPU},
+	"pcie-width":       {place: anyGPU(false), names: ofGPU},
+	"gpu-row-remap":    {place: anyGPU(false), names: ofGPU},
+	"gpu-xid":          {place: anyGPU(false), names: ofGPU},
+	"weak-hbm":         {place: anyGPU(false), names: ofGPU},
+	"hot-gpu":          {place: anyGPU(false), names: ofGPU},
+	"odd-firmware":     {place: anyPort(isPort), names: ofNIC},
+	"psu-lost":         {place: anyNode, names: ofNode(`\bpower supply\b`)},
+	"nvlink-down":      {place: anyGPU(true), names: ofGPU},
+	"nvlink-unseated":  {place: anyGPU(true), names: ofUnseated},
+	"imex-config":      {place: domainNode, names: ofNode(`\bIMEX\b`)},
+	"cable-swap":       {place: twoPlugs, names: ofPort},
+	"degraded-link":    {place: anyPort(isPort), names: ofPort},
+	"rail-config":      {place: anyPort(isRoCE), names: ofPort},
+	"high-ber":         {place: anyPort(isPort), names: ofPort},
+	"bad-uplink":       {place: trunk, names: outside(func(f planted) string { return f.Port })},
+	"bad-leaf":         {place: leaf, names: outside(func(f planted) string { return f.Switch })},
+	"pdu-trip":         {place: pdu, names: outside(func(f planted) string { return f.PDU })},
+	"other-dhcp":       {place: nowhere, alone: true, names: outside(func(planted) string { return "DHCP server" })},
+	"controller-kill":  {place: nowhere},
+}
+
+// verdict is what is wrong with a run.
+type verdict struct {
+	unnamed []string // faults that no finding names
+	lost    []string // nodes that no fault is in and that were not accepted
+	beside  []string // what was blamed and is no fault's part
+	differs bool     // from the rehearsal's own
+}
+
+func (v verdict) whole() bool {
+	return len(v.unnamed)+len(v.lost)+len(v.beside) == 0 && !v.differs
+}
+
+func (v verdict) String() string {
+	var b strings.Builder
+	for _, p := range []struct {
+		what string
+		list []string
+	}{{"not named", v.unnamed}, {"lost", v.lost}, {"blamed beside", v.beside}} {
+		for _, one := range p.list {
+			fmt.Fprintf(&b, "    %s: %s\n", p.what, one)
+		}
+	}
+	if v.differs {
+		b.WriteString("    the rehearsal's own verdict differs\n")
+	}
+	return b.String()
+}
+
+// judge holds what a rehearsal found against what was planted.
+func judge(inv *inventory.Inventory, faults []planted, s summary) (v verdict) {
+	named := make([]bool, len(faults))
+	say := func(node, part, cause string) {
+		one := false
+		for i, f := range faults {
+			if kindsOfFaults[f.Kind].matches(inv, f, node, part) || isEither(inv, f, node, part) {
+				one = true
+				named[i] = named[i] || kindsOfFaults[f.Kind].matches(inv, f, node, part)
+			}
+		}
+		if !one {
+			v.beside = append(v.beside, strings.TrimSpace(node+" "+part+": "+cause))
+		}
+	}
+	for _, q := range s.Quarantined {
+		say(q.Node, q.Part, q.Cause)
+	}
+	for _, f := range s.Findings {
+		say("", f.Part, f.Cause)
+	}
+	own := len(s.Unexpected) == 0
+	for i, f := range faults {
+		if f.Kind == "controller-kill" {
+			named[i] = s.Runs > 1
+		}
+		if !named[i] {
+			v.unnamed = append(v.unnamed, f.argument())
+		}
+		own = own && i < len(s.Faults) && s.Faults[i].Found
+	}
+	v.lost = listLost(inv, faults, s)
+	v.differs = own != (len(v.unnamed)+len(v.beside) == 0)
+	return v
+}
+
+// matches reports whether a finding names the part of a fault.
+func (k kind) matches(inv *inventory.Inventory, f planted, node, part string) bool {
+	if k.names == nil {
+		return false
+	}
+	return slices.ContainsFunc(k.names(inv, f), func(n name) bool { return n.node == node && n.part.MatchString(part) })
+}
+
+// isEither reports whether a finding names what nobody can tell from the part of a fault:
+// the other leaf of two, and the other end of two nodes.
+func isEither(inv *inventory.Inventory, f planted, node, part string) bool {
+	switch f.Kind {
+	case "bad-leaf":
+		for _, of := range leavesOfRails(inv) {
+			for other := range of {
+				if of[f.Switch] && len(of) == 2 && node == "" && word(other).MatchString(part) {
+					return true
+				}
+			}
+		}
+	case "degraded-link":
+		for _, n := range inv.Nodes {
+			if len(inv.Nodes) == 2 && kindsOfFaults[f.Kind].matches(inv, planted{Kind: f.Kind, Node: n.Name, Port: f.Port}, node, part) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// listLost lists the nodes that were not accepted and that no fault is in.
+func listLost(inv *inventory.Inventory, faults []planted, s summary) (lost []string) {
+	accepted := map[string]bool{}
+	for _, n := range s.Accepted {
+		accepted[n] = true
+	}
+	for _, n := range inv.Nodes {
+		if n.Retired || accepted[n.Name] || slices.ContainsFunc(faults, func(f planted) bool { return f.keepsOut(n) }) {
+			continue
+		}
+		why := "not mentioned"
+		for _, q := range s.Quarantined {
+			if q.Node == n.Name {
+				why = q.Cause
+			}
+		}
+		for _, w := range s.Waiting {
+			if w.Node == n.Name {
+				why = w.Cause
+			}
+		}
+		lost = append(lost, n.Name+": "+why)
+	}
+	return lost
+}
+
+// keepsOut reports whether a fault may keep a node from being accepted.
+func (f planted) keepsOut(n *inventory.Node) bool {
+	switch {
+	case f.Kind == "repo-gone" || f.Kind == "other-dhcp":
+		return true
+	case f.PDU != "": // a node with another feed goes on
+		return !slices.ContainsFunc(n.Feeds, func(feed inventory.Feed) bool { return feed.PDU != nil && feed.PDU.Name != f.PDU })
+	}
+	return f.Node == n.Name || f.With == n.Name
+}

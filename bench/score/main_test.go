@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+)
+
+// load loads an example.
+func load(t *testing.T, name string) *inventory.Inventory {
+	t.Helper()
+	inv, err := loadSite(filepath.Join("..", "..", "examples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv
+}
+
+// TestIndependent: what judges knows neither what simulates nor what detects.
+func TestIndependent(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if strings.Contains(dep, "/ironrail/validate") || strings.Contains(dep, "/ironrail/rehearse") {
+			t.Errorf("%s is imported", dep)
+		}
+	}
+	if !strings.Contains(string(out), "/ironrail/inventory") {
+		t.Errorf("no list of imports: %s", out)
+	}
+}
+
+// TestKinds: the table of the documents and that of the scorer have the same kinds, and
+// each has a place in one of the examples.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "rehearsal.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ = bytes.Cut(page, []byte("<!-- table faults -->"))
+	page, _, _ = bytes.Cut(page, []byte("<!-- end -->"))
+	documented := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` ").FindAllSubmatch(page, -1) {
+		documented[string(m[1])] = true
+		if _, ok := kindsOfFaults[string(m[1])]; !ok {
+			t.Errorf("%s is documented and not scored", m[1])
+		}
+	}
+	lot := rand.New(rand.NewPCG(1, 2))
+	sites := []*inventory.Inventory{load(t, "hgx-h100"), load(t, "mi300x-roce"), load(t, "nvl72"), load(t, "h100-su")}
+	for k, kind := range kindsOfFaults {
+		if !documented[k] {
+			t.Errorf("%s is scored and not documented", k)
+		}
+		has := false
+		for _, inv := range sites {
+			_, ok := kind.place(inv, lot)
+			has = has || ok
+		}
+		if !has {
+			t.Errorf("%s has a place in no example", k)
+		}
+	}
+}
+
+// TestJudge: only the very part counts, and what no fault is in has to be accepted.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	inv := load(t, "hgx-h100")
+	others := `"accepted":["r01-u09","r01-u17","r01-u25"]`
+	gpu := []planted{{Kind: "gpu-xid", Node: "r01-u01", GPU: "3"}}
+	plugs := []planted{{Kind: "cable-swap", Node: "r01-u01", With: "r01-u09", Port: "rail/0"}}
+	tests := []struct {
+		name   string
+		faults []planted
+		json   string
+		want   string // words of the verdict
+	}{
+		{"named", gpu, `{` + others + `,"quarantined":[{"node":"r01-u01","part":"GPU 3 at 0000:04:00.0, serial 165"}],"faults":[{"found":true}]}`, ""},
+		{"another GPU", gpu, `{` + others + `,"quarantined":[{"node":"r01-u01","part":"GPU 31 at 0000:04:00.0"}],"faults":[{"found":false}]}`, "not named, blamed beside"},
+		{"another node", gpu, `{"accepted":["r01-u01","r01-u17","r01-u25"],"quarantined":[{"node":"r01-u09","part":"GPU 3"}],"faults":[{"found":false}]}`, "not named, lost, blamed beside"},
+		{"accepted in silence", gpu, `{"accepted":["r01-u01","r01-u09","r01-u17","r01-u25"],"faults":[{"found":false}]}`, "not named"},
+		{"not judged", gpu, `{"accepted":["r01-u09"],"quarantined":[{"node":"r01-u01","part":"GPU 3"}],"waiting":[{"node":"r01-u17","cause":"quorum"}],"faults":[{"found":true}]}`, "lost, lost"},
+		{"another verdict", gpu, `{` + others + `,"quarantined":[{"node":"r01-u01","part":"GPU 3"}],"faults":[{"found":false}]}`, "verdict"},
+		{"both plugs", plugs, `{"accepted":["r01-u17","r01-u25"],"quarantined":[{"node":"r01-u01","part":"rail/0 (OSFP 1/1), r01-u09 rail/0 (OSFP 1/1)"},{"node":"r01-u09","part":"r01-u01 rail/0, rail/0"}],"faults":[{"found":true}]}`, ""},
+		{"another port", plugs, `{"accepted":["r01-u17","r01-u25"],"quarantined":[{"node":"r01-u01","part":"rail/10"}],"faults":[{"found":false}]}`, "not named, blamed beside"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var s summary
+			if err := json.Unmarshal([]byte(tt.json), &s); err != nil {
+				t.Fatal(err)
+			}
+			v := judge(inv, tt.faults, s)
+			got := v.String()
+			for _, want := range strings.Split(tt.want, ", ") {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q in %q", want, got)
+				}
+			}
+			if tt.want == "" && !v.whole() || tt.want != "" && strings.Count(got, "\n") != len(strings.Split(tt.want, ", ")) {
+				t.Errorf("said %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestMeets: no two faults of a run share a node.
+func TestMeets(t *testing.T) {
+	t.Parallel()
+	lot := rand.New(rand.NewPCG(3, 4))
+	s := site{"examples/hgx-h100", load(t, "hgx-h100")}
+	for range 200 {
+		r, ok := drawTogether(3, s, []string{"gpu-xid", "cable-swap", "bmc-swapped", "pdu-trip", "high-ber"}, lot)
+		if !ok {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, f := range r.faults {
+			for _, n := range []string{f.Node, f.With} {
+				if n != "" && seen[n] {
+					t.Fatalf("%s is in two faults of %s", n, r)
+				}
+				seen[n] = true
+			}
+		}
+	}
+}

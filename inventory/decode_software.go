@@ -159,7 +159,7 @@ func (l *loader) host(b *language.Body) *HostSettings {
 }
 
 func (l *loader) validation(b *language.Body) *Validation {
-	v := &Validation{Name: b.Name, BurnIn: language.Get[unit.Duration](b, "burn_in"), Quorum: language.Get[unit.Percent](b, "quorum"), Decl: b.Decl, Ranges: rangesOf(b)}
+	v := &Validation{Name: b.Name, BurnIn: language.Get[unit.Duration](b, "burn_in"), Quorum: language.Get[unit.Percent](b, "quorum"), Provisional: language.Get[bool](b, "provisional"), Decl: b.Decl, Ranges: rangesOf(b)}
 	if p := b.Block("pair"); p != nil {
 		v.Pair = &PairTest{Engine: language.Get[string](p, "engine"), Size: language.Get[unit.Bytes](p, "size"), Decl: p.Decl, Ranges: rangesOf(p)}
 	}

@@ -205,15 +205,22 @@ type FabricPartition struct {
 
 // Validation is what a role's nodes must prove.
 type Validation struct {
-	Name      string
-	BurnIn    unit.Duration
-	Quorum    unit.Percent // 0: not given, means 75 %
-	Pair      *PairTest
-	AllReduce *CollectiveTest
-	Limits    []MeasureLimit // sorted by name
-	Allowed   []AllowedGate  // sorted by name
-	Decl      hcl.Range
-	Ranges    map[string]hcl.Range // the places of the attributes that were given
+	Name   string
+	BurnIn unit.Duration
+	Quorum unit.Percent // 0: not given, means 75 %
+	// Provisional: what is left of a group that has lost its quorum is tested all the same.
+	Provisional bool
+	Pair        *PairTest
+	AllReduce   *CollectiveTest
+	Limits      []MeasureLimit // sorted by name
+	Allowed     []AllowedGate  // sorted by name
+	Decl        hcl.Range
+	Ranges      map[string]hcl.Range // the places of the attributes that were given
+}
+
+// BetweenGPUs reports whether a test loads the rails of GPUs; t may be nil.
+func (t *CollectiveTest) BetweenGPUs() bool {
+	return t != nil && t.Engine != "mpi" && slices.ContainsFunc(t.Scope, func(scope string) bool { return scope != "node" })
 }
 
 // Limit returns the limits of that measure.

@@ -103,7 +103,7 @@ func hostSpec() language.BlockSpec {
 }
 
 func validationSpec() language.BlockSpec {
-	return referableBlock("validation", []language.Attr{optionalAttr("burn_in", typeDuration), optionalAttr("quorum", typePercent)},
+	return referableBlock("validation", []language.Attr{optionalAttr("burn_in", typeDuration), optionalAttr("quorum", typePercent), optionalAttr("provisional", language.Bool)},
 		singleBlock("pair", orText("engine", "perftest", language.OneOf("perftest")), optionalAttr("size", typeBytes)),
 		singleBlock("all_reduce",
 			optionalAttr("engine", language.OneOf("nccl", "rccl", "mpi")),

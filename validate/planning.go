@@ -4,9 +4,13 @@ package validate
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
 
@@ -73,6 +77,41 @@ func (p *planning) compare(c *Check) {
 			}
 		}
 		st.Needs = append(st.Needs[:len(st.Needs):len(st.Needs)], needs...)
+	}
+}
+
+// repeatProvisional has a test of a group that fewer nodes than its quorum took part in be
+// about all of them once the others come, and nodes that were accepted by it accepted anew.
+func (p *planning) repeatProvisional(view stage.View) {
+	if view == nil {
+		return
+	}
+	for i := range p.steps {
+		st := &p.steps[i]
+		for _, k := range st.Yields {
+			f, known := view.Fact(k)
+			if !known {
+				continue
+			}
+			switch name := fact.Name[result.Report](k.Name); {
+			case st.Group != nil && (name == result.PairReport || name == result.AllReduceReport):
+				rep, err := name.Get(f)
+				st.Group.Whole = err == nil && rep.Provisional != ""
+			case st.Accepts && k.Name == string(result.AcceptedFact):
+				a, err := result.AcceptedFact.Get(f)
+				renewAfterTests(st, err == nil && len(a.Provisional) > 0)
+			}
+		}
+	}
+}
+
+// renewAfterTests has an acceptance be made again when a test that it waits for is.
+func renewAfterTests(st *plan.Step, provisional bool) {
+	for i := range st.Needs {
+		for _, k := range st.Reads {
+			need := &st.Needs[i]
+			need.Triggers = need.Triggers || provisional && need.Step == target.StepID(k.Subject.Name, strings.TrimPrefix(k.Name, target.StageName+"."))
+		}
 	}
 }
 

@@ -95,6 +95,7 @@ func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 			p.compare(c)
 		}
 	}
+	p.repeatProvisional(view)
 	if cabling.Any(s.inv) { // a node on a wrong cable is taken out before it is tested
 		p.afterAll(cabling.StepID)
 	}

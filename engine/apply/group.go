@@ -24,6 +24,9 @@ func (e *Executor) findGroupObstacle(t *task) *obstacle {
 	if gate := e.gateOfLost(t); gate != nil {
 		return &obstacle{cause: gate.cause, root: gate.root}
 	}
+	if t.goesOnProvisionally() {
+		return nil
+	}
 	return &obstacle{cause: state.Cause{Kind: state.NotJudged, Step: t.step.ID, Text: why}}
 }
 
@@ -127,6 +130,14 @@ func (e *Executor) explainNoQuorum(t *task) string {
 			len(t.members), len(g.Members), g.Set, max(g.Min, 1), listLost(names))
 	}
 	return ""
+}
+
+// goesOnProvisionally reports whether a group that has lost its quorum is judged all the
+// same: its step says so, and enough members are left, one that it is about among them.
+func (t *task) goesOnProvisionally() bool {
+	g := t.step.Group
+	about := func(m subject.ID) bool { return len(g.Focus) == 0 || slices.Contains(g.Focus, m) }
+	return g.Provisional > 0 && g.OnLoss == plan.Shrink && len(t.members) >= g.Provisional && slices.ContainsFunc(t.members, about)
 }
 
 // listLost names the lost members in brackets; "" for none, since a plan can have too few

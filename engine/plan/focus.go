@@ -57,7 +57,7 @@ func (d *differ) groupsToFocus() (groups []int, about map[StepID]map[string]bool
 	about = map[StepID]map[string]bool{}
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
-		if s.Group != nil && s.Group.Partners > 0 && len(s.Group.Focus) == 0 && s.ID.Wave() == "" {
+		if s.Group != nil && s.Group.Partners > 0 && !s.Group.Whole && len(s.Group.Focus) == 0 && s.ID.Wave() == "" {
 			groups = append(groups, i)
 			about[s.ID] = map[string]bool{}
 		}
@@ -147,12 +147,16 @@ func retitleForMembers(title string, whole, left *Group) string {
 }
 
 // Enough says in a title how few members the step is judged with; "" when it needs
-// all of them.
+// all of them for whatever it says.
 func (g *Group) Enough() string {
-	if g.Min >= len(g.Members) {
-		return ""
+	text := ""
+	if g.Min < len(g.Members) {
+		text = fmt.Sprintf(", judged with %d or more", g.Min)
 	}
-	return fmt.Sprintf(", judged with %d or more", g.Min)
+	if g.Provisional > 0 && g.Provisional < g.Min {
+		text += ", provisionally with fewer"
+	}
+	return text
 }
 
 // scaleQuorum is the quorum of a group for n of its members.

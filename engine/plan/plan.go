@@ -112,6 +112,12 @@ type Group struct {
 	// Focus are the members that the step is about; the others are there to test
 	// them with. Empty: all are. Set by Diff when only a few nodes are new.
 	Focus []subject.ID `json:"focus,omitempty"`
+	// Provisional is how many survivors are enough, all the same, when there are fewer than
+	// Min: what is found then holds until the others come. Zero: it is not judged.
+	Provisional int `json:"provisional,omitempty"`
+	// Whole: the step has no focus this time, since what it said of its members was
+	// provisional.
+	Whole bool `json:"whole,omitempty"`
 	// Partners is how many members beside it a member in focus is worked on with,
 	// the nearest in the order of Members. Zero: the step never has a focus.
 	Partners int `json:"partners,omitempty"`

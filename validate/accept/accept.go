@@ -64,6 +64,9 @@ func runAccept(ctx context.Context, j *target.Job) error {
 		if err := found.Passed(n.Name, t.Fact); err != nil {
 			return err
 		}
+		if found.Provisional != "" {
+			a.Provisional = append(a.Provisional, string(id)+": "+found.Provisional)
+		}
 	}
 	if err := host.ChassisAgain(ctx, j); err != nil {
 		return err

@@ -261,7 +261,7 @@ func (a *allReduce) recordReport(ctx context.Context, full trial, rest []trial) 
 			return err
 		}
 	}
-	return target.LearnFact(ctx, a.rec, result.AllReduceReport, target.ReportOf(a.st, result.AllReduceReport, a.g.Set), rep)
+	return target.LearnReport(ctx, a.rec, a.st, result.AllReduceReport, a.g.Set, rep)
 }
 
 func (a *allReduce) reportFinding(ctx context.Context, full trial, node, how, ref string) error {

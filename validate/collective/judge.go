@@ -223,7 +223,7 @@ func (c *collective) record(ctx context.Context) error {
 			return err
 		}
 	}
-	return target.LearnFact(ctx, c.Rec, result.AllReduceReport, target.ReportOf(c.st, result.AllReduceReport, c.Group.Set), rep)
+	return target.LearnReport(ctx, c.Rec, c.st, result.AllReduceReport, c.Group.Set, rep)
 }
 
 // proves says what a good report means.

@@ -25,6 +25,7 @@ func Check(inv *inventory.Inventory) diag.List {
 		c.checkLimits()
 		c.checkQuorum()
 		c.checkAllReduce()
+		c.checkCoverage()
 		found = append(found, c.found...)
 	}
 	return found

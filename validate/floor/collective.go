@@ -27,6 +27,25 @@ func (c *check) checkQuorum() {
 	}
 }
 
+// checkCoverage asks for a test that loads each fabric of a chassis: a cable that carries
+// nothing makes no error.
+func (c *check) checkCoverage() {
+	if c.v.Pair != nil {
+		return
+	}
+	said := map[*inventory.Fabric]bool{}
+	for _, u := range c.users {
+		for _, nic := range u.hardware.NICs {
+			f := nic.Fabric
+			if f == nil || said[f] || nic.SoftwareRDMA != "" || c.v.AllReduce.BetweenGPUs() && f == MainFabric(u.hardware) {
+				continue
+			}
+			said[f] = true
+			c.add("validation.untested", c.v.Decl, "Fabric that no test loads", "Nodes of hardware %q are accepted without a byte over their ports of fabric %q: a bad cable or a wrong setting of it is not seen. Add pair {}, which writes over every port of every fabric.", u.hardware.Name, f.Name).Also("the fabric", f.Decl).Of(u.nodes...).Warn()
+		}
+	}
+}
+
 // checkAllReduce judges the all_reduce block against the chassis.
 func (c *check) checkAllReduce() {
 	a := c.v.AllReduce

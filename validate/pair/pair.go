@@ -123,7 +123,7 @@ func (p *pairTest) run(ctx context.Context) error {
 		return err
 	}
 	rep.NotJudged = append(rep.NotJudged, skipped...)
-	return target.LearnFact(ctx, p.Rec, result.PairReport, target.ReportOf(p.st, result.PairReport, p.g.Set), rep)
+	return target.LearnReport(ctx, p.Rec, p.st, result.PairReport, p.g.Set, rep)
 }
 
 // ends returns the ports of every member by fabric and rail, in the order of the

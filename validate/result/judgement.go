@@ -25,6 +25,8 @@ type judgement struct {
 	bad      map[string]Result // the first result that refuses a node
 	judged   map[string]bool   // nodes that at least one result let through
 	alone    bool              // one node was left, and nothing was measured
+	// Provisional is that of the report.
+	Provisional string
 }
 
 // Judgements keeps the last judgement of each report. It is safe for concurrent
@@ -68,7 +70,7 @@ func noResult(key fact.Key) error {
 // no node does.
 func judgeReport(rep Report) *judgement {
 	j := &judgement{At: rep.At, Members: SetOf(rep.Members), suspects: SetOf(rep.Suspects), bad: map[string]Result{}, judged: map[string]bool{},
-		alone: len(rep.Members) == 1 && len(rep.Results) == 0}
+		alone: len(rep.Members) == 1 && len(rep.Results) == 0, Provisional: rep.Provisional}
 	for _, r := range rep.Results {
 		suspected := 0
 		for _, n := range r.Nodes {

@@ -63,6 +63,9 @@ type Report struct {
 	Suspects  []string  `json:"suspects,omitempty"`   // nodes
 	NotJudged []string  `json:"not_judged,omitempty"` // sentences: what was left out
 	Proves    string    `json:"proves"`               // in one sentence, and what it does not prove
+	// Provisional says that fewer nodes than the quorum took part, and how many; empty:
+	// enough did.
+	Provisional string `json:"provisional,omitempty"`
 }
 
 // OfGroup returns the subject of the named group.
@@ -112,6 +115,9 @@ type Acceptance struct {
 	Checks  []string   `json:"checks"`            // step ids of the tests that it passed; empty when the site asks for none
 	Results string     `json:"results"`           // sha256 over the sha256 of each report
 	Reports []fact.Key `json:"reports,omitempty"` // where these are
+	// Provisional has of each test that fewer nodes than the quorum took part in how many
+	// did: the acceptance holds until the others come.
+	Provisional []string `json:"provisional,omitempty"`
 }
 
 // AcceptedFact is the fact of a node's last acceptance.

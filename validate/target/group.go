@@ -57,6 +57,9 @@ func ListGroups(inv *inventory.Inventory) []Group {
 // enough to tell good from bad, and one dead BMC holds up no group.
 const defaultQuorum = 75 // percent
 
+// fewestTested is how many nodes a test between nodes needs.
+const fewestTested = 2
+
 // min is the quorum in nodes. It is never less than a pair, but for two nodes with a
 // quorum of half: half of them is one, which then is let through alone, with its tests
 // not judged.
@@ -65,7 +68,7 @@ func (g Group) min() int {
 	if q == 0 {
 		q = defaultQuorum
 	}
-	least := 2
+	least := fewestTested
 	if len(g.Nodes) == 2 {
 		least = 1
 	}
@@ -109,6 +112,9 @@ func (g Group) LimitInputs(limits ...string) (in []plan.Input) {
 func (r Request) GroupStep(title string, decl hcl.Range) plan.Step {
 	g := r.Group
 	gr := &plan.Group{Set: g.Set, Min: g.min(), OnLoss: plan.Shrink, Partners: PartnersOfOne}
+	if g.Validation.Provisional {
+		gr.Provisional = fewestTested
+	}
 	gr.Members = make([]subject.ID, 0, len(g.Nodes))
 	needs := make([]plan.Need, 0, 2*len(g.Nodes)+1)
 	for _, n := range g.Nodes {

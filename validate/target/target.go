@@ -7,6 +7,7 @@ package target
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -71,7 +72,7 @@ func (j *Job) Together(ctx context.Context, name fact.Name[result.Report], do fu
 		return nil
 	}
 	if len(left) == 1 {
-		return LearnFact(ctx, j.Run, name, ReportOf(j.Step, name, j.Name), reportAlone(j.Run, left[0]))
+		return LearnReport(ctx, j.Run, j.Step, name, j.Name, reportAlone(j.Run, left[0]))
 	}
 	return do()
 }
@@ -82,6 +83,16 @@ func reportAlone(run stage.Run, n *inventory.Node) result.Report {
 	return result.Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
 		NotJudged: []string{n.Name + " is the only node left of its group, and the quorum lets it through: it was measured against no other"},
 		Proves:    "Nothing about " + n.Name + "'s rails: they carry no data before a second node is there."}
+}
+
+// LearnReport makes the report of a test of a group durable. Where fewer nodes than the
+// quorum took part, the report says so.
+func LearnReport(ctx context.Context, run stage.Run, st plan.Step, name fact.Name[result.Report], set string, rep result.Report) error {
+	if n := len(run.Members()); n < st.Group.Min {
+		rep.Provisional = fmt.Sprintf("provisional: %d of %d nodes of %s took part, and its quorum is %d", n, len(st.Group.Members), set, st.Group.Min)
+		rep.NotJudged = append(rep.NotJudged, rep.Provisional)
+	}
+	return LearnFact(ctx, run, name, ReportOf(st, name, set), rep)
 }
 
 // FrozenMembers returns the nodes among the frozen members of the run.

@@ -20,7 +20,7 @@ import (
 )
 
 // arrayLimit ends an emulator that hangs.
-const arrayLimit = 5 * time.Minute
+const arrayLimit = 30 * time.Minute
 
 // arrayModules are the kernel modules that an array on a virtio disk needs, in the
 // order in which they are loaded.

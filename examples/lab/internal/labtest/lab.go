@@ -21,8 +21,8 @@ import (
 
 // Deadlines. None of them is an expectation: they end what hangs.
 const (
-	commandLimit = 3 * time.Minute
-	applyLimit   = 40 * time.Minute
+	commandLimit = 20 * time.Minute
+	applyLimit   = 90 * time.Minute
 )
 
 // password is the BMC password of every lab. It is looked for wherever it does

@@ -103,7 +103,7 @@ func (s SwitchExplanation) tells(x state.Step) bool {
 // addApplyAgain ends the action of a finding about a switch with how it goes on.
 func addApplyAgain(action string, running bool) string {
 	switch {
-	case action == "", strings.Contains(action, "apply"), strings.Contains(action, "ironrail validate"):
+	case action == "", strings.Contains(action, "apply"):
 		return action
 	case running:
 		return endSentence(action) + " When the run has ended, `ironrail apply` looks again."

@@ -58,7 +58,7 @@ func planPair(r target.Request) plan.Step {
 	st := r.GroupStep(fmt.Sprintf("RDMA writes between %d nodes, pair by pair", len(g.Nodes)), p.Decl)
 	st.Inputs = append(g.Inputs(result.WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + transfer.MessageSize(p).String(), Decl: stage.Source(p.Decl)})
 	st.Yields = []fact.Key{result.PairReport.Of(result.OfGroup(g.Set))}
-	turns := time.Duration(len(rounds.Tournament(len(g.Nodes))) * countBatches(len(g.Nodes)/2) * 2) // each way
+	turns := time.Duration(rounds.CountRounds(len(g.Nodes)) * countBatches(len(g.Nodes)/2, countPorts(g.Nodes)) * 2) // each way
 	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*transfer.LongestTransfer(*g) + 20*time.Minute}
 	return st
 }
@@ -68,8 +68,32 @@ func runPair(ctx context.Context, j *target.Job) error {
 	return j.Together(ctx, result.PairReport, func() error { return newPairTest(j).run(ctx) })
 }
 
-// pairsAtOnce is how many pairs run side by side.
-const pairsAtOnce = 64
+// commandsAtOnce is how many commands run on nodes side by side: two for each port of a
+// pair. A server whose client waits for its turn would be waited for in vain, so that it
+// is below what the controller runs at once.
+const commandsAtOnce = 1792
+
+// pairsAtOnce is how many pairs of nodes with so many ports run side by side.
+func pairsAtOnce(ports int) int { return max(commandsAtOnce/(2*max(ports, 1)), 1) }
+
+// countPorts is the most ports on fabrics that one of the nodes has.
+func countPorts(nodes []*inventory.Node) (most int) {
+	seen := map[*inventory.Hardware]bool{}
+	for _, n := range nodes {
+		if n.Hardware == nil || seen[n.Hardware] {
+			continue
+		}
+		seen[n.Hardware] = true
+		ports := 0
+		for _, nic := range n.Hardware.NICs {
+			if nic.Fabric != nil {
+				ports += len(nic.Ports)
+			}
+		}
+		most = max(most, ports)
+	}
+	return most
+}
 
 // pairTest is one run of the pair test.
 type pairTest struct {
@@ -90,9 +114,24 @@ func newPairTest(j *target.Job) *pairTest {
 	if focus, with := target.InFocus(j.Step, p.nodeOf); len(with) > 0 {
 		p.nodeOf, p.rounds = slices.Concat(focus, with), rounds.FocusedRounds(focus, with)
 	} else {
-		p.rounds = rounds.Tournament(len(p.nodeOf))
+		p.rounds = rounds.ByLeaf(p.leavesOfNodes())
 	}
 	return p
+}
+
+// leavesOfNodes says of each node on which leaves its ports end, in one text.
+func (p *pairTest) leavesOfNodes() []string {
+	all := make([]string, len(p.nodeOf))
+	for i, n := range p.nodeOf {
+		for _, nic := range n.Hardware.NICs {
+			for _, port := range nic.Ports {
+				if nic.Fabric != nil {
+					all[i] += p.leaves.Of(n.Name, nic.Fabric.Name, port.Rail) + " "
+				}
+			}
+		}
+	}
+	return all
 }
 
 // run does the test within one journaled effect, judges it and names suspects.
@@ -197,13 +236,46 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) erro
 			return err
 		}
 	}
+	return p.again(ctx)
+}
+
+// again runs every bad transfer once more, with nothing else on its two nodes.
+func (p *pairTest) again(ctx context.Context) error {
+	at := map[*inventory.Node]int{}
+	for i, n := range p.nodeOf {
+		at[n] = i
+	}
+	var pairs [][2]int
+	of := map[[2]int][]*transfer.Transfer{} // of each pair, one after another
 	for _, t := range p.done {
-		if t.Bad() && t.Lost == "" {
-			p.Rec.Emit(event.Event{Type: event.StepProgress, Text: "once more, alone: " + t.Name()})
-			p.Runner.Run(ctx, t)
-			if err := ctx.Err(); err != nil {
-				return context.Cause(ctx)
-			}
+		if !t.Bad() || t.Lost != "" {
+			continue
+		}
+		pair := [2]int{at[t.From.Node], at[t.To.Node]}
+		if of[pair] == nil {
+			pairs = append(pairs, pair)
+		}
+		of[pair] = append(of[pair], t)
+	}
+	all := rounds.Spread(pairs)
+	for i, round := range all {
+		p.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("once more, alone: round %d of %d, %d pairs, %s first", i+1, len(all), len(round), of[round[0]][0].Name())})
+		slots := make(chan struct{}, commandsAtOnce/2)
+		var wg sync.WaitGroup
+		for _, pair := range round {
+			wg.Go(func() {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				for _, t := range of[pair] {
+					if ctx.Err() == nil {
+						p.Runner.Run(ctx, t)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	return nil
@@ -235,19 +307,24 @@ func (p *pairTest) attach(name string) error {
 	return nil
 }
 
+// usualPorts is how many ports a node of GPUs has, where only the number of nodes is known.
+const usualPorts = 8
+
 // countPasses returns how often pairs of so many nodes run side by side: once a round, and more
 // often where a round has more pairs than that.
 func countPasses(nodes int) float64 {
-	return float64(rounds.CountRounds(nodes) * countBatches(nodes/2))
+	return float64(rounds.CountRounds(nodes) * countBatches(nodes/2, usualPorts))
 }
 
 // countBatches returns how often as many pairs as run side by side are needed for a round.
-func countBatches(pairs int) int { return (pairs + pairsAtOnce - 1) / pairsAtOnce }
+func countBatches(pairs, ports int) int {
+	return (pairs + pairsAtOnce(ports) - 1) / pairsAtOnce(ports)
+}
 
 // round runs its pairs side by side; a pair runs all its rails at once, one way
 // and then the other.
 func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends []map[*inventory.Node]rail.End) error {
-	slots := make(chan struct{}, pairsAtOnce)
+	slots := make(chan struct{}, pairsAtOnce(len(ends)))
 	var wg sync.WaitGroup
 	for _, pair := range pairs {
 		wg.Go(func() {

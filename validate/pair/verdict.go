@@ -94,10 +94,10 @@ func (v verdict) untested() []string {
 		return nil
 	}
 	tested := 0
-	for _, r := range rounds.Tournament(n) {
+	for _, r := range v.p.rounds {
 		tested += len(r)
 	}
-	return []string{fmt.Sprintf("%d of %d pairs were tested: each node with %d others", tested, n*(n-1)/2, rounds.SampledRounds)}
+	return []string{fmt.Sprintf("%d of %d pairs were tested: each node with at most %d others, half of them on its own leaves where the site says which these are", tested, n*(n-1)/2, len(v.p.rounds))}
 }
 
 // blameLost names nodes that went away during the test.

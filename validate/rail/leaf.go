@@ -51,5 +51,5 @@ func SuspectLeaf(name string) stage.Suspect {
 
 // DoUplinks is what to do about a leaf.
 func DoUplinks(leaves []string) string {
-	return fmt.Sprintf("Look at the links from %s to the spines: which are up, at which speed and width, with which errors, and how flows are spread over them (adaptive routing, ECMP); then at the switch itself. No node was taken out. Then run `ironrail validate`.", strings.Join(leaves, " and "))
+	return fmt.Sprintf("Look at the links from %s to the spines: which are up, at which speed and width, with which errors, and how flows are spread over them (adaptive routing, ECMP); then at the switch itself. No node was taken out. Then apply again.", strings.Join(leaves, " and "))
 }

@@ -21,11 +21,17 @@ const (
 // round: the circle method. Up to AllPairsUpTo every pair meets once; above it
 // the first SampledRounds rounds are returned.
 func Tournament(n int) [][][2]int {
+	return circle(n, CountRounds(n))
+}
+
+// circle returns the first rounds of the circle method, as many as are asked for and as
+// there are.
+func circle(n, count int) [][][2]int {
 	if n < 2 {
 		return nil
 	}
 	m := n + n%2 // with a bye for an odd number
-	count := CountRounds(n)
+	count = min(count, m-1)
 	at := func(round, i int) int { // who sits on chair i: 0 stays, the others move on
 		if i == 0 {
 			return 0
@@ -78,7 +84,7 @@ func FocusedRounds(focus, with []*inventory.Node) [][][2]int {
 		}
 		cross = append(cross, [2]int{a, b})
 	}
-	return append(rounds, spreadPairs(cross)...)
+	return append(rounds, Spread(cross)...)
 }
 
 // choosePartner chooses the kth partner of a node in focus: the first in its own rack
@@ -114,9 +120,9 @@ func pickNode(with []*inventory.Node, from, except int, want func(*inventory.Nod
 	return at
 }
 
-// spreadPairs puts pairs into as few rounds as a greedy choice finds, such that no
-// index is twice in a round.
-func spreadPairs(pairs [][2]int) (rounds [][][2]int) {
+// Spread puts pairs into as few rounds as a greedy choice finds, such that no index is
+// twice in a round.
+func Spread(pairs [][2]int) (rounds [][][2]int) {
 	var busy []map[int]bool
 	for _, p := range pairs {
 		r := slices.IndexFunc(busy, func(b map[int]bool) bool { return !b[p[0]] && !b[p[1]] })

@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
@@ -21,7 +22,7 @@ import (
 
 // Check accepts each node that no other check speaks against.
 var Check = target.Check{Name: "accept", Scope: target.EachNode, For: target.Any, Plan: planAccept, Run: runAccept,
-	Duration: target.Duration{Low: 20 * time.Millisecond, Mid: 100 * time.Millisecond, High: 500 * time.Millisecond, Source: target.InLab},
+	Duration: target.Duration{Low: time.Second, Mid: 5 * time.Second, High: 30 * time.Second, Source: "estimate: the health checks once more; 20 to 500 ms without GPUs " + target.InLab},
 	Docs:     target.Docs{Says: "what all of the above say of a node", Page: "guide.md"}}
 
 // ID returns the step that accepts a node.
@@ -33,7 +34,7 @@ func planAccept(r target.Request) plan.Step {
 	n := r.Node
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Create, Subject: subject.OfNode(n.Name), Title: "accept",
 		Needs: r.After(target.ReadyNeeds(n), n), Yields: []fact.Key{result.AcceptedFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Decl), Version: 1, Accepts: true,
-		Deadline: plan.Budget{Limit: time.Minute, Expected: time.Second}}
+		Deadline: plan.Budget{Limit: 15 * time.Minute, Expected: 10 * time.Second}}
 	if r.Group == nil {
 		return st
 	}
@@ -67,6 +68,9 @@ func runAccept(ctx context.Context, j *target.Job) error {
 		if found.Provisional != "" {
 			a.Provisional = append(a.Provisional, string(id)+": "+found.Provisional)
 		}
+	}
+	if err := gate.LastLook(ctx, j); err != nil {
+		return err
 	}
 	if err := host.ChassisAgain(ctx, j); err != nil {
 		return err

@@ -81,11 +81,7 @@ func runGates(ctx context.Context, j *target.Job) error {
 		return err
 	}
 	r := Report{At: run.Clock().Now().UTC(), Evidence: []string{ref}, GPUs: judge.PartNames(n.Hardware, seen)}
-	for _, f := range fabric.Of(n) {
-		if _, up := target.ReadFact(run, fabric.Ports(f.Name), subject.OfNode(n.Name)); up {
-			seen.Fabrics = append(seen.Fabrics, f.Name)
-		}
-	}
+	seen.Fabrics = fabricsUp(j)
 	r.Faults, r.Notes, r.Gates = JudgeEach(n.Hardware, target.AllowedGates(n), seen)
 	r.Near = link.HasNearRails(n.Hardware, seen)
 	chassisGates(ctx, j, &r)

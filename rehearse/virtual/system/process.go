@@ -214,7 +214,7 @@ func (n *node) find(name string) (func(context.Context, call) int, bool) {
 		}
 	}
 	p, ok := lookupProgram(base)
-	if !ok || p.pkg != "" && !n.hasPackage(p.pkg) {
+	if !ok || p.pkg != "" && !n.hasPackage(p.pkg) && !slices.ContainsFunc(depends[p.pkg], n.hasPackage) {
 		return nil, false
 	}
 	return p.run, true

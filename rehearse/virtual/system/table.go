@@ -14,6 +14,10 @@ const (
 	pkgChrony   = "chrony"
 )
 
+// depends are packages that are empty here, and of which the real ones depend on the one
+// of a program: DOCA's profiles (DOCA Profiles, "Supported Packages").
+var depends = map[string][]string{pkgPerftest: {"doca-ofed", "doca-networking", "doca-all"}}
+
 // commands are the programs by name, but for env and timeout.
 var commands = map[string]program{
 	"sh": {run: runShell}, "dash": {run: runShell}, "bash": {run: runShell}, "true": {run: exitWith(0)}, "false": {run: exitWith(1)}, "test": {run: runTest}, "[": {run: runTest},

@@ -94,6 +94,11 @@ func ofNIC(inv *inventory.Inventory, f planted) []name {
 	return list
 }
 
+// ofNICOrPort is a NIC by its own name, its address or its rail.
+func ofNICOrPort(inv *inventory.Inventory, f planted) []name {
+	return append(ofNIC(inv, f), ofPort(inv, f)...)
+}
+
 // ofPort is a port of a node by its name or its rail, as a part of the node or as a link.
 func ofPort(inv *inventory.Inventory, f planted) (list []name) {
 	for _, node := range []string{f.Node, f.With} {
@@ -153,7 +158,7 @@ var kindsOfFaults = map[string]kind{
 	"slow-dimm":        {place: anyNode, names: ofNode(`\bmemory\b|\bDIMM\b`)},
 	"wrong-nic":        {place: anyPort(isPort), names: ofNIC},
 	"wrong-disk":       {place: anyNode, names: ofNode(`\bdisk\b`)},
-	"wrong-mtu":        {place: anyPort(isPort), names: ofNIC},
+	"wrong-mtu":        {place: anyPort(isPort), names: ofNICOrPort},
 	"nvlink-down":      {place: anyGPU(true), names: ofGPU},
 	"nvlink-unseated":  {place: anyGPU(true), names: ofUnseated},
 	"imex-config":      {place: domainNode, names: ofNode(`\bIMEX\b`)},

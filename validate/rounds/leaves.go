@@ -10,7 +10,7 @@ const onLeaves = SampledRounds / 2
 // ByLeaf returns rounds of pairs of 0..n-1, no index twice in a round and no pair twice,
 // of which leaf says on which leaves a node is. Of more than AllPairsUpTo nodes the first
 // rounds are of pairs on the same leaves, and the last ones of pairs across them, so that
-// a leaf and a node are told apart. Where nothing says how the leaves are, it is a
+// a leaf and a node are distinguished. Where nothing says how the leaves are, it is a
 // Tournament.
 func ByLeaf(leaf []string) [][][2]int {
 	n := len(leaf)

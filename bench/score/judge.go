@@ -159,6 +159,7 @@ var kindsOfFaults = map[string]kind{
 	"wrong-nic":        {place: anyPort(isPort), names: ofNIC},
 	"wrong-disk":       {place: anyNode, names: ofNode(`\bdisk\b`)},
 	"wrong-mtu":        {place: anyPort(isPort), names: ofNICOrPort},
+	"wrong-optic":      {place: anyPort(isEthernet), names: ofNICOrPort},
 	"nvlink-down":      {place: anyGPU(true), names: ofGPU},
 	"nvlink-unseated":  {place: anyGPU(true), names: ofUnseated},
 	"imex-config":      {place: domainNode, names: ofNode(`\bIMEX\b`)},

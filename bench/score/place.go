@@ -153,7 +153,10 @@ func anyPort(fits func(port) bool) place {
 // isPort takes every port; isRoCE those that pause by priority.
 func isPort(port) bool   { return true }
 func isRoCE(p port) bool { return p.kind == "roce" }
-func isRail(p port) bool { return p.rail >= 0 }
+
+// isEthernet takes ports whose transceivers the kernel tells of.
+func isEthernet(p port) bool { return p.kind != "infiniband" }
+func isRail(p port) bool     { return p.rail >= 0 }
 
 // farEnd is the place of what is of a switch's end of a port's cable.
 func farEnd(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {

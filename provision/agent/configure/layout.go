@@ -163,7 +163,7 @@ func writeLayout(root rootfs.Root, l wire.Layout) error {
 func fstab(l wire.Layout) string {
 	var b strings.Builder
 	b.WriteString("# Written by ironrail for the disk layout of this node.\n")
-	const optional = ",nofail,x-systemd.device-timeout=2min"
+	const optional = ",nofail,x-systemd.device-timeout=5min"
 	for _, v := range l.Volumes {
 		check := map[string]int{"xfs": 0}
 		pass, known := check[v.Filesystem]
@@ -180,7 +180,7 @@ func fstab(l wire.Layout) string {
 		}
 	}
 	for i, guid := range espGUIDs(l) {
-		fmt.Fprintf(&b, "PARTUUID=%s %s vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=1min 0 0\n", guid, espMount(i))
+		fmt.Fprintf(&b, "PARTUUID=%s %s vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=3min 0 0\n", guid, espMount(i))
 	}
 	return b.String()
 }

@@ -63,9 +63,9 @@ func TestWriteLayout(t *testing.T) {
 		fstabFile: `# Written by ironrail for the disk layout of this node.
 UUID=u-swap none swap sw,nofail 0 0
 UUID=u-root / xfs defaults 0 0
-UUID=u-scratch /srv/scratch ext4 defaults,nofail,x-systemd.device-timeout=2min 0 2
-PARTUUID=e1 /boot/efi vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=1min 0 0
-PARTUUID=e2 /boot/efi2 vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=1min 0 0
+UUID=u-scratch /srv/scratch ext4 defaults,nofail,x-systemd.device-timeout=5min 0 2
+PARTUUID=e1 /boot/efi vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=3min 0 0
+PARTUUID=e2 /boot/efi2 vfat umask=0077,shortname=winnt,nofail,x-systemd.device-timeout=3min 0 0
 `,
 		mdadmFile: "# Written by ironrail for the disk layout of this node.\nHOMEHOST <ignore>\nMAILADDR root\nARRAY /dev/md/swap metadata=1.2 UUID=" + ids + "\nARRAY /dev/md/root metadata=1.2 UUID=" + ids + "\n",
 		grubFile:  "menuentry x {\n  linux /vmlinuz root=UUID=u-root ro $args\n}\n",

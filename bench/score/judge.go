@@ -145,6 +145,7 @@ var kindsOfFaults = map[string]kind{
 	"gpu-row-remap":    {place: anyGPU(false), names: ofGPU},
 	"gpu-xid":          {place: anyGPU(false), names: ofGPU},
 	"weak-hbm":         {place: anyGPU(false), names: ofGPU},
+	"slow-gpu":         {place: anyGPU(false), names: ofGPU},
 	"hot-gpu":          {place: anyGPU(false), names: ofGPU},
 	"odd-firmware":     {place: anyPort(isPort), names: ofNIC},
 	"psu-lost":         {place: anyNode, names: ofNode(`\bpower supply\b`)},

@@ -60,6 +60,11 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "heat held its clocks down under load, at 87 °C"},
 		{site: "mi300x-roce", node: "r01-u09", gpu: "5", part: "GPU 5 at ", cause: "it reached its slowdown, 100 °C"},
 	},
+	fault.SlowGPU: {
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "it computed at 1477 MHz on average under load, 83% of the median of its slot"},
+		{site: "mi300x-roce", node: "r01-u09", gpu: "5", part: "GPU 5 at ", cause: "of the median of its slot"},
+		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "of the median of its slot"},
+	},
 	fault.PSULost: {
 		{site: "hgx-h100", node: "r01-u17", part: "power supply PSU1", cause: "it has failed, by its BMC"},
 	},

@@ -61,6 +61,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.RailConfig:       {},
 	fault.WeakHBM:          {},
 	fault.HotGPU:           {},
+	fault.SlowGPU:          {},
 	fault.PDUTrip:          {11*time.Minute + 30*time.Second},
 	fault.OtherDHCP:        {time.Minute},
 	fault.ControllerKill:   {12 * time.Minute},

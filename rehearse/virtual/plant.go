@@ -58,6 +58,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.GPURowRemap:      onNode(damageMemory(metal.GPUMemory{BadRows: 1})),
 	fault.GPUXid:           onNode(damageMemory(metal.GPUMemory{BadBits: 1})),
 	fault.HotGPU:           onNode((*Node).insulateGPU),
+	fault.SlowGPU:          onNode((*Node).lowerClock),
 	fault.WeakHBM:          onNode(damageMemory(metal.GPUMemory{Slower: fifthSlower})),
 	fault.OddFirmware:      onNode((*Node).flashOlder),
 	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),

@@ -34,7 +34,7 @@ const HeatFact = fact.Name[HeatReport]("validate.heat")
 var Heat = target.Check{Name: "heat", Scope: target.EachRole, Needs: []string{"burn"}, For: target.Node(isAsked), Fewest: burnin.Fewest, Plan: planHeat, Run: runHeat,
 	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the burn-ins have seen, and asks no node"},
 	Report:   target.Section{Title: "Burn-ins compared", Read: readHeat},
-	Docs:     target.Docs{Says: "how warm GPUs got, slot by slot, against a role's other nodes", Page: "burn-in.md"}}
+	Docs:     target.Docs{Says: "how warm and how fast GPUs got, slot by slot, against a role's other nodes", Page: "burn-in.md"}}
 
 func readHeat(f fact.Fact, _ string) (result.Report, error) {
 	r, err := HeatFact.Get(f)
@@ -44,11 +44,11 @@ func readHeat(f fact.Fact, _ string) (result.Report, error) {
 // planHeat compares what the burn-ins of a role's nodes have seen. It asks no node:
 // those in service are compared as they were when they were burnt in.
 func planHeat(r target.Request) plan.Step {
-	title := fmt.Sprintf("compare how warm the GPUs of %d nodes got", len(r.Group.Nodes))
+	title := fmt.Sprintf("compare how warm and how fast the GPUs of %d nodes got", len(r.Group.Nodes))
 	return target.ComparisonStep(r, title, HeatFact.Of(result.OfGroup(r.Name)))
 }
 
-// runHeat compares the burn-ins of a role, and blames what got too warm among the
+// runHeat compares the burn-ins of a role, and blames what got too warm or was slow among the
 // nodes that the step is about.
 func runHeat(ctx context.Context, j *target.Job) error {
 	run, g := j.Run, *j.Group
@@ -74,7 +74,7 @@ func runHeat(ctx context.Context, j *target.Job) error {
 	for _, h := range order {
 		r.Nodes += len(byHardware[h])
 		if have := len(byHardware[h]); have < burnin.Fewest {
-			r.Notes = append(r.Notes, fmt.Sprintf("%d burnt nodes of hardware %s are too few for a median: their temperatures were compared with nobody's", have, h))
+			r.Notes = append(r.Notes, fmt.Sprintf("%d burnt nodes of hardware %s are too few for a median: their temperatures and clocks were compared with nobody's", have, h))
 			continue
 		}
 		for _, n := range byHardware[h] {
@@ -104,10 +104,14 @@ func (r HeatReport) Report() result.Report {
 	if len(r.Slots) == 0 {
 		return rep
 	}
-	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees)
+	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes, nor computed at a clock that much lower. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees)
 	for _, s := range r.Slots {
 		rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: heatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
 			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > burnin.Beyond, "one is too warm: the finding names it"))
+		if s.Clock > 0 {
+			rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: clockSpread, Part: "GPUs at " + s.Address, Measured: 100 * s.Slowest / s.Clock, Unit: "%", Limit: fmt.Sprintf(">= %.0f%%", 100*burnin.Slower),
+				Rule: fmt.Sprintf("of the median of the slot, %.0f MHz over %d nodes", s.Clock, s.Nodes), Transport: "full load"}, s.Slowest < burnin.Slower*s.Clock, "one is slow: the finding names it"))
+		}
 	}
 	return rep
 }

@@ -23,6 +23,7 @@ const (
 	burnHeld        = "burn.clocks_held"        // looks at which heat or the chassis held the clocks down
 	burnPorts       = "burn.port_errors"        // rails that counted errors
 	heatSpread      = "heat.above_median"       // degrees above the median of the slot
+	clockSpread     = "burn.clock_of_median"    // least mean clock, in percent of the median of the slot
 )
 
 const degrees = "°C"

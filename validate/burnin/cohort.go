@@ -18,6 +18,10 @@ const (
 	// GPUs at the rear of a chassis get the air of those before them, so that only
 	// the same slot compares. Belief; published fleets spread by less.
 	Beyond = 8.0
+	// Slower is the share of the median clock of its slot that a GPU makes at least on
+	// average. Chips that draw the same differ by some percent in the clock that they make
+	// of it. Belief: twice what published fleets spread by.
+	Slower = 0.9
 )
 
 // Node is a burn-in of one node.
@@ -33,38 +37,103 @@ type Slot struct {
 	Median  float64 `json:"median_c"` // of the highest temperatures
 	Most    float64 `json:"most_c"`
 	Nodes   int     `json:"nodes"`
+	Clock   float64 `json:"median_mhz,omitempty"`  // of the mean clocks; 0: too few told it
+	Slowest float64 `json:"slowest_mhz,omitempty"` // of them
 }
 
-// Odd is a part of a node that got warmer than that of others.
+// Odd is a part of a node that got warmer than that of others, or computed at a lower clock.
 type Odd struct {
 	Node string
 	judge.Fault
 }
 
 // CompareNodes holds each GPU against the median of its slot. A node of which most GPUs
-// are too warm has one cause: its air or water.
+// are too warm has one cause: its air or water; one of which most are slow as well.
 func CompareNodes(nodes []Node) (slots []Slot, odd []Odd) {
-	most := map[string][]float64{} // by address
+	most, clocks := map[string][]float64{}, map[string][]float64{} // by address
 	for _, n := range nodes {
 		for _, g := range n.GPUs {
 			if g.Core.Count > 0 {
 				most[g.Address] = append(most[g.Address], g.Core.Most)
 			}
+			if g.Clock.Count > 0 {
+				clocks[g.Address] = append(clocks[g.Address], g.Clock.Mean)
+			}
 		}
 	}
+	warm, fast := medians(most), medians(clocks)
+	for _, at := range sortedKeys(warm) {
+		s := Slot{Address: at, Median: warm[at], Most: slices.Max(most[at]), Nodes: len(most[at])}
+		if usual, ok := fast[at]; ok {
+			s.Clock, s.Slowest = usual, slices.Min(clocks[at])
+		}
+		slots = append(slots, s)
+	}
+	for _, n := range nodes {
+		odd = append(odd, n.odd(warm, most)...)
+		odd = append(odd, n.slow(fast, clocks)...)
+	}
+	return slots, odd
+}
+
+// medians are those of the slots of which enough nodes tell.
+func medians(of map[string][]float64) map[string]float64 {
 	median := map[string]float64{}
-	for _, at := range sortedKeys(most) {
-		all := most[at]
+	for at, all := range of {
 		slices.Sort(all)
 		if len(all) >= Fewest {
 			median[at] = (all[(len(all)-1)/2] + all[len(all)/2]) / 2
-			slots = append(slots, Slot{at, median[at], all[len(all)-1], len(all)})
 		}
 	}
-	for _, n := range nodes {
-		odd = append(odd, n.odd(median, most)...)
+	return median
+}
+
+// isHeld reports whether something that is a fault of its own held the clocks down.
+func isHeld(g wire.BurnGPU) bool {
+	for _, reason := range []string{"hw_power_brake_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_slowdown"} {
+		if g.Held[reason] > 0 {
+			return true
+		}
 	}
-	return slots, odd
+	return false
+}
+
+// name is what a GPU of the node is called.
+func (n Node) name(address string) string {
+	if name := n.Names[address]; name != "" {
+		return name
+	}
+	return "GPU at " + address
+}
+
+// slow are the GPUs of one node that computed at a lower clock than those in the same slot of
+// others, and that neither heat nor the chassis held down: those are found by themselves.
+func (n Node) slow(median map[string]float64, all map[string][]float64) (list []Odd) {
+	judged := 0
+	for _, g := range n.GPUs {
+		usual, ok := median[g.Address]
+		if !ok || g.Clock.Count == 0 {
+			continue
+		}
+		judged++
+		if g.Clock.Mean >= Slower*usual || isHeld(g) {
+			continue
+		}
+		part := n.name(g.Address)
+		list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doClock,
+			Cause:    fmt.Sprintf("%s: it computed at %.0f MHz on average under load, %.0f%% of the median of its slot", part, g.Clock.Mean, 100*g.Clock.Mean/usual),
+			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f MHz, %.0f to %.0f MHz; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][0], all[g.Address][len(all[g.Address])-1], formatFigures(g))}}})
+	}
+	if len(list) < 2 || 2*len(list) <= judged {
+		return list
+	}
+	var evidence []string
+	for _, o := range list {
+		evidence = append(evidence, o.Cause)
+	}
+	return []Odd{{n.Name, judge.Fault{Part: "GPUs", Evidence: evidence,
+		Cause:  fmt.Sprintf("%d of %d GPUs computed at less than %.0f%% of the clock of those of other nodes in the same slots", len(list), judged, 100*Slower),
+		Action: "Compare the node's power limits, clock settings, BIOS settings and VBIOS with those of another one; look at its power supplies and both feeds."}}}
 }
 
 // odd are the parts of one node that got too warm.
@@ -79,10 +148,7 @@ func (n Node) odd(median map[string]float64, all map[string][]float64) (list []O
 		if g.Core.Most-usual <= Beyond {
 			continue
 		}
-		part := n.Names[g.Address]
-		if part == "" {
-			part = "GPU at " + g.Address
-		}
+		part := n.name(g.Address)
 		list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doHeat,
 			Cause:    fmt.Sprintf("%s: it got %.0f °C warm under load, %.0f more than the median of its slot", part, g.Core.Most, g.Core.Most-usual),
 			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f °C, %.0f °C at most; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][len(all[g.Address])-1], formatFigures(g))}}})

@@ -19,7 +19,7 @@ func fleet(n int) (nodes []burnin.Node) {
 		for g := range 4 {
 			at := fmt.Sprintf("0000:%02x:00.0", 0x10+g)
 			node.Names[at] = fmt.Sprintf("GPU %d at %s", g, at)
-			node.GPUs = append(node.GPUs, wire.BurnGPU{Address: at, Core: span(30, 60+float64(i%3)+float64(10*(g/2))), Power: span(70, 699)})
+			node.GPUs = append(node.GPUs, wire.BurnGPU{Address: at, Core: span(30, 60+float64(i%3)+float64(10*(g/2))), Power: span(70, 699), Clock: wire.Span{Least: 345, Most: 1980, Mean: 1750 + 15*float64(i%3), Count: 300}})
 		}
 		nodes = append(nodes, node)
 	}
@@ -42,6 +42,16 @@ func TestCompare(t *testing.T) {
 				l[2].GPUs[g].Core = span(30, 85)
 			}
 		}, "n2 cooling 3 of 4 GPUs got more than 8 °C warmer"},
+		{"a slow GPU", 6, func(l []burnin.Node) { l[3].GPUs[1].Clock.Mean = 1500 }, "n3 GPU 1 at 0000:11:00.0: it computed at 1500 MHz on average under load, 85% of the median of its slot"},
+		{"a slow GPU that heat held down", 6, func(l []burnin.Node) {
+			l[3].GPUs[1].Clock.Mean, l[3].GPUs[1].Held = 1500, map[string]int{"hw_thermal_slowdown": 3}
+		}, ""},
+		{"a clock within what fleets spread by", 6, func(l []burnin.Node) { l[3].GPUs[1].Clock.Mean = 1640 }, ""},
+		{"a slow node", 6, func(l []burnin.Node) {
+			for g := range l[3].GPUs {
+				l[3].GPUs[g].Clock.Mean = 1200
+			}
+		}, "n3 GPUs 4 of 4 GPUs computed at less than 90% of the clock"},
 		{"too few", 3, func(l []burnin.Node) { l[1].GPUs[0].Core = span(30, 90) }, ""},
 		{"nobody saw a sensor", 6, func(l []burnin.Node) {
 			for i := range l {

@@ -27,6 +27,7 @@ const (
 	doHeat  = "Look at its heat sink or cold plate, its thermal paste, the fans, and the air or water that comes in; then apply again."
 	doBrake = "Look at the node's power supplies, at both feeds and at the PDU's breakers and readings, before the GPU: the chassis told the GPU to draw less because a supply was missing, failed or overloaded."
 	doSlow  = "Look at the node's power supplies and at the GPU's cooling; the BMC's event log says which it was. If neither has a fault, have the GPU replaced."
+	doClock = "Look at nvidia-smi -q -d CLOCK,PERFORMANCE,POWER (amd-smi metric --clock --power) under load beside a good one: locked clocks, a lower power limit, a cap that stays. If nothing is set, reset the GPU; then have it replaced."
 	doWrong = "Have the GPU replaced: it computes wrong results, or fails, under load."
 	doRun   = "Read what the program printed; run it on the node by hand."
 )

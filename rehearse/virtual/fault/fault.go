@@ -41,6 +41,7 @@ const (
 	GPUXid           Kind = "gpu-xid"
 	WeakHBM          Kind = "weak-hbm"
 	HotGPU           Kind = "hot-gpu"
+	SlowGPU          Kind = "slow-gpu"
 	OddFirmware      Kind = "odd-firmware"
 	PSULost          Kind = "psu-lost"
 	WrongGPU         Kind = "wrong-gpu"
@@ -136,6 +137,8 @@ var rows = []Row{
 		Suspects: "that GPU"},
 	{Kind: HotGPU, Does: "the heat sink of a GPU takes away less than two thirds of what it should", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU"},
+	{Kind: SlowGPU, Does: "the clock of a GPU's compute units is a sixth lower under load, and no reason is given", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU, of four nodes or more"},
 	{Kind: WeakHBM, Does: "the clock of a GPU's memory is a fifth lower than it should be", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU"},
 	{Kind: OddFirmware, Does: "the flash of a fabric NIC holds an older firmware", Needs: []string{attrNode}, Takes: []string{attrPort},

@@ -96,6 +96,22 @@ func (n *Node) InsulateGPU(address string, by float64) bool {
 	return true
 }
 
+// SlowGPU lets the compute units of the GPU at an address make only a share of the clock
+// that they should, under load; false if there is none. Nothing on the node says why.
+func (n *Node) SlowGPU(address string, share float64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := n.function(address)
+	if i < 0 || !isGPU(n.shape.functions[i]) {
+		return false
+	}
+	if n.sluggish == nil {
+		n.sluggish = map[int]float64{}
+	}
+	n.sluggish[i] = share
+	return true
+}
+
 // resistance is that of the heat sink of a GPU. Called with mu held.
 func (n *Node) resistance(i int) float64 {
 	r := heatOf(n.shape.functions[i].vendor).resistance
@@ -173,6 +189,9 @@ func (n *Node) heat(i int, now time.Time) Heat {
 			h.Power, h.Slowed, h.Capped = (row.slow-row.air)/n.resistance(i), true, false
 		}
 		h.Clock = row.boost * (0.55 + 0.35*h.Power/row.limit)
+		if share, slow := n.sluggish[i]; slow {
+			h.Clock, h.Power, h.Capped = share*h.Clock, share*h.Power, false
+		}
 	}
 	return h
 }

@@ -107,6 +107,7 @@ type Node struct {
 	since     time.Time       // when that began
 	from      map[int]float64 // how warm each was then, by function
 	insulated map[int]float64 // by how much a heat sink is worse
+	sluggish  map[int]float64 // the share of its clock that a GPU makes under load
 
 	dark   map[int]int     // NVLinks without a signal, of PCI functions
 	links  map[string]Link // by PCI address

@@ -115,8 +115,11 @@ func ofPort(inv *inventory.Inventory, f planted) (list []name) {
 	return list
 }
 
-// ofFarEnd is the switch port at the far end of a node's port.
-func ofFarEnd(_ *inventory.Inventory, f planted) []name {
+// ofEitherEnd is a port of a node, or the switch port at its far end.
+func ofEitherEnd(inv *inventory.Inventory, f planted) []name {
+	if f.End == "" {
+		return ofPort(inv, f)
+	}
 	return []name{{"", regexp.MustCompile(regexp.QuoteMeta("(" + f.Node + "/" + f.Port + ")"))}}
 }
 
@@ -166,7 +169,7 @@ var kindsOfFaults = map[string]kind{
 	"imex-config":      {place: domainNode, names: ofNode(`\bIMEX\b`)},
 	"cable-swap":       {place: twoPlugs, names: ofPort},
 	"degraded-link":    {place: anyPort(isPort), names: ofPort},
-	"rail-config":      {place: anyPort(isRoCE), names: ofPort},
+	"rail-config":      {place: eitherEnd, names: ofEitherEnd},
 	"high-ber":         {place: anyPort(isPort), names: ofPort},
 	"bad-uplink":       {place: trunk, names: outside(func(f planted) string { return f.Port })},
 	"bad-leaf":         {place: leaf, names: outside(func(f planted) string { return f.Switch })},

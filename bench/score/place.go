@@ -156,12 +156,13 @@ func isRoCE(p port) bool { return p.kind == "roce" }
 
 // isEthernet takes ports whose transceivers the kernel tells of.
 func isEthernet(p port) bool { return p.kind != "infiniband" }
-func isRail(p port) bool     { return p.rail >= 0 }
 
-// farEnd is the place of what is of a switch's end of a port's cable.
-func farEnd(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
+// eitherEnd is the place of what is of one end of a port's cable: the node's, or the switch's.
+func eitherEnd(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 	f, ok := anyPort(isRoCE)(inv, lot)
-	f.End = "switch"
+	if lot.IntN(2) == 1 {
+		f.End = "switch"
+	}
 	return f, ok
 }
 

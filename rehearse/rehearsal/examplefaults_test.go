@@ -180,10 +180,10 @@ func TestExampleFaults(t *testing.T) {
 // nodes. TestExamples has them whole.
 var fewer = map[string][]string{
 	"nvl72": {
-		"if s.rack == rack.name }", "if s.rack == rack.name && rack.number < 3 && tonumber(s.unit) < 11 }", `quorum  = "90%"`, `quorum  = "75%"`,
+		"if s.rack == rack.name }", "if s.rack == rack.name && rack.number < 3 && tonumber(s.unit) < 11 }", `quorum      = "90%"`, `quorum      = "75%"`,
 		"domain_size = 18", "domain_size = 4", "block_size = 18", "block_size = 4", "count         = 16", "count         = 8",
 	},
-	"mi300x-roce": {"if s.rack == rack.name }", "if s.rack == rack.name && rack.number < 3 && tonumber(s.unit) < 10 }", `quorum  = "90%"`, `quorum  = "75%"`},
+	"mi300x-roce": {"if s.rack == rack.name }", "if s.rack == rack.name && rack.number < 3 && tonumber(s.unit) < 10 }", `quorum      = "90%"`, `quorum      = "75%"`},
 }
 
 // ofExample loads an example site, or as much of it as one kind of fault takes.
@@ -248,7 +248,7 @@ func TestSwitchPauses(t *testing.T) {
 	list, err := os.ReadFile("../../examples/mi300x-roce/manifest.csv")
 	site, err2 := os.ReadFile("../../examples/mi300x-roce/site.hcl")
 	rows := strings.SplitAfterN(string(list), "\n", 5)
-	few := strings.Replace(string(site), `quorum  = "90%"`, `quorum  = "50%"`, 1)
+	few := strings.Replace(string(site), `quorum      = "90%"`, `quorum      = "50%"`, 1)
 	err3 := os.WriteFile(filepath.Join(dir, "manifest.csv"), []byte(strings.Join(rows[:4], "")), 0o600)
 	if err := errors.Join(err, err2, err3, os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(few), 0o600)); err != nil {
 		t.Fatal(err)

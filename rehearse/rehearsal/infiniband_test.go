@@ -39,7 +39,7 @@ func TestInfiniBand(t *testing.T) {
 			}
 			o := rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}
 			// Two of four nodes are enough to be judged.
-			sum, err := rehearsal.Run(context.Background(), otherExample(t, "hgx-h100", `quorum  = "75%"`, `quorum  = "50%"`), o)
+			sum, err := rehearsal.Run(context.Background(), otherExample(t, "hgx-h100", `quorum      = "75%"`, `quorum      = "50%"`), o)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ package burn
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
@@ -104,7 +105,11 @@ func (r HeatReport) Report() result.Report {
 	if len(r.Slots) == 0 {
 		return rep
 	}
-	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes, nor computed at a clock that much lower. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees)
+	clocks := ""
+	if slices.ContainsFunc(r.Slots, func(s burnin.Slot) bool { return s.Clock > 0 }) {
+		clocks = fmt.Sprintf(", nor computed at less than %.0f%% of their clock", 100*burnin.Slower)
+	}
+	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes%s. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees, clocks)
 	for _, s := range r.Slots {
 		rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: heatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
 			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > burnin.Beyond, "one is too warm: the finding names it"))

@@ -131,7 +131,7 @@ func (s system) install(t *testing.T, o labtest.Options) *labtest.Lab {
 func TestSettings(t *testing.T) {
 	nodes := []string{"n2", "n5"}
 	l := labtest.Up(t, labtest.Options{Name: "settings", Machines: nodes, HCL: []labtest.Edit{
-		{Old: `  timezone = "UTC"`, New: `  timezone    = "Europe/Berlin"
+		{Old: `  timezone    = "UTC"`, New: `  timezone    = "Europe/Berlin"
   hold_kernel = true
   sysctl      = { "vm.swappiness" = "7", "net.core.rmem_max" = "4194304" }
   accounts {

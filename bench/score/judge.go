@@ -162,7 +162,7 @@ var kindsOfFaults = map[string]kind{
 	"slow-dimm":        {place: anyNode, names: ofNode(`\bmemory\b|\bDIMM\b`)},
 	"wrong-nic":        {place: anyPort(isPort), names: ofNIC},
 	"wrong-disk":       {place: anyNode, names: ofNode(`\bdisk\b`)},
-	"wrong-mtu":        {place: anyPort(isPort), names: ofNICOrPort},
+	"wrong-mtu":        {place: anyPort(isEthernet), names: ofNICOrPort},
 	"wrong-optic":      {place: anyPort(isEthernet), names: ofNICOrPort},
 	"nvlink-down":      {place: anyGPU(true), names: ofGPU},
 	"nvlink-unseated":  {place: anyGPU(true), names: ofUnseated},

@@ -120,6 +120,7 @@ type port struct {
 	pci       string
 	rail      int
 	kind      string // of the fabric
+	lossless  bool   // the fabric says which priorities pause
 }
 
 // ports lists the cabled ports of nodes on fabrics.
@@ -133,7 +134,8 @@ func ports(inv *inventory.Inventory) (list []port) {
 			continue
 		}
 		p := at.NIC.Ports[at.Port]
-		list = append(list, port{at.Node, fmt.Sprintf("%s/%d", at.NIC.Name, at.Port), far.Switch.Name, p.PCI, p.Rail, at.NIC.Fabric.Kind})
+		_, lossless := inventory.Attribute(at.NIC.Fabric.Value, "lossless")
+		list = append(list, port{at.Node, fmt.Sprintf("%s/%d", at.NIC.Name, at.Port), far.Switch.Name, p.PCI, p.Rail, at.NIC.Fabric.Kind, lossless})
 	}
 	return list
 }
@@ -150,16 +152,15 @@ func anyPort(fits func(port) bool) place {
 	}
 }
 
-// isPort takes every port; isRoCE those that pause by priority.
-func isPort(port) bool   { return true }
-func isRoCE(p port) bool { return p.kind == "roce" }
-
-// isEthernet takes ports whose transceivers the kernel tells of.
+// isPort takes every port, isLossless those whose fabric says which priorities pause, and
+// isEthernet those that are not on InfiniBand.
+func isPort(port) bool       { return true }
+func isLossless(p port) bool { return p.lossless }
 func isEthernet(p port) bool { return p.kind != "infiniband" }
 
 // eitherEnd is the place of what is of one end of a port's cable: the node's, or the switch's.
 func eitherEnd(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
-	f, ok := anyPort(isRoCE)(inv, lot)
+	f, ok := anyPort(isLossless)(inv, lot)
 	if lot.IntN(2) == 1 {
 		f.End = "switch"
 	}

@@ -368,6 +368,7 @@ var (
 		{regexp.MustCompile(`(^|[ (])(\d\d:\d\d):\d\d\b`), "${1}${2}:ss"},
 		{regexp.MustCompile(`\((\d+m)?\d+s\)`), "(SINCE)"},
 		{regexp.MustCompile(`after \d+s`), "after SECONDS"},
+		{regexp.MustCompile(`in \d+s of load`), "in SECONDS of load"}, // it is rounded, and some milliseconds differ
 	}
 )
 

@@ -243,6 +243,9 @@ func portFits(inv *inventory.Inventory, f Fault) error {
 		if err != nil {
 			return fmt.Errorf("fault %s: %w", f.Kind, err)
 		}
+		if f.Kind == WrongMTU && nic.Fabric != nil && nic.Fabric.Kind == "infiniband" {
+			return fmt.Errorf("fault %s: port %s/%s/%d is on an InfiniBand fabric, where what an interface sends follows from the subnet", f.Kind, n.Name, nic.Name, i)
+		}
 		if f.Kind == RailConfig && (nic.Fabric == nil || nic.Fabric.Kind != "roce") {
 			return fmt.Errorf("fault %s: port %s/%s/%d is on no RoCE fabric, and nothing else pauses by priority", f.Kind, n.Name, nic.Name, i)
 		}

@@ -4,11 +4,10 @@ package validate
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
@@ -20,6 +19,27 @@ type planning struct {
 	steps   []plan.Step
 	of      []*Check            // of each step
 	earlier map[*Check][]*Check // checks of a node before each check, found once
+	// provisional are the nodes that were accepted provisionally. Once the others of their
+	// group come, it is tested whole, and they are accepted anew.
+	provisional map[string]bool
+}
+
+// findProvisional finds the nodes that were accepted provisionally.
+func findProvisional(nodes []*inventory.Node, view stage.View) map[string]bool {
+	found := map[string]bool{}
+	if view == nil {
+		return found
+	}
+	for _, n := range nodes {
+		f, known := view.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name)))
+		if !known || n.Retired {
+			continue
+		}
+		if a, err := result.AcceptedFact.Get(f); err == nil && len(a.Provisional) > 0 {
+			found[n.Name] = true
+		}
+	}
+	return found
 }
 
 // plan adds the steps of a target.
@@ -45,8 +65,15 @@ func (p *planning) add(c *Check, t target.Target) {
 		}
 		return needs
 	}
-	p.steps = append(p.steps, c.Plan(target.Request{Target: t, ID: target.StepID(t.Name, c.Name), After: after, Tests: p.s.tests(c, t)}))
-	p.of = append(p.of, c)
+	tests := p.s.tests(c, t)
+	for i := range tests {
+		tests[i].Need.Triggers = tests[i].Need.Triggers || t.Node != nil && p.provisional[t.Name]
+	}
+	st := c.Plan(target.Request{Target: t, ID: target.StepID(t.Name, c.Name), After: after, Tests: tests})
+	if c.Together() {
+		st.Group.Whole = slices.ContainsFunc(t.Group.Nodes, func(n *inventory.Node) bool { return p.provisional[n.Name] })
+	}
+	p.steps, p.of = append(p.steps, st), append(p.of, c)
 }
 
 // compare adds the steps of a check that compares nodes by what others have read, and
@@ -77,41 +104,6 @@ func (p *planning) compare(c *Check) {
 			}
 		}
 		st.Needs = append(st.Needs[:len(st.Needs):len(st.Needs)], needs...)
-	}
-}
-
-// repeatProvisional has a test of a group that fewer nodes than its quorum took part in be
-// about all of them once the others come, and nodes that were accepted by it accepted anew.
-func (p *planning) repeatProvisional(view stage.View) {
-	if view == nil {
-		return
-	}
-	for i := range p.steps {
-		st := &p.steps[i]
-		for _, k := range st.Yields {
-			f, known := view.Fact(k)
-			if !known {
-				continue
-			}
-			switch name := fact.Name[result.Report](k.Name); {
-			case st.Group != nil && (name == result.PairReport || name == result.AllReduceReport):
-				rep, err := name.Get(f)
-				st.Group.Whole = err == nil && rep.Provisional != ""
-			case st.Accepts && k.Name == string(result.AcceptedFact):
-				a, err := result.AcceptedFact.Get(f)
-				renewAfterTests(st, err == nil && len(a.Provisional) > 0)
-			}
-		}
-	}
-}
-
-// renewAfterTests has an acceptance be made again when a test that it waits for is.
-func renewAfterTests(st *plan.Step, provisional bool) {
-	for i := range st.Needs {
-		for _, k := range st.Reads {
-			need := &st.Needs[i]
-			need.Triggers = need.Triggers || provisional && need.Step == target.StepID(k.Subject.Name, strings.TrimPrefix(k.Name, target.StageName+"."))
-		}
 	}
 }
 

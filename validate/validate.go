@@ -74,7 +74,7 @@ func (s *Stage) CheckView(view stage.View) (diags hcl.Diagnostics) {
 
 // Plan implements stage.Stage.
 func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
-	p := planning{s: s, earlier: map[*Check][]*Check{}, steps: make([]plan.Step, 0, len(s.inv.Nodes)+8)}
+	p := planning{s: s, earlier: map[*Check][]*Check{}, provisional: findProvisional(s.inv.Nodes, view), steps: make([]plan.Step, 0, len(s.inv.Nodes)+8)}
 	var diags hcl.Diagnostics
 	for i := range s.groups() {
 		g := &s.groups()[i]
@@ -95,7 +95,6 @@ func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 			p.compare(c)
 		}
 	}
-	p.repeatProvisional(view)
 	if cabling.Any(s.inv) { // a node on a wrong cable is taken out before it is tested
 		p.afterAll(cabling.StepID)
 	}

@@ -243,9 +243,7 @@ func (b *burning) evaluate(ctx context.Context, seen burnin.Seen) error {
 		b.Run.Emit(event.Event{Type: event.Note, Text: text})
 	}
 	for _, f := range b.rep.Faults {
-		err := b.Run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(b.Node.Name), Part: f.Part}},
-			Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
-		if err != nil {
+		if err := b.Run.Blame(ctx, f.Finding(b.Node.Name, ref)); err != nil {
 			return err
 		}
 	}

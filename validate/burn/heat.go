@@ -10,7 +10,6 @@ import (
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/validate/burnin"
@@ -87,8 +86,7 @@ func runHeat(ctx context.Context, j *target.Job) error {
 			if !mine[f.Node] {
 				continue
 			}
-			err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(f.Node), Part: f.Part}}, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
-			if err != nil {
+			if err := run.Blame(ctx, f.Finding(f.Node)); err != nil {
 				return err
 			}
 		}

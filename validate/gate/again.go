@@ -5,7 +5,6 @@ package gate
 import (
 	"context"
 
-	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/validate/gate/look"
@@ -35,9 +34,7 @@ func LastLook(ctx context.Context, j *target.Job) error {
 		return err
 	}
 	for _, f := range faults {
-		err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: f.Part}},
-			Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
-		if err != nil {
+		if err := run.Blame(ctx, f.Finding(n.Name, ref)); err != nil {
 			return err
 		}
 	}

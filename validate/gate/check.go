@@ -97,9 +97,7 @@ func runGates(ctx context.Context, j *target.Job) error {
 		if f.Unlike && later {
 			continue // the comparison of the role says whether it is this node's
 		}
-		err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: f.Part}},
-			Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
-		if err != nil {
+		if err := run.Blame(ctx, f.Finding(n.Name, ref)); err != nil {
 			return err
 		}
 	}

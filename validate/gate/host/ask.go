@@ -111,8 +111,7 @@ func ChassisAgain(ctx context.Context, j *target.Job) error {
 	}
 	faults, _ := JudgeChassis(n.Hardware, c)
 	for _, f := range faults {
-		err := run.Blame(ctx, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: f.Part}}, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
-		if err != nil {
+		if err := run.Blame(ctx, f.Finding(n.Name)); err != nil {
 			return err
 		}
 	}

@@ -6,8 +6,11 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/gate/look"
 )
@@ -21,6 +24,11 @@ type Fault struct {
 	// Unlike: the part may be well, and is not what the hardware block says. Where most of a
 	// role are so, the block or the delivery is wrong, and no node.
 	Unlike bool `json:"unlike,omitempty"`
+}
+
+// Finding is what a fault says of its node, with further evidence.
+func (f Fault) Finding(node string, evidence ...string) stage.Finding {
+	return stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: f.Part}}, Cause: f.Cause, Evidence: slices.Concat(f.Evidence, evidence), Action: f.Action}
 }
 
 // Node goes through the gates. Several faults of one part are one fault.

@@ -89,22 +89,7 @@ func medians(of map[string][]float64) map[string]float64 {
 }
 
 // isHeld reports whether something that is a fault of its own held the clocks down.
-func isHeld(g wire.BurnGPU) bool {
-	for _, reason := range []string{"hw_power_brake_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_slowdown"} {
-		if g.Held[reason] > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// name is what a GPU of the node is called.
-func (n Node) name(address string) string {
-	if name := n.Names[address]; name != "" {
-		return name
-	}
-	return "GPU at " + address
-}
+func isHeld(g wire.BurnGPU) bool { return g.Held[brake]+g.Held[thermal]+g.Held[soft]+g.Held[slow] > 0 }
 
 // slow are the GPUs of one node that computed at a lower clock than those in the same slot of
 // others, and that neither heat nor the chassis held down: those are found by themselves.
@@ -119,7 +104,7 @@ func (n Node) slow(median map[string]float64, all map[string][]float64) (list []
 		if g.Clock.Mean >= Slower*usual || isHeld(g) {
 			continue
 		}
-		part := n.name(g.Address)
+		part := nameGPU(n.Names, g.Address)
 		list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doClock,
 			Cause:    fmt.Sprintf("%s: it computed at %.0f MHz on average under load, %.0f%% of the median of its slot", part, g.Clock.Mean, 100*g.Clock.Mean/usual),
 			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f MHz, %.0f to %.0f MHz; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][0], all[g.Address][len(all[g.Address])-1], formatFigures(g))}}})
@@ -148,7 +133,7 @@ func (n Node) odd(median map[string]float64, all map[string][]float64) (list []O
 		if g.Core.Most-usual <= Beyond {
 			continue
 		}
-		part := n.name(g.Address)
+		part := nameGPU(n.Names, g.Address)
 		list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doHeat,
 			Cause:    fmt.Sprintf("%s: it got %.0f °C warm under load, %.0f more than the median of its slot", part, g.Core.Most, g.Core.Most-usual),
 			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f °C, %.0f °C at most; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][len(all[g.Address])-1], formatFigures(g))}}})

@@ -3,6 +3,7 @@
 package burnin
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,12 +118,20 @@ func (j *judging) fail(part, action, evidence, cause string, args ...any) {
 }
 
 // part is what to call the GPU at an address.
-func (j *judging) part(address string) string {
-	if n := j.Names[address]; n != "" {
-		return n
-	}
-	return "GPU at " + address
+func (j *judging) part(address string) string { return nameGPU(j.Names, address) }
+
+// nameGPU is what to call the GPU at an address; names are those that are known.
+func nameGPU(names map[string]string, address string) string {
+	return cmp.Or(names[address], "GPU at "+address)
 }
+
+// Reasons that hold clocks down and are faults, as nvidia-smi calls them.
+const (
+	brake   = "hw_power_brake_slowdown"
+	thermal = "hw_thermal_slowdown"
+	soft    = "sw_thermal_slowdown"
+	slow    = "hw_slowdown"
+)
 
 // checkClocks reports clocks that the hardware held down. The power limit always does so under
 // full load, and is no fault.
@@ -131,7 +140,6 @@ func (j *judging) checkClocks(g wire.BurnGPU) {
 	looks := func(reason string) string {
 		return fmt.Sprintf("nvidia-smi: %s was Active at %d of %d looks; %s", reason, g.Held[reason], g.Core.Count, formatFigures(g))
 	}
-	const brake, thermal, soft, slow = "hw_power_brake_slowdown", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_slowdown"
 	switch {
 	case g.Held[brake] > 0:
 		j.fail(part, doBrake, looks(brake), "the chassis' power brake held its clocks down under load")
@@ -160,7 +168,7 @@ func formatFigures(g wire.BurnGPU) string {
 func (j *judging) warm(g wire.BurnGPU) {
 	part := j.part(g.Address)
 	switch left, ok := j.thermalMargin(g); {
-	case !ok || left >= Spare || g.Held["hw_thermal_slowdown"]+g.Held["sw_thermal_slowdown"] > 0: // which says so already
+	case !ok || left >= Spare || g.Held[thermal]+g.Held[soft] > 0: // which says so already
 	case left <= 0:
 		j.fail(part, doHeat, "under load: "+formatFigures(g), "it reached its slowdown, %.0f °C", g.Core.Most)
 	default:

@@ -152,6 +152,18 @@ func ofAll(want inventory.GPU, list []gpu, wrong func(inventory.GPU, gpu) (cause
 	return cause, evidence, len(list) > 1
 }
 
+// countGPUs counts the GPUs of all blocks that something is known of.
+func countGPUs(j *judge.Node, known func(want inventory.GPU, g gpu) bool) (n int) {
+	for _, want := range j.Hardware.GPUs {
+		for _, g := range gpusOf(j, want.Vendor) {
+			if known(want, g) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // otherModel is the name of another model that a GPU says that it is: to its driver, or by its
 // PCI id. Empty: it is that of its block, as far as can be told.
 func otherModel(want inventory.GPU, g gpu) string {
@@ -185,15 +197,11 @@ func GPUModelCoverage(j *judge.Node) judge.Coverage {
 	if j.Hardware.GPUCount() == 0 {
 		return judge.Coverage{}
 	}
-	n := 0
-	for _, want := range j.Hardware.GPUs {
+	n := countGPUs(j, func(want inventory.GPU, g gpu) bool {
 		word, _ := modelWords(want.Model)
-		for _, g := range gpusOf(j, want.Vendor) {
-			if _, known := SameGPU(want.Model, g.name); known || word != "" && gpuIDs[g.id()] != "" {
-				n++
-			}
-		}
-	}
+		_, known := SameGPU(want.Model, g.name)
+		return known || word != "" && gpuIDs[g.id()] != ""
+	})
 	if n == 0 {
 		return judge.Coverage{Missing: "no GPU has a name or a PCI id that can be compared with its block"}
 	}
@@ -234,14 +242,10 @@ func CheckGPUSize(j *judge.Node) {
 
 // GPUSizeCoverage is how many GPUs told their memory.
 func GPUSizeCoverage(j *judge.Node) judge.Coverage {
-	n := 0
-	for _, want := range j.Hardware.GPUs {
-		for _, g := range gpusOf(j, want.Vendor) {
-			if least, _ := memoryOf(j.Hardware, want, g); least > 0 && g.memory > 0 {
-				n++
-			}
-		}
-	}
+	n := countGPUs(j, func(want inventory.GPU, g gpu) bool {
+		least, _ := memoryOf(j.Hardware, want, g)
+		return least > 0 && g.memory > 0
+	})
 	switch {
 	case j.Hardware.GPUCount() == 0:
 		return judge.Coverage{}
@@ -266,15 +270,10 @@ func CheckGeneration(j *judge.Node) {
 
 // GenerationCoverage is how many GPUs' links are those of models that are known.
 func GenerationCoverage(j *judge.Node) judge.Coverage {
-	n := 0
-	for _, want := range j.Hardware.GPUs {
+	n := countGPUs(j, func(want inventory.GPU, g gpu) bool {
 		model, _ := modelWords(want.Model)
-		for _, g := range gpusOf(j, want.Vendor) {
-			if gpuModels[model].speed > 0 && g.link.MaxSpeed != nil {
-				n++
-			}
-		}
-	}
+		return gpuModels[model].speed > 0 && g.link.MaxSpeed != nil
+	})
 	if n == 0 {
 		return judge.Coverage{}
 	}

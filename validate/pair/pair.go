@@ -239,6 +239,20 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) erro
 	return p.again(ctx)
 }
 
+// sideBySide works on all pairs, so many at once.
+func sideBySide(pairs [][2]int, atOnce int, work func([2]int)) {
+	slots := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for _, pair := range pairs {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			work(pair)
+		})
+	}
+	wg.Wait()
+}
+
 // again runs every bad transfer once more, with nothing else on its two nodes.
 func (p *pairTest) again(ctx context.Context) error {
 	at := map[*inventory.Node]int{}
@@ -260,20 +274,13 @@ func (p *pairTest) again(ctx context.Context) error {
 	all := rounds.Spread(pairs)
 	for i, round := range all {
 		p.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("once more, alone: round %d of %d, %d pairs, %s first", i+1, len(all), len(round), of[round[0]][0].Name())})
-		slots := make(chan struct{}, commandsAtOnce/2)
-		var wg sync.WaitGroup
-		for _, pair := range round {
-			wg.Go(func() {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				for _, t := range of[pair] {
-					if ctx.Err() == nil {
-						p.Runner.Run(ctx, t)
-					}
+		sideBySide(round, commandsAtOnce/2, func(pair [2]int) {
+			for _, t := range of[pair] {
+				if ctx.Err() == nil {
+					p.Runner.Run(ctx, t)
 				}
-			})
-		}
-		wg.Wait()
+			}
+		})
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -324,18 +331,11 @@ func countBatches(pairs, ports int) int {
 // round runs its pairs side by side; a pair runs all its rails at once, one way
 // and then the other.
 func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends []map[*inventory.Node]rail.End) error {
-	slots := make(chan struct{}, pairsAtOnce(len(ends)))
-	var wg sync.WaitGroup
-	for _, pair := range pairs {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			a, b := p.nodeOf[pair[0]], p.nodeOf[pair[1]]
-			p.oneWay(ctx, a, b, ends)
-			p.oneWay(ctx, b, a, ends)
-		})
-	}
-	wg.Wait()
+	sideBySide(pairs, pairsAtOnce(len(ends)), func(pair [2]int) {
+		a, b := p.nodeOf[pair[0]], p.nodeOf[pair[1]]
+		p.oneWay(ctx, a, b, ends)
+		p.oneWay(ctx, b, a, ends)
+	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -3,7 +3,6 @@
 package virtual
 
 import (
-	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/virtual/metal"
 	"github.com/ironrail/ironrail/rehearse/virtual/system"
 )
@@ -28,21 +27,3 @@ const insulated = 1.6
 
 // sluggish is the share of its clock that a slow GPU makes.
 const sluggish = 5.0 / 6
-
-// lowerClock lowers the clock of a GPU's compute units under load.
-func (n *Node) lowerClock(f fault.Fault) error {
-	at, err := n.gpu(f)
-	if err == nil {
-		n.metal.SlowGPU(at, sluggish)
-	}
-	return err
-}
-
-// insulateGPU spoils the heat sink of a GPU.
-func (n *Node) insulateGPU(f fault.Fault) error {
-	at, err := n.gpu(f)
-	if err == nil {
-		n.metal.InsulateGPU(at, insulated)
-	}
-	return err
-}

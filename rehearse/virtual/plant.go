@@ -53,17 +53,17 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.DiskWriteError:   onNode((*Node).corruptDisk),
 	fault.KernelHang:       onNode(func(n *Node, _ fault.Fault) error { n.metal.Hang(hangsAfter); return nil }),
 	fault.DriverMismatch:   onNode((*Node).strayModule),
-	fault.MissingGPU:       onNode((*Node).pullGPU),
-	fault.PCIeWidth:        onNode((*Node).narrowGPU),
-	fault.GPURowRemap:      onNode(damageMemory(metal.GPUMemory{BadRows: 1})),
-	fault.GPUXid:           onNode(damageMemory(metal.GPUMemory{BadBits: 1})),
-	fault.HotGPU:           onNode((*Node).insulateGPU),
-	fault.SlowGPU:          onNode((*Node).lowerClock),
-	fault.WeakHBM:          onNode(damageMemory(metal.GPUMemory{Slower: fifthSlower})),
+	fault.MissingGPU:       onGPU(func(hw *metal.Node, at string) { hw.RemovePCI(at) }),
+	fault.PCIeWidth:        onGPU(func(hw *metal.Node, at string) { hw.NarrowPCI(at, halfLanes) }),
+	fault.GPURowRemap:      damageMemory(metal.GPUMemory{BadRows: 1}),
+	fault.GPUXid:           damageMemory(metal.GPUMemory{BadBits: 1}),
+	fault.HotGPU:           onGPU(func(hw *metal.Node, at string) { hw.InsulateGPU(at, insulated) }),
+	fault.SlowGPU:          onGPU(func(hw *metal.Node, at string) { hw.SlowGPU(at, sluggish) }),
+	fault.WeakHBM:          damageMemory(metal.GPUMemory{Slower: fifthSlower}),
 	fault.OddFirmware:      onNode((*Node).flashOlder),
 	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),
 	fault.WrongGPU:         onNode((*Node).exchangeGPU),
-	fault.LessHBM:          onNode(damageMemory(metal.GPUMemory{Missing: missingHBM})),
+	fault.LessHBM:          damageMemory(metal.GPUMemory{Missing: missingHBM}),
 	fault.PCIeSpeed:        onNode((*Node).slowGPU),
 	fault.WrongCPU:         onNode(func(n *Node, _ fault.Fault) error { n.metal.SetCPUModel(otherCPU); return nil }),
 	fault.SMTOff:           onNode(func(n *Node, _ fault.Fault) error { n.metal.DisableSMT(); return nil }),
@@ -270,31 +270,20 @@ func (n *Node) gpu(f fault.Fault) (string, error) {
 	return list[min(i, len(list)-1)], nil
 }
 
-func (n *Node) pullGPU(f fault.Fault) error {
-	at, err := n.gpu(f)
-	if err == nil {
-		n.metal.RemovePCI(at)
-	}
-	return err
-}
-
-func (n *Node) narrowGPU(f fault.Fault) error {
-	at, err := n.gpu(f)
-	if err == nil {
-		n.metal.NarrowPCI(at, halfLanes)
-	}
-	return err
+// onGPU changes the hardware at the address of the GPU that a fault is planted in.
+func onGPU(change func(hw *metal.Node, address string)) func(*World, fault.Fault) error {
+	return onNode(func(n *Node, f fault.Fault) error {
+		at, err := n.gpu(f)
+		if err == nil {
+			change(n.metal, at)
+		}
+		return err
+	})
 }
 
 // damageMemory changes the memory of a GPU.
-func damageMemory(m metal.GPUMemory) func(*Node, fault.Fault) error {
-	return func(n *Node, f fault.Fault) error {
-		at, err := n.gpu(f)
-		if err == nil {
-			n.metal.SetGPUMemory(at, m)
-		}
-		return err
-	}
+func damageMemory(m metal.GPUMemory) func(*World, fault.Fault) error {
+	return onGPU(func(hw *metal.Node, at string) { hw.SetGPUMemory(at, m) })
 }
 
 // darkenLinks takes the signal off NVLinks of a GPU.

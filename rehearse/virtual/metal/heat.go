@@ -83,32 +83,27 @@ func (n *Node) Loaded() bool {
 // InsulateGPU makes the heat sink of the GPU at an address worse by a factor;
 // false if there is none.
 func (n *Node) InsulateGPU(address string, by float64) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	i := n.function(address)
-	if i < 0 || !isGPU(n.shape.functions[i]) {
-		return false
-	}
-	if n.insulated == nil {
-		n.insulated = map[int]float64{}
-	}
-	n.insulated[i] = by
-	return true
+	return n.setOfGPU(&n.insulated, address, by)
 }
 
 // SlowGPU lets the compute units of the GPU at an address make only a share of the clock
 // that they should, under load; false if there is none. Nothing on the node says why.
 func (n *Node) SlowGPU(address string, share float64) bool {
+	return n.setOfGPU(&n.sluggish, address, share)
+}
+
+// setOfGPU sets the value of the GPU at an address; false if there is none.
+func (n *Node) setOfGPU(values *map[int]float64, address string, v float64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	i := n.function(address)
 	if i < 0 || !isGPU(n.shape.functions[i]) {
 		return false
 	}
-	if n.sluggish == nil {
-		n.sluggish = map[int]float64{}
+	if *values == nil {
+		*values = map[int]float64{}
 	}
-	n.sluggish[i] = share
+	(*values)[i] = v
 	return true
 }
 

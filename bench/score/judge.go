@@ -212,10 +212,9 @@ func judge(inv *inventory.Inventory, faults []planted, s summary) (v verdict) {
 	say := func(node, part, cause string) {
 		one := false
 		for i, f := range faults {
-			if kindsOfFaults[f.Kind].matches(inv, f, node, part) || isEither(inv, f, node, part) {
-				one = true
-				named[i] = named[i] || kindsOfFaults[f.Kind].matches(inv, f, node, part)
-			}
+			very := kindsOfFaults[f.Kind].matches(inv, f, node, part)
+			named[i] = named[i] || very
+			one = one || very || isEither(inv, f, node, part)
 		}
 		if !one {
 			v.beside = append(v.beside, strings.TrimSpace(node+" "+part+": "+cause))

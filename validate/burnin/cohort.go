@@ -37,7 +37,7 @@ type Slot struct {
 	Median  float64 `json:"median_c"` // of the highest temperatures
 	Most    float64 `json:"most_c"`
 	Nodes   int     `json:"nodes"`
-	Clock   float64 `json:"median_mhz,omitempty"`  // of the mean clocks; 0: too few told it
+	Clock   float64 `json:"median_mhz,omitempty"`  // of the mean clocks; 0: too few report one
 	Slowest float64 `json:"slowest_mhz,omitempty"` // of them
 }
 

@@ -31,14 +31,14 @@ func (u *uniformity) unlikeBlock(cohort []Node, about map[string]bool) {
 	first := map[string]Unlike{}
 	var order []string
 	for _, n := range cohort {
-		told := map[string]bool{}
+		counted := map[string]bool{}
 		for _, x := range n.Unlike {
 			w := x.what()
 			if _, known := first[w]; !known {
 				first[w], order = x, append(order, w)
 			}
-			if !told[w] {
-				told[w], who[w] = true, append(who[w], n.Name)
+			if !counted[w] {
+				counted[w], who[w] = true, append(who[w], n.Name)
 			}
 		}
 	}

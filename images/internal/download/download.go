@@ -34,7 +34,7 @@ type File struct {
 	Whole func() bool
 	Most  int64 // bytes that the file may have; 0: any number
 	Say   func(string)
-	// Progress takes what comes, of a file that is one of several; nil: Say is told how far
+	// Progress takes what comes, of a file that is one of several; nil: Say reports how far
 	// this one is.
 	Progress io.Writer
 }

@@ -46,7 +46,7 @@ func Text(s *smbios.Table, offset int) string {
 type Module struct {
 	Slot                string // device locator: DIMM_A1
 	Size                int64  // bytes; 0: the slot is empty
-	Speed               int    // MT/s, as the firmware has set it; 0: not told
+	Speed               int    // MT/s, as the firmware has set it; 0: unknown
 	Maker, Serial, Part string
 }
 
@@ -93,7 +93,7 @@ func sizeOf(s *smbios.Table) (size int64, known bool) {
 const speedExtended = 0xFFFF
 
 // speedOf returns the configured speed of a memory device (SMBIOS 2.7), or the highest that
-// it is made for (2.3) in firmware that has no other; 0 where neither is told.
+// it is made for (2.3) in firmware that has no other; 0 where neither is stated.
 func speedOf(s *smbios.Table) int {
 	for _, at := range []struct{ word, extended int }{{0x20, 0x58}, {0x15, 0x54}} {
 		word, err := s.GetWordAt(at.word)

@@ -165,7 +165,7 @@ var rows = []Row{
 		Suspects: "that NIC"},
 	{Kind: WrongDisk, Does: "the last disk is of another maker; its size is right", Needs: []string{attrNode},
 		Suspects: "that disk"},
-	{Kind: WrongMTU, Does: "an interface sends 1,400 bytes at once, whatever it is told", Needs: []string{attrNode}, Takes: []string{attrPort},
+	{Kind: WrongMTU, Does: "an interface sends 1,400 bytes at once, whatever MTU is set", Needs: []string{attrNode}, Takes: []string{attrPort},
 		Suspects: "that NIC"},
 	{Kind: WrongOptic, Does: "in the Ethernet port of a fabric NIC is a transceiver of another model that has its speed", Needs: []string{attrNode}, Takes: []string{attrPort},
 		Suspects: "that NIC with its transceiver"},

@@ -15,7 +15,7 @@ type delivered struct {
 	cpu       string         // model; empty: that of the block
 	dimms     map[int]module // by slot
 	disks     map[int]string // models, by place
-	mtus      map[int]int    // that interfaces have whatever they are told, by port
+	mtus      map[int]int    // that interfaces have whatever is set, by port
 	optics    map[int]string // part numbers of transceivers, by port
 	noThreads bool           // SMT is off
 	perSocket int            // NUMA nodes of each socket; 0: one
@@ -155,7 +155,7 @@ func (n *Node) diskModel(bay int) string {
 }
 
 // FixMTU gives the interface of the function at an address an MTU that it keeps, whatever
-// it is told; false if there is none.
+// is set; false if there is none.
 func (n *Node) FixMTU(address string, mtu int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -190,7 +190,7 @@ func (n *Node) PlugModule(address, part string) bool {
 	return false
 }
 
-// fixedMTU is the MTU that an interface keeps; 0: it has what it is told.
+// fixedMTU is the MTU that an interface keeps; 0: it has the one that is set.
 func (n *Node) fixedMTU(port int) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

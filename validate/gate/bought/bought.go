@@ -165,7 +165,7 @@ func countGPUs(j *judge.Node, known func(want inventory.GPU, g gpu) bool) (n int
 }
 
 // otherModel is the name of another model that a GPU says that it is: to its driver, or by its
-// PCI id. Empty: it is that of its block, as far as can be told.
+// PCI id. Empty: it is that of its block, as far as is known.
 func otherModel(want inventory.GPU, g gpu) string {
 	if same, known := SameGPU(want.Model, g.name); known && !same {
 		return g.name
@@ -240,7 +240,7 @@ func CheckGPUSize(j *judge.Node) {
 	})
 }
 
-// GPUSizeCoverage is how many GPUs told their memory.
+// GPUSizeCoverage is how many GPUs report their memory.
 func GPUSizeCoverage(j *judge.Node) judge.Coverage {
 	n := countGPUs(j, func(want inventory.GPU, g gpu) bool {
 		least, _ := memoryOf(j.Hardware, want, g)
@@ -250,7 +250,7 @@ func GPUSizeCoverage(j *judge.Node) judge.Coverage {
 	case j.Hardware.GPUCount() == 0:
 		return judge.Coverage{}
 	case n == 0:
-		return judge.Coverage{Missing: "no GPU has told its memory, or nothing is known to compare it with"}
+		return judge.Coverage{Missing: "no GPU reports its memory, or nothing is known to compare it with"}
 	}
 	return judge.Covered("memory of %d GPUs", n)
 }

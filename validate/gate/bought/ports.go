@@ -79,7 +79,7 @@ func CheckSpeed(j *judge.Node) {
 	}
 }
 
-// SpeedCoverage is how many ports on networks told their speed.
+// SpeedCoverage is how many ports on networks report their speed.
 func SpeedCoverage(j *judge.Node) judge.Coverage {
 	n, declared := 0, 0
 	for _, p := range portsOf(j) {
@@ -123,7 +123,7 @@ func CheckMTU(j *judge.Node) {
 	}
 }
 
-// MTUCoverage is how many interfaces told their MTU, where one is declared.
+// MTUCoverage is how many interfaces report their MTU, where one is declared.
 func MTUCoverage(j *judge.Node) judge.Coverage {
 	n := 0
 	for _, p := range portsOf(j) {

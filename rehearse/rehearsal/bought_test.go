@@ -10,11 +10,8 @@ import (
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual"
-	"github.com/ironrail/ironrail/rehearse/virtual/bubble"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
@@ -32,31 +29,16 @@ func TestModulePutRight(t *testing.T) {
 	}
 	var results []apply.Result
 	var steps []string
-	bubble.Run(func() {
-		ctx := context.Background()
-		r := &Rehearsal{inv: inv, Planned: inv, dir: t.TempDir(), Clock: clock.Wall{}, Board: network.NewMemory()}
-		r.opt = Options{Seed: 7, Faults: []fault.Fault{slow}, OnEnd: func(w *virtual.World, _ state.Reader) {
-			node, _ := w.Node("r01-u17")
-			if err := node.Metal().PutDIMM(3, "NEW"); err != nil {
-				t.Error(err)
-			}
-			p, err := r.plan(ctx)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for _, s := range p.Steps {
-				steps = append(steps, string(s.ID))
-			}
-			res, err := r.Apply(ctx, p)
-			if err != nil {
-				t.Error(err)
-			}
-			results = append(results, res)
-		}}
-		if err := r.play(ctx); err != nil {
+	playThen(t, inv, []fault.Fault{slow}, func(ctx context.Context, r *Rehearsal, w *virtual.World, _ state.Reader) {
+		node, _ := w.Node("r01-u17")
+		if err := node.Metal().PutDIMM(3, "NEW"); err != nil {
 			t.Error(err)
 		}
+		res, planned := applyAgain(ctx, t, r)
+		for _, st := range planned {
+			steps = append(steps, string(st.ID))
+		}
+		results = append(results, res)
 	})
 	if len(results) != 1 {
 		t.Fatal("not applied again")

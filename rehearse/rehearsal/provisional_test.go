@@ -12,13 +12,11 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual"
-	"github.com/ironrail/ironrail/rehearse/virtual/bubble"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 	"github.com/ironrail/ironrail/validate/result"
 )
@@ -55,32 +53,19 @@ func TestProvisional(t *testing.T) {
 	var second apply.Result
 	var provisional [2]int // nodes, after each apply
 	var tested string      // the title of the second test
-	bubble.Run(func() {
-		ctx := context.Background()
-		r := &Rehearsal{inv: inv, Planned: inv, dir: t.TempDir(), Clock: clock.Wall{}, Board: network.NewMemory()}
-		r.opt = Options{Seed: 7, Faults: []fault.Fault{swap}, OnEnd: func(w *virtual.World, read state.Reader) {
-			provisional[0] = countProvisional(ctx, t, inv, read)
-			if err := w.Plant(swap); err != nil { // and so back
-				t.Error(err)
-			}
-			p, err := r.plan(ctx)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for _, s := range p.Steps {
-				if strings.HasSuffix(string(s.ID), "/validate.all_reduce") {
-					tested = s.Title
-				}
-			}
-			if second, err = r.Apply(ctx, p); err != nil {
-				t.Error(err)
-			}
-			provisional[1] = countProvisional(ctx, t, inv, read)
-		}}
-		if err := r.play(ctx); err != nil {
+	playThen(t, inv, []fault.Fault{swap}, func(ctx context.Context, r *Rehearsal, w *virtual.World, read state.Reader) {
+		provisional[0] = countProvisional(ctx, t, inv, read)
+		if err := w.Plant(swap); err != nil { // and so back
 			t.Error(err)
 		}
+		var planned []plan.Step
+		second, planned = applyAgain(ctx, t, r)
+		for _, st := range planned {
+			if strings.HasSuffix(string(st.ID), "/validate.all_reduce") {
+				tested = st.Title
+			}
+		}
+		provisional[1] = countProvisional(ctx, t, inv, read)
 	})
 	if want := len(inv.Nodes) - 2; provisional != [2]int{want, 0} {
 		t.Errorf("%v nodes accepted provisionally, want %d and then none", provisional, want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/network"
@@ -17,6 +18,35 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/bubble"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
+
+// playThen rehearses a site with faults, and calls then when all of the plan is done. It
+// may plan and apply again, on the same rack and state.
+func playThen(t *testing.T, inv *inventory.Inventory, faults []fault.Fault, then func(context.Context, *Rehearsal, *virtual.World, state.Reader)) {
+	t.Helper()
+	bubble.Run(func() {
+		ctx := context.Background()
+		r := &Rehearsal{inv: inv, Planned: inv, dir: t.TempDir(), Clock: clock.Wall{}, Board: network.NewMemory()}
+		r.opt = Options{Seed: 7, Faults: faults, OnEnd: func(w *virtual.World, s state.Reader) { then(ctx, r, w, s) }}
+		if err := r.play(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// applyAgain plans and applies once more, and returns the steps of the plan.
+func applyAgain(ctx context.Context, t *testing.T, r *Rehearsal) (apply.Result, []plan.Step) {
+	t.Helper()
+	p, err := r.plan(ctx)
+	if err != nil {
+		t.Error(err)
+		return apply.Result{}, nil
+	}
+	res, err := r.Apply(ctx, p)
+	if err != nil {
+		t.Error(err)
+	}
+	return res, p.Steps
+}
 
 // TestCablesPutRight: a technician exchanges two plugs back, and the next apply
 // accepts the two nodes without installing them again. Before, it takes them out
@@ -33,34 +63,19 @@ func TestCablesPutRight(t *testing.T) {
 	}
 	var results []apply.Result
 	var titles []string
-	bubble.Run(func() {
-		ctx := context.Background()
-		r := &Rehearsal{inv: inv, Planned: inv, dir: t.TempDir(), Clock: clock.Wall{}, Board: network.NewMemory()}
+	playThen(t, inv, []fault.Fault{swap}, func(ctx context.Context, r *Rehearsal, w *virtual.World, _ state.Reader) {
 		again := func() {
-			p, err := r.plan(ctx)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for _, s := range p.Steps {
-				titles = append(titles, string(s.ID))
-			}
-			res, err := r.Apply(ctx, p)
-			if err != nil {
-				t.Error(err)
+			res, steps := applyAgain(ctx, t, r)
+			for _, st := range steps {
+				titles = append(titles, string(st.ID))
 			}
 			results = append(results, res)
 		}
-		r.opt = Options{Seed: 7, Faults: []fault.Fault{swap}, OnEnd: func(w *virtual.World, _ state.Reader) {
-			again()
-			if err := w.Plant(swap); err != nil { // and so back
-				t.Error(err)
-			}
-			again()
-		}}
-		if err := r.play(ctx); err != nil {
+		again()
+		if err := w.Plant(swap); err != nil { // and so back
 			t.Error(err)
 		}
+		again()
 	})
 	if len(results) != 2 {
 		t.Fatal("not applied twice")

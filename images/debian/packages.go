@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -164,7 +163,7 @@ func (c cache) missing(ctx context.Context) (all []aptFile, p *progress, err err
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		got, err := hashFile(c.path(archivesDir, f.Name))
+		_, got, err := folder.Sum(c.path(archivesDir, f.Name))
 		switch {
 		case err == nil && got == f.SHA256:
 			p.m.Done += f.Size
@@ -235,18 +234,6 @@ func (p *progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.m.Write(b)
-}
-
-// hashFile is the SHA-256 of a file in hex.
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // replaceIndex puts the folder of a finished index into place.

@@ -8,9 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -74,7 +72,7 @@ func writeIndex(o Options, out string, stanzas map[string]stanza) (digest string
 	var index bytes.Buffer
 	var total int64
 	for i, name := range slices.Sorted(maps.Keys(stanzas)) {
-		size, sum, err := sumFile(filepath.Join(out, pool, name))
+		size, sum, err := folder.Sum(filepath.Join(out, pool, name))
 		if err != nil {
 			return "", err
 		}
@@ -127,18 +125,6 @@ func gzipBytes(b []byte) ([]byte, error) {
 		return nil, err
 	}
 	return out.Bytes(), nil
-}
-
-// sumFile returns the length and SHA-256 of a file.
-func sumFile(path string) (int64, string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	return n, hex.EncodeToString(h.Sum(nil)), err
 }
 
 // entry is a file with its length and sum, as an index lists it.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -63,7 +64,7 @@ func (r Repo) compare(ctx context.Context, files []entry, names ...string) error
 		if !filepath.IsLocal(f.name) || path.Clean(f.name) != f.name {
 			return r.damaged("file name %q", f.name)
 		}
-		size, sum, err := sumFile(filepath.Join(r.Dir, filepath.FromSlash(f.name)))
+		size, sum, err := folder.Sum(filepath.Join(r.Dir, filepath.FromSlash(f.name)))
 		if err != nil {
 			return r.damaged("%w", err)
 		}

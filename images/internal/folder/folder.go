@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package folder has what a folder needs that processes share and crashes hit: a
-// lock, durable writes, and a removal that stops at mounts; and the place of a file that a
-// site names.
+// lock, durable writes, sums of files, and a removal that stops at mounts; and the place
+// of a file that a site names.
 package folder
 
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -153,4 +156,16 @@ func WriteFile(path string, b []byte, mode os.FileMode) error {
 		return err
 	}
 	return Sync(filepath.Dir(path))
+}
+
+// Sum returns the length and the SHA-256 of a file, the latter in hex.
+func Sum(path string) (size int64, sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return size, hex.EncodeToString(h.Sum(nil)), err
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,11 +28,12 @@ import (
 // archive is a signed archive that has all packages of a recipe, of bytes that nobody
 // installs, and counts what is fetched of them.
 type archive struct {
-	url string
+	url    string
+	server *httptest.Server
 
 	mu      sync.Mutex
 	files   map[string][]byte // by path
-	round   int               // counts resets: an answer may outlive the one who asked
+	round   int               // counts resets: a request may outlive the one who asked
 	fetched int               // bytes of packages in this round
 	onBytes func(n int)       // called after each piece with those fetched so far; nil: not
 }
@@ -71,8 +73,8 @@ func (c counted) Write(b []byte) (n int, err error) {
 func (a *archive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	b, ok := a.files[r.URL.Path]
-	round := a.round
 	a.mu.Unlock()
+	round, _ := r.Context().Value(roundKey{}).(int)
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -83,8 +85,20 @@ func (a *archive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(b))
 }
 
-// reset forgets what was fetched, and says how much it was.
+// roundKey is where a connection has the round in which it was made.
+type roundKey struct{}
+
+// rememberRound notes the round of a new connection.
+func (a *archive) rememberRound(ctx context.Context, _ net.Conn) context.Context {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return context.WithValue(ctx, roundKey{}, a.round)
+}
+
+// reset forgets what was fetched, and says how much it was. Connections do not last beyond
+// it: what is still asked for on one is of the round before.
 func (a *archive) reset(onBytes func(int)) int {
+	a.server.CloseClientConnections()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := a.fetched
@@ -100,9 +114,11 @@ const packageSize = 96 << 10
 func newArchive(t *testing.T, r *Recipe) *archive {
 	t.Helper()
 	a := &archive{files: map[string][]byte{}}
-	server := httptest.NewServer(a)
-	t.Cleanup(server.Close)
-	a.url = server.URL
+	a.server = httptest.NewUnstartedServer(a)
+	a.server.Config.ConnContext = a.rememberRound
+	a.server.Start()
+	t.Cleanup(a.server.Close)
+	a.url = a.server.URL
 	var index strings.Builder
 	random := rand.NewChaCha8([32]byte{1})
 	for _, name := range r.include() {

@@ -154,7 +154,8 @@ func (j Job) authorized(key ssh.PublicKey, now time.Time) []byte {
 const keysFile = "/root/.ssh/authorized_keys2"
 
 // allowScript puts the keys of its standard input into $1 unless that file is
-// somebody else's; $2 is the marker.
+// somebody else's; $2 is the marker. An input that ends before its first line does, as
+// when the controller dies, leaves nothing: the file would be nobody's.
 const allowScript = `set -e
 umask 077
 if [ -e "$1" ] && ! head -n 1 -- "$1" | grep -qxF -- "$2"; then
@@ -163,6 +164,10 @@ if [ -e "$1" ] && ! head -n 1 -- "$1" | grep -qxF -- "$2"; then
 fi
 mkdir -p -- "$(dirname -- "$1")"
 cat >"$1.ironrail"
+if ! head -n 1 -- "$1.ironrail" | grep -qxF -- "$2"; then
+	rm -f -- "$1.ironrail"
+	exit 4
+fi
 mv -fT -- "$1.ironrail" "$1"
 `
 

@@ -41,6 +41,8 @@ const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail c
   burn         load all GPUs with the program in the JSON on stdin, and watch them
   infiniband   its RDMA ports: GUIDs, links, partitions
   neighbours   whom its NICs hear by LLDP within 35 s
+  flush        write the root out, so that GRUB, which reads no log of XFS, finds a new kernel
+               there if power is lost; hooks of the package manager call it; it prints nothing
 Each prints one JSON object. Exit 0, or 1 with "error" set, or 64 for wrong usage.
 `
 
@@ -100,11 +102,22 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 	case "neighbours":
 		r := lldp.ListenNode(ctx, lldp.Packets{}, sysfs.Dir("/"))
 		return writeAnswer(out, r, r.Error)
+	case "flush":
+		return flush(talk)
 	case "roce up", "roce apply", "roce check":
 		return runRoCE(ctx, command, in, out, talk)
 	}
 	fmt.Fprint(talk, usage)
 	return 64
+}
+
+// flush writes the root file system out for the loader.
+func flush(talk io.Writer) int {
+	if err := rootfs.Flush("/"); err != nil {
+		fmt.Fprintln(talk, "ironrail: the loader may not find the newest kernel if power is lost now:", err)
+		return 1
+	}
+	return 0
 }
 
 // runRoCE is run for the commands about rails.

@@ -271,9 +271,11 @@ func setRoot(root rootfs.Root, l wire.Layout) error {
 }
 
 // syncProgram copies the EFI system partition that is there first onto the others. A copy
-// is complete under another name before it takes the place of the old one.
+// is complete under another name before it takes the place of the old one. Then it has
+// the agent write out the root, for GRUB, which replays no log (rootfs.Flush).
 const syncProgram = `#!/bin/sh
-# Written by ironrail: keeps the EFI system partitions of this node equal.
+# Written by ironrail: keeps the EFI system partitions of this node equal, and writes the
+# root file system out, so that GRUB finds a new kernel on it if power is lost now.
 set -u
 exec 9>/run/ironrail-esp.lock
 flock 9 2>/dev/null || true
@@ -290,6 +292,7 @@ for to in %s; do
 	(cd "$to" && find . -type f) | while read -r f; do [ -e "$from/$f" ] || rm -f "$to/$f"; done
 	sync -f "$to"
 done
+[ ! -x /` + agentPath + ` ] || /` + agentPath + ` flush || true
 exit $status
 `
 
@@ -303,11 +306,13 @@ Type=oneshot
 ExecStart=/usr/local/sbin/ironrail-esp
 `
 
-// writeSync installs what keeps several EFI system partitions equal: after packages were
-// changed, after a kernel was installed, and at each boot, which is when a disk is back.
+// writeSync installs what keeps several EFI system partitions equal, and a root of XFS
+// readable for GRUB: after packages were changed, after a kernel was installed, and at
+// each boot, which is when a disk is back.
 func writeSync(root rootfs.Root, l wire.Layout) error {
 	guids := espGUIDs(l)
-	if len(guids) < 2 {
+	log := slices.ContainsFunc(l.Volumes, func(v wire.Volume) bool { return v.Use == wire.VolumeRoot && v.Filesystem == "xfs" })
+	if len(guids) < 2 && !log {
 		return nil
 	}
 	var mounts []string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
 // mirror is a root and swap on two disks, and a data disk.
@@ -79,6 +80,7 @@ PARTUUID=e2 /boot/efi2 vfat umask=0077,shortname=winnt,nofail,x-systemd.device-t
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	wantSync(t, root, dir)
 	grouped := mirror()
 	grouped.Volumes[1] = wire.Volume{Use: wire.VolumeGroup, Name: "vg-0", RAID: -1, Filesystem: "lvm"}
 	grouped.Volumes = append(grouped.Volumes, wire.Volume{Use: wire.VolumeRoot, Name: "root", RAID: -1, UUID: "u-root", Filesystem: "ext4", Mount: "/", Group: "vg-0"})
@@ -94,6 +96,38 @@ PARTUUID=e2 /boot/efi2 vfat umask=0077,shortname=winnt,nofail,x-systemd.device-t
 	write("menuentry x {\n}\n")
 	if err := writeLayout(root, mirror()); err == nil || !strings.Contains(err.Error(), "names no root") {
 		t.Errorf("a loader without a root: %v", err)
+	}
+}
+
+// wantSync fails the test unless hooks are there for several EFI system partitions and
+// for a root that GRUB reads without its log, and for no other layout.
+func wantSync(t *testing.T, root rootfs.Root, dir string) {
+	t.Helper()
+	for _, c := range []struct {
+		filesystem string
+		systems    int
+		want       bool
+	}{{"ext4", 2, true}, {"xfs", 1, true}, {"ext4", 1, false}} {
+		l := mirror()
+		l.Disks = l.Disks[:c.systems]
+		for i := range l.Volumes {
+			if l.Volumes[i].Use == wire.VolumeRoot {
+				l.Volumes[i].Filesystem = c.filesystem
+			}
+		}
+		for _, name := range []string{syncFile, syncWanted, aptHook} {
+			if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := writeSync(root, l); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{syncFile, syncWanted, aptHook} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != c.want {
+				t.Errorf("%s on %d system disks: %s: %v", c.filesystem, c.systems, name, err)
+			}
+		}
 	}
 }
 

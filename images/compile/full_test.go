@@ -102,7 +102,7 @@ func TestPeerCompile(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(root, "build")); err != nil {
 		t.Fatal(err)
 	}
-	a, err := p.Source.read(t.Context(), site, filepath.Join(b.dir, "archive"))
+	a, err := p.Source.read(t.Context(), site, filepath.Join(b.dir, "archive"), b.say)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestPeerCompileFails(t *testing.T) {
 	}
 	try := func(ctx context.Context, name string) error {
 		p := Program{Package: name, Source: Source{At: name + ".tar.gz"}, Steps: [][]string{{"/usr/bin/make"}}, Files: []Files{{Glob: "build/*"}}}
-		a, err := p.Source.read(ctx, site, filepath.Join(dir, name))
+		a, err := p.Source.read(ctx, site, filepath.Join(dir, name), func(string) {})
 		if err != nil {
 			return err
 		}

@@ -19,18 +19,25 @@ import (
 	"github.com/ironrail/ironrail/tool/recognise/internal/ethtool"
 	"github.com/ironrail/ironrail/tool/recognise/internal/fabricmanager"
 	"github.com/ironrail/ironrail/tool/recognise/internal/ibdev2netdev"
+	"github.com/ironrail/ironrail/tool/recognise/internal/ibdiagnet"
 	"github.com/ironrail/ironrail/tool/recognise/internal/iblinkinfo"
 	"github.com/ironrail/ironrail/tool/recognise/internal/ibqueryerrors"
 	"github.com/ironrail/ironrail/tool/recognise/internal/ibstat"
 	"github.com/ironrail/ironrail/tool/recognise/internal/ibswinfo"
 	"github.com/ironrail/ironrail/tool/recognise/internal/ibverbs"
+	"github.com/ironrail/ironrail/tool/recognise/internal/imexctl"
+	"github.com/ironrail/ironrail/tool/recognise/internal/lldpctl"
 	"github.com/ironrail/ironrail/tool/recognise/internal/lspci"
 	"github.com/ironrail/ironrail/tool/recognise/internal/mlxlink"
+	"github.com/ironrail/ironrail/tool/recognise/internal/opensmlog"
 	"github.com/ironrail/ironrail/tool/recognise/internal/perfquery"
 	"github.com/ironrail/ironrail/tool/recognise/internal/rdmalink"
 	"github.com/ironrail/ironrail/tool/recognise/internal/rocminfo"
 	"github.com/ironrail/ironrail/tool/recognise/internal/rocmsmi"
+	"github.com/ironrail/ironrail/tool/recognise/internal/saquery"
 	"github.com/ironrail/ironrail/tool/recognise/internal/showgids"
+	"github.com/ironrail/ironrail/tool/recognise/internal/sminfo"
+	"github.com/ironrail/ironrail/tool/recognise/internal/sonicshow"
 	"github.com/ironrail/ironrail/tool/rvs"
 )
 
@@ -42,7 +49,9 @@ func knownFormats() []tool.Format {
 		[]tool.Format{
 			ibdev2netdev.Format, iblinkinfo.Format, ibnetdiscover.Format, ibqueryerrors.Format, ibswinfo.Format, lspci.Format,
 			mlnxqos.Format, mlxlink.Format, perfquery.Format, rdmalink.Format, showgids.Format,
+			imexctl.Format, lldpctl.Format, opensmlog.Format, saquery.Format, sminfo.Format, sonicshow.Format,
 		},
+		ibdiagnet.Formats,
 		ethtool.Formats,
 		ibstat.Formats,
 		ibverbs.Formats,

@@ -17,7 +17,7 @@ type head struct {
 
 // together are the kinds whose lines are one output wherever they stand: logs,
 // and tests of which one file may hold several.
-var together = map[string]bool{"nccl-tests": true, "nccl-log": true, "perftest": true, "dmesg": true, "fabricmanager": true}
+var together = map[string]bool{"nccl-tests": true, "nccl-log": true, "perftest": true, "dmesg": true, "fabricmanager": true, "opensm-log": true}
 
 // formed are the kinds whose outputs have several forms, which are read apart: a
 // list of GPUs, a matrix, CSV. Each head is a form of its own, but those that are
@@ -26,6 +26,7 @@ var formed = map[string]map[string]string{
 	"amd-smi":       {},
 	"ibnetdiscover": {`"`: "topology", "Topology file": "topology"},
 	"iblinkinfo":    {},
+	"sonic-show":    {"PFC0": "pfc", "Capability codes": "lldp", "LocalPort": "lldp"},
 }
 
 // unique are the kinds of which an output has each thing once, and how a head
@@ -59,6 +60,9 @@ var heads = []head{
 	{"ethtool-m", "Identifier", lazyregexp.New(`^\s*Identifier\s+: 0x`), 0, true},
 	{"fabricmanager", "[tid ", lazyregexp.New(`^\[[^\]]+\] \[[A-Z]+\] \[tid \d+\] `), 0, false},
 	{"ibdev2netdev", "==>", lazyregexp.New(` port \d+ (?:\([^)]*\) )?==> \S+ \(`), 0, false},
+	{"ibdiagnet", "Load Plugins from:", lazyregexp.New(`^Load Plugins from:`), 1, true},
+	{"ibdiagnet", "-I- ", lazyregexp.New(`^-I- \S`), 0, false},
+	{"ibdiagnet-db", "START_", lazyregexp.New(`^START_[A-Z][A-Z0-9_]*\s*$`), 0, false},
 	{"iblinkinfo", ":", lazyregexp.New(`^(?:CA|Switch)(?: \([^)]*\))?: .*:\s*$`), 0, false},
 	{"iblinkinfo", "==(", lazyregexp.New(`^0x[0-9a-f]+ +".*==\(`), 0, false},
 	{"ibnetdiscover", `"`, lazyregexp.New(`^(?:Switch|Ca|Rt)\s+\d+\s+"[SHR]-`), 0, false},
@@ -74,6 +78,9 @@ var heads = []head{
 	{"ibv_devinfo", "hca_id:", lazyregexp.New(`^hca_id:\s`), 0, false},
 	{"ibv_devinfo", "found:", lazyregexp.New(`^\d+ HCAs? found:`), 0, false},
 	{"json", "", lazyregexp.New(`^[{\[](?:\s*$|\s*["{\[])`), 0, true},
+	{"lldpctl", "LLDP neighbors:", lazyregexp.New(`^LLDP neighbors:`), 1, true},
+	{"lldpctl", ", via: ", lazyregexp.New(`^Interface: +\S+, via: `), 0, false},
+	{"lldpctl", "lldp.", lazyregexp.New(`^lldp\.\S+\.(?:via|chassis|port)[.=]`), 0, false},
 	{"lspci", ":", lazyregexp.New(`^(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] (?:[A-Z0-9"][^:]*(?:: |" ")|[0-9a-f]{4}: )`), 0, false},
 	{"lspci", "Slot:", lazyregexp.New(`^Slot:\s`), 0, false},
 	{"lspci -t", "]-", lazyregexp.New(`^-(?:\+-)?\[[0-9a-f]{4,8}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-`), 0, true}, // a list may stand beside it
@@ -91,10 +98,13 @@ var heads = []head{
 	{"nvidia-smi-qx", "<nvidia_smi_log>", lazyregexp.New(`^\s*<nvidia_smi_log>`), 0, true},
 	{"nvidia-smi-l", "(UUID: ", lazyregexp.New(`^GPU \d+: .*\(UUID: `), 0, false},
 	{"nvidia-smi-mig", " instance", lazyregexp.New(`^\| (?:GPU|Compute) instances?(?: profiles)?:\s`), 0, false},
+	{"nvidia-imex-ctl", "Connectivity Table Legend:", lazyregexp.New(`^Connectivity Table Legend:`), 0, true},
+	{"nvidia-imex-ctl", "Node #", lazyregexp.New(`^Node #\d+ +[-*] `), 0, false},
 	{"nvidia-smi-topo", "GPU0", lazyregexp.New(`^\s+GPU0\s+(?:GPU1|NIC\d|mlx\w+|CPU Affinity)\b`), 0, true},
 	{"nvidia-smi-topo", "GPU0", lazyregexp.New(`^\|[^|]*\|[ *]*GPU0[ *]*\|`), 0, true},
 	{"nvidia-smi-dmon", "gpu", lazyregexp.New(`^\s*#\s*(?:Date\s+)?(?:Time\s+)?gpu\s`), 0, false},
 	{"nvidia-smi-query", ",", lazyregexp.New(`^(?:index|(?:gpu_)?(?:name|uuid|serial|bus_id)|timestamp|pci\.bus_id|driver_version|count|pid)(?: \[[^\]]+\])?, *[a-z][a-z0-9_]+(?:[ .,]|$)`), 0, true},
+	{"opensm-log", "] 0x", lazyregexp.New(`^[A-Z][a-z]{2} +\d+ [\d:]+ \d{6} \[[0-9A-F]+\] 0x[0-9a-fA-F]{2} -> `), 0, false},
 	{"perfquery", "# Port ", lazyregexp.New(`^# Port (?:extended )?[cC]ounters`), 0, false},
 	{"perftest", " Test", lazyregexp.New(`^ *(?:RDMA_\w+|Send\w*|Atomic\w*(?: [A-Z_]+)?) (?:Bidirectional |Post List )*(?:BW|Latency) (?:Post List |forwarding |Multicast )*Test`), 0, false},
 	{"perftest", "#bytes", lazyregexp.New(`^ *#bytes +(?:#sl +)?#iterations`), 0, false},
@@ -107,7 +117,21 @@ var heads = []head{
 	{"rocminfo", "HSA System Attributes", lazyregexp.New(`^\s*HSA System Attributes\s*$`), 1, false},
 	{"rvs", "[RESULT]", lazyregexp.New(`^\[RESULT\] `), 0, false},
 	{"rvs", "(RVS) Summary", lazyregexp.New(`^\| +ROCm Validation Suite \(RVS\) Summary`), 1, false},
+	{"saquery", "Record", lazyregexp.New(`^\w+Record(?: group| member)?(?: dump)?:\s*$`), 0, false},
+	{"saquery", "SA ClassPortInfo:", lazyregexp.New(`^SA ClassPortInfo:\s*$`), 0, false},
 	{"show_gids", "DEV", lazyregexp.New(`^DEV\s+PORT\s+INDEX\s+GID`), 0, true},
+	{"sminfo", "sm lid ", lazyregexp.New(`^(?:sminfo: )?sm lid \d+ sm guid 0x`), 0, false},
+	{"sonic-show", "Lanes", lazyregexp.New(`^\s*Interface +Lanes +Speed`), 0, false},
+	{"sonic-show", "Admin", lazyregexp.New(`^\s*Interface +Oper +Admin`), 0, false},
+	{"sonic-show", "IFACE", lazyregexp.New(`^\s*IFACE +STATE +(?:RX_OK|FEC_CORR)`), 0, false},
+	{"sonic-show", "Presence", lazyregexp.New(`^\s*Port +Presence`), 0, false},
+	{"sonic-show", "Error Status", lazyregexp.New(`^\s*Port +Error Status`), 0, false},
+	{"sonic-show", "PFC0", lazyregexp.New(`^\s*Port [RT]x +PFC0`), 0, false},
+	{"sonic-show", "TxQ", lazyregexp.New(`^\s*Port +TxQ +Counter/pkts`), 0, false},
+	{"sonic-show", "Port", lazyregexp.New(`^\s*Port +(?:PG0|UC0|MC\d+|ALL\d+) `), 1, false},
+	{"sonic-show", "Capability codes", lazyregexp.New(`^Capability codes: \(R\) Router`), 0, true},
+	{"sonic-show", "LocalPort", lazyregexp.New(`^LocalPort +RemoteDevice +RemotePortID`), 0, false},
+	{"sonic-show", ": SFP EEPROM", lazyregexp.New(`^Eth\S*: SFP EEPROM `), 0, false},
 }
 
 // shell is a command behind its prompt, or as set -x shows it.

@@ -229,6 +229,7 @@ type doing struct {
 }
 
 func (d doing) Members() []subject.ID               { return []subject.ID{d.step.Subject} }
+func (d doing) Examined() []subject.ID              { return nil }
 func (doing) Release(string)                        {}
 func (doing) Emit(event.Event)                      {}
 func (doing) Attach(string, []byte) (string, error) { return "", nil }

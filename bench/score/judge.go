@@ -19,6 +19,10 @@ type summary struct {
 		Node  string `json:"node"`
 		Part  string `json:"part"`
 		Cause string `json:"cause"`
+		Also  []struct {
+			Part  string `json:"part"`
+			Cause string `json:"cause"`
+		} `json:"also"`
 	} `json:"quarantined"`
 	Waiting []struct {
 		Node  string `json:"node"`
@@ -41,6 +45,8 @@ type summary struct {
 type kind struct {
 	place place
 	alone bool // keeps what others would be found by from happening
+	// tested: a test of an installed node finds it, whatever else is bad with that node.
+	tested bool
 	// names are what a finding may say: of each a node, or "" for a finding of no node, and
 	// what its part has to match.
 	names func(*inventory.Inventory, planted) []name
@@ -144,17 +150,17 @@ var kindsOfFaults = map[string]kind{
 	"repo-gone":        {place: nowhere, alone: true, names: outside(func(planted) string { return "repository" })},
 	"driver-mismatch":  {place: anyGPUNode, names: ofNode(`\bdriver\b`)},
 	"missing-gpu":      {place: anyGPU(false), names: ofMissingGPU},
-	"pcie-width":       {place: anyGPU(false), names: ofGPU},
-	"gpu-row-remap":    {place: anyGPU(false), names: ofGPU},
-	"gpu-xid":          {place: anyGPU(false), names: ofGPU},
-	"weak-hbm":         {place: anyGPU(false), names: ofGPU},
-	"slow-gpu":         {place: anyGPU(false), names: ofGPU},
-	"hot-gpu":          {place: anyGPU(false), names: ofGPU},
-	"odd-firmware":     {place: anyPort(isPort), names: ofNIC},
-	"psu-lost":         {place: anyNode, names: ofNode(`\bpower supply\b`)},
+	"pcie-width":       {place: anyGPU(false), tested: true, names: ofGPU},
+	"gpu-row-remap":    {place: anyGPU(false), tested: true, names: ofGPU},
+	"gpu-xid":          {place: anyGPU(false), tested: true, names: ofGPU},
+	"weak-hbm":         {place: anyGPU(false), tested: true, names: ofGPU},
+	"slow-gpu":         {place: anyGPU(false), tested: true, names: ofGPU},
+	"hot-gpu":          {place: anyGPU(false), tested: true, names: ofGPU},
+	"odd-firmware":     {place: anyPort(isPort), tested: true, names: ofNIC},
+	"psu-lost":         {place: anyNode, tested: true, names: ofNode(`\bpower supply\b`)},
 	"wrong-gpu":        {place: anyGPU(false), names: ofGPU},
-	"less-hbm":         {place: anyGPU(false), names: ofGPU},
-	"pcie-speed":       {place: anyGPU(false), names: ofGPU},
+	"less-hbm":         {place: anyGPU(false), tested: true, names: ofGPU},
+	"pcie-speed":       {place: anyGPU(false), tested: true, names: ofGPU},
 	"wrong-cpu":        {place: anyNode, names: ofNode(`\bCPUs?\b`)},
 	"smt-off":          {place: anyNode, names: ofNode(`\bCPUs?\b`)},
 	"numa-split":       {place: anyNode, names: ofNode(`\bCPUs?\b`)},
@@ -170,7 +176,7 @@ var kindsOfFaults = map[string]kind{
 	"cable-swap":       {place: twoPlugs, names: ofPort},
 	"degraded-link":    {place: anyPort(isPort), names: ofPort},
 	"rail-config":      {place: eitherEnd, names: ofEitherEnd},
-	"high-ber":         {place: anyPort(isPort), names: ofPort},
+	"high-ber":         {place: anyPort(isPort), tested: true, names: ofPort},
 	"bad-uplink":       {place: trunk, names: outside(func(f planted) string { return f.Port })},
 	"bad-leaf":         {place: leaf, names: outside(func(f planted) string { return f.Switch })},
 	"pdu-trip":         {place: pdu, names: outside(func(f planted) string { return f.PDU })},
@@ -222,6 +228,9 @@ func judge(inv *inventory.Inventory, faults []planted, s summary) (v verdict) {
 	}
 	for _, q := range s.Quarantined {
 		say(q.Node, q.Part, q.Cause)
+		for _, f := range q.Also {
+			say(q.Node, f.Part, f.Cause)
+		}
 	}
 	for _, f := range s.Findings {
 		say("", f.Part, f.Cause)

@@ -42,8 +42,9 @@ const limit = 20 * time.Minute
 // options are those of the command line.
 type options struct {
 	program  string
-	together int // faults of a run
-	runs     int // 0: every kind, at places places
+	together int  // faults of a run
+	one      bool // all of them in one node
+	runs     int  // 0: every kind, at places places
 	places   int
 	seed     uint64
 	kinds    []string
@@ -56,6 +57,7 @@ func main() {
 	flag.StringVar(&sites, "sites", "examples/hgx-h100,examples/mi300x-roce,examples/h100-su", "`folders` of sites, with commas")
 	flag.StringVar(&kinds, "kinds", "", "only these `kinds` of faults, with commas")
 	flag.IntVar(&o.together, "together", 1, "`faults` that are planted in one run, each in a node of its own")
+	flag.BoolVar(&o.one, "one", false, "with -together: all of them in one node, of the kinds that tests find on an installed node")
 	flag.IntVar(&o.runs, "runs", 0, "`runs` with kinds and sites by lot; 0: every kind in each site")
 	flag.IntVar(&o.places, "places", 2, "random `places` of each kind in each site")
 	flag.Uint64Var(&o.seed, "seed", 1, "`number` that all chance follows from")
@@ -149,7 +151,7 @@ func draw(o options, sites []site, lot *rand.Rand) (all []run) {
 	kinds := o.kinds
 	if kinds == nil {
 		for k, kind := range kindsOfFaults {
-			if o.together == 1 || !kind.alone {
+			if o.one && kind.tested || !o.one && (o.together == 1 || !kind.alone) {
 				kinds = append(kinds, k)
 			}
 		}
@@ -157,7 +159,11 @@ func draw(o options, sites []site, lot *rand.Rand) (all []run) {
 	}
 	if o.runs > 0 {
 		for len(all) < o.runs {
-			if r, ok := drawTogether(o.together, sites[lot.IntN(len(sites))], kinds, lot); ok {
+			draw := drawTogether
+			if o.one {
+				draw = drawInOne
+			}
+			if r, ok := draw(o.together, sites[lot.IntN(len(sites))], kinds, lot); ok {
 				all = append(all, r)
 			}
 		}
@@ -189,6 +195,24 @@ func drawTogether(n int, s site, kinds []string, lot *rand.Rand) (run, bool) {
 		r.faults = append(r.faults, f)
 	}
 	return r, true
+}
+
+// drawInOne draws faults of several parts of one node; false where a kind has no place in
+// the site, or not so many parts.
+func drawInOne(n int, s site, kinds []string, lot *rand.Rand) (run, bool) {
+	r := run{site: s, seed: lot.Uint64N(1000) + 1}
+	for tries := 0; len(r.faults) < n && tries < 100*n; tries++ {
+		k := kinds[lot.IntN(len(kinds))]
+		f, ok := kindsOfFaults[k].place(s.inv, lot)
+		if f.Kind = k; !ok {
+			return run{}, false
+		}
+		if len(r.faults) > 0 && f.Node != r.faults[0].Node || slices.ContainsFunc(r.faults, func(o planted) bool { return o.Kind == f.Kind || o.GPU == f.GPU && o.Port == f.Port }) {
+			continue
+		}
+		r.faults = append(r.faults, f)
+	}
+	return r, len(r.faults) == n
 }
 
 // rehearse runs one rehearsal and returns what it ends with.

@@ -141,3 +141,28 @@ func TestMeets(t *testing.T) {
 		}
 	}
 }
+
+// TestInOne: all faults of a run are in one node, each in another part.
+func TestInOne(t *testing.T) {
+	t.Parallel()
+	lot := rand.New(rand.NewPCG(5, 6))
+	s := site{"examples/hgx-h100", load(t, "hgx-h100")}
+	made := 0
+	for range 50 {
+		r, ok := drawInOne(4, s, []string{"gpu-xid", "slow-gpu", "less-hbm", "high-ber", "psu-lost"}, lot)
+		if !ok {
+			continue
+		}
+		made++
+		parts := map[string]bool{}
+		for _, f := range r.faults {
+			if f.Node != r.faults[0].Node || parts[f.GPU+"/"+f.Port] {
+				t.Fatalf("%s", r)
+			}
+			parts[f.GPU+"/"+f.Port] = true
+		}
+	}
+	if made == 0 {
+		t.Error("none was drawn")
+	}
+}

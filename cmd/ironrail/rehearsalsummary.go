@@ -35,8 +35,12 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 	p.linef("")
 	p.linef("%d of %d %s accepted, %d quarantined, %d waiting.", len(sum.Accepted), all, pluralOf(all, "node", "nodes"), len(sum.Quarantined), len(sum.Waiting))
 	for _, q := range sum.Quarantined {
-		p.writeWrapped("  "+q.Node+"  ", textOr(q.Part, q.Node)+": "+q.Cause)
+		p.writeWrapped("  "+q.Node+"  ", describeFound(textOr(q.Part, q.Node), q.Cause))
 		p.because(q.Evidence, q.Action)
+		for _, f := range q.Also {
+			p.writeWrapped("  "+q.Node+"  ", describeFound(textOr(f.Part, q.Node), f.Cause))
+			p.because(f.Evidence, f.Action)
+		}
 	}
 	for _, f := range sum.Findings {
 		p.writeWrapped("  ", f.Part+": "+f.Cause)
@@ -65,6 +69,14 @@ func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
 	p.writeWrapped("", "Rehearsed in "+formatSeconds(sum.WallTime)+", "+formatSeconds(sum.SimulatedTime)+" on the virtual rack; a real bring-up is expected to take "+
 		formatSeconds(sum.PredictedTime)+". Peak memory "+formatSize(int64(sum.PeakMemory))+".")
 	p.to(w)
+}
+
+// describeFound is a part and what is wrong with it; many causes name the part themselves.
+func describeFound(part, cause string) string {
+	if strings.HasPrefix(cause, part) {
+		return cause
+	}
+	return part + ": " + cause
 }
 
 // simulated lists what of the site was simulated, beside all hardware.

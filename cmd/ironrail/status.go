@@ -247,7 +247,11 @@ func describeStatus(n state.Node, w why.NodeSummary, now time.Time) string {
 		}
 		return fmt.Sprintf("on hold since %s (%s)", formatMoment(n.Hold.At, now), by)
 	case n.Quarantine != nil:
-		return fmt.Sprintf("quarantined since %s: %s", formatMoment(n.Quarantine.At, now), n.Quarantine.Finding.Cause)
+		text := fmt.Sprintf("quarantined since %s: %s", formatMoment(n.Quarantine.At, now), n.Quarantine.Finding.Cause)
+		if more := len(n.Quarantine.More); more > 0 {
+			text += fmt.Sprintf(" (and %d more: `ironrail why %s`)", more, n.Name)
+		}
+		return text
 	case n.Accepted:
 		return "accepted " + formatMoment(n.AcceptedAt, now)
 	case n.Adopted:

@@ -18,14 +18,17 @@ type obstacle struct {
 }
 
 // findNodeObstacle admits a step of one node, or of a subject that is no node, and sets
-// its members. A node on hold or in quarantine is left alone. A step that quarantined
-// its own node and died before its end was recorded has failed. Called with e.mu held.
+// its members. A node on hold or in quarantine is left alone, but for a step that examines
+// it. A step that quarantined its own node and died before its end was recorded has
+// failed. Called with e.mu held.
 func (e *Executor) findNodeObstacle(t *task) *obstacle {
 	t.members = []subject.ID{t.step.Subject}
 	c := e.ledger.condition(nodeOf(t.step))
 	switch {
 	case c.finding != nil && c.finding.Step == string(t.step.ID):
 		return &obstacle{finding: c.finding}
+	case t.step.Examines && c.hasBadPart() && !e.ledger.wasExamined(t, c):
+		t.out = true
 	case c.blocked():
 		return &obstacle{cause: c.cause()}
 	}

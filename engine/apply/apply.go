@@ -265,7 +265,7 @@ func (e *Executor) settle(t *task, s taskState) {
 		for _, tr := range on.triggers {
 			switch {
 			case tr.task.state.settled(), tr.task.goesOnWithout(on):
-			case tr.on == plan.Success && on.state != done:
+			case tr.on == plan.Success && !tr.task.isMetBy(on):
 				e.skip(tr.task, on.cause, on.root)
 				work = append(work, tr.task)
 			default:

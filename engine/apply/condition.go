@@ -6,6 +6,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // condition is what stands against a node: while it is on hold or in quarantine, nothing
@@ -13,18 +14,26 @@ import (
 type condition struct {
 	hold     *state.Hold
 	finding  *stage.Finding // by which it is in quarantine
+	kind     errkind.Kind   // of that
+	doubt    string         // cause of the quarantine that this run lifted
 	accepted bool
 }
 
 func conditionOf(n state.Node) (c condition) {
-	c.hold, c.accepted = n.Hold, n.Accepted
+	c.hold, c.accepted, c.doubt = n.Hold, n.Accepted, n.Doubt
 	if n.Quarantine != nil {
-		c.finding = &n.Quarantine.Finding
+		c.finding, c.kind = &n.Quarantine.Finding, n.Quarantine.Kind
 	}
 	return c
 }
 
 func (c condition) blocked() bool { return c.hold != nil || c.finding != nil }
+
+// hasBadPart reports whether a node is out because something of it is not as it must be,
+// so that it can be examined further: it answers, and nobody holds it.
+func (c condition) hasBadPart() bool {
+	return c.hold == nil && c.finding != nil && c.kind.Base() == errkind.Mismatch
+}
 
 // cause is why nothing is started on a node that is blocked.
 func (c condition) cause() state.Cause {
@@ -78,7 +87,7 @@ func (l *ledger) setHold(node string, h *state.Hold) {
 func (l *ledger) setFinding(node string, f *failure) {
 	l.changeCondition(node, func(c *condition) {
 		if c.finding == nil {
-			c.finding = &f.finding
+			c.finding, c.kind = &f.finding, f.kind
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // emit shows an event of the run; it fills in the run and the time.
@@ -52,6 +53,12 @@ func (e *Executor) emitEnd(t *task, end ending) {
 	case end.state == interrupted:
 		v.Type, v.Text = event.StepFailed, end.cause.Text
 		v.Data = map[string]string{"kind": end.kind.String()}
+	case end.state == examined:
+		v.Text = "examined while it is out: " + end.cause.Text
+		if end.err != nil {
+			v.Type, v.Text = event.StepFailed, "could not be examined further: "+errkind.Line(end.err)
+			v.Data = map[string]string{"kind": end.kind.String()}
+		}
 	case end.observed:
 		v.Text = "already so: " + end.evidence
 		v.Data = map[string]string{"observed": "true"}

@@ -148,9 +148,9 @@ func (l *ledger) keepNode(n state.Node) {
 	defer l.mu.Unlock()
 	l.cells[n.Name].node = n
 	c := l.conditions[n.Name]
-	c.accepted = n.Accepted
+	c.accepted, c.doubt = n.Accepted, n.Doubt
 	if c.finding == nil && n.Quarantine != nil {
-		c.finding = &n.Quarantine.Finding
+		c.finding, c.kind = &n.Quarantine.Finding, n.Quarantine.Kind
 	}
 	l.conditions[n.Name] = c
 }

@@ -24,7 +24,7 @@ func (e *Executor) findGroupObstacle(t *task) *obstacle {
 	if gate := e.gateOfLost(t); gate != nil {
 		return &obstacle{cause: gate.cause, root: gate.root}
 	}
-	if t.goesOnProvisionally() {
+	if e.goesOnProvisionally(t) {
 		return nil
 	}
 	return &obstacle{cause: state.Cause{Kind: state.NotJudged, Step: t.step.ID, Text: why}}
@@ -32,7 +32,8 @@ func (e *Executor) findGroupObstacle(t *task) *obstacle {
 
 // survivingMembers returns the members that a group step would start with now, and why
 // each other one is lost: held, quarantined, or failed in a step that the group
-// waits for, or straggling. A group that an earlier run of this plan froze only shrinks:
+// waits for, or straggling. What examines nodes does so with one that is quarantined for
+// a bad part as well. A group that an earlier run of this plan froze only shrinks:
 // nodes that come later are tested apart. Called with e.mu held.
 func (e *Executor) survivingMembers(t *task) (members []subject.ID, lost []state.Loss) {
 	all := t.step.Group.Members
@@ -41,7 +42,7 @@ func (e *Executor) survivingMembers(t *task) (members []subject.ID, lost []state
 	}
 	upstream := map[subject.ID]string{}
 	for _, n := range t.step.Needs {
-		if on := e.graph.byID[n.Step]; on.state != done && on.step.Group == nil {
+		if on := e.graph.byID[n.Step]; !t.isMetBy(on) && on.step.Group == nil {
 			upstream[on.step.Subject] = fmt.Sprintf("%s %s: %s", on.step.ID, on.state, on.cause.Text)
 		}
 	}
@@ -52,7 +53,7 @@ func (e *Executor) survivingMembers(t *task) (members []subject.ID, lost []state
 		}
 		why := upstream[m]
 		if m.Kind == subject.Node {
-			if k := e.ledger.condition(m.Name); k.blocked() {
+			if k := e.ledger.condition(m.Name); k.blocked() && !(t.step.Examines && k.hasBadPart()) {
 				why = k.cause().Text
 			}
 		}
@@ -125,19 +126,30 @@ func (e *Executor) explainNoQuorum(t *task) string {
 		return "not judged: no target nodes remain" + listLost(names)
 	case g.OnLoss == plan.NotJudged && len(t.lost) > own:
 		return fmt.Sprintf("not judged: %s lost %s", g.Set, listSome(names))
-	case len(t.members)+own < max(g.Min, 1), len(t.members) < max(min(g.Min, 2), 1):
+	}
+	if well := len(t.members) - len(e.listOut(t.members)); well+own < max(g.Min, 1) || well < max(min(g.Min, 2), 1) {
 		return fmt.Sprintf("not judged: %d of %d members of %s remain, %d are needed%s",
-			len(t.members), len(g.Members), g.Set, max(g.Min, 1), listLost(names))
+			well, len(g.Members), g.Set, max(g.Min, 1), listLost(names))
 	}
 	return ""
 }
 
+// listOut lists the members that are out, and at most examined.
+func (e *Executor) listOut(members []subject.ID) (out []subject.ID) {
+	for _, m := range members {
+		if m.Kind == subject.Node && e.ledger.condition(m.Name).blocked() {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // goesOnProvisionally reports whether a group that has lost its quorum is judged all the
 // same: its step says so, and enough members are left, one that it is about among them.
-func (t *task) goesOnProvisionally() bool {
+func (e *Executor) goesOnProvisionally(t *task) bool {
 	g := t.step.Group
 	about := func(m subject.ID) bool { return len(g.Focus) == 0 || slices.Contains(g.Focus, m) }
-	return g.Provisional > 0 && g.OnLoss == plan.Shrink && len(t.members) >= g.Provisional && slices.ContainsFunc(t.members, about)
+	return g.Provisional > 0 && g.OnLoss == plan.Shrink && len(t.members)-len(e.listOut(t.members)) >= g.Provisional && slices.ContainsFunc(t.members, about)
 }
 
 // listLost names the lost members in brackets; "" for none, since a plan can have too few

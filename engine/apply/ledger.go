@@ -4,6 +4,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -155,7 +156,7 @@ func (l *ledger) recordFinding(f stage.Finding) error {
 	for _, s := range f.Suspects {
 		n.addRecord(state.Record{Kind: state.FindingMade, Step: f.Step, Subject: s.Subject}.With(f))
 		if s.Subject.Kind == subject.Node {
-			n.changeNode(s.Subject.Name, l.quarantineNode(f, errkind.Mismatch))
+			n.changeNode(s.Subject.Name, l.blameNode(f))
 		}
 	}
 	for _, s := range f.Affected {
@@ -164,6 +165,23 @@ func (l *ledger) recordFinding(f stage.Finding) error {
 		}
 	}
 	return l.write(n)
+}
+
+// blameNode returns the change that makes a finding one of a node: the first puts it in
+// quarantine, and what is found later is kept beside that.
+func (l *ledger) blameNode(f stage.Finding) func(*state.Node) {
+	return func(n *state.Node) {
+		q := n.Quarantine
+		if q == nil {
+			l.quarantineNode(f, errkind.Mismatch)(n)
+			return
+		}
+		same := func(o stage.Finding) bool { return o.Step == f.Step && o.Cause == f.Cause }
+		if more := *q; !same(q.Finding) && !slices.ContainsFunc(q.More, same) {
+			more.More = append(slices.Clip(q.More), f)
+			n.Quarantine = &more
+		}
+	}
 }
 
 // quarantineNode returns the change that puts a node in quarantine; the first finding

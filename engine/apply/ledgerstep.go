@@ -37,6 +37,16 @@ func (l *ledger) readEffect(ctx context.Context, key string) (state.Effect, bool
 	return x, version != state.Absent, err
 }
 
+// wasExamined reports whether an earlier run has examined a node that is out again for the
+// very same cause: nothing was repaired, and a burn-in would say the same.
+func (l *ledger) wasExamined(t *task, c condition) bool {
+	if c.doubt == "" || c.doubt != c.finding.Cause {
+		return false
+	}
+	s, _, err := state.Get[state.Step](context.Background(), l.store, state.StepKey(t.step.ID))
+	return err == nil && s.State == state.StepIsExamined && s.Error == ""
+}
+
 // recordEffect makes the state of an effect durable. Once the intent to erase is
 // written, the node is in service no more.
 func (l *ledger) recordEffect(t *task, x state.Effect) error {
@@ -61,8 +71,8 @@ func (l *ledger) recordRetry(t *task, r state.Retry) error {
 
 // How the end of a step is recorded and stored.
 var (
-	endKinds  = map[taskState]state.RecordKind{done: state.StepDone, failed: state.StepFailed, interrupted: state.StepInterrupted}
-	endStates = map[taskState]state.StepState{done: state.StepIsDone, failed: state.StepIsFailed, interrupted: state.StepIsCut}
+	endKinds  = map[taskState]state.RecordKind{done: state.StepDone, failed: state.StepFailed, interrupted: state.StepInterrupted, examined: state.StepExamined}
+	endStates = map[taskState]state.StepState{done: state.StepIsDone, failed: state.StepIsFailed, interrupted: state.StepIsCut, examined: state.StepIsExamined}
 )
 
 // recordStepEnd makes the end of a step durable, with what it means for its node.
@@ -146,11 +156,14 @@ func (l *ledger) nextPlanSees(t *task) bool {
 	if t.cause.Kind == state.ByJobs {
 		return true // an edit shows, and what was asked for by name is asked for again
 	}
-	if t.cause.Kind != state.ByRollout {
+	if t.cause.Kind != state.ByRollout && !t.step.Examines {
 		return false
 	}
 	s, _, err := state.Get[state.Step](context.Background(), l.store, state.StepKey(t.step.ID))
-	if err != nil || s.State != state.StepIsDone {
+	switch {
+	case err == nil && s.State == state.StepIsExamined:
+		return true // and a node that was not repaired is not examined again
+	case err != nil || t.cause.Kind != state.ByRollout || s.State != state.StepIsDone:
 		return false
 	}
 	return slices.ContainsFunc(t.step.Inputs, func(in plan.Input) bool {

@@ -64,6 +64,12 @@ func (e *Executor) replayStep(t *task, s state.Step) {
 		t.err, t.kind = errors.New(s.Error), s.Kind
 		t.setRoot(f, s.Kind)
 		e.settle(t, failed)
+	case state.StepIsExamined:
+		t.cause = e.ledger.condition(nodeOf(t.step)).cause()
+		if s.Error != "" {
+			t.err, t.kind = errors.New(s.Error), s.Kind
+		}
+		e.settle(t, examined)
 	default:
 		t.started, t.ended, t.blamed = time.Time{}, time.Time{}, nil // it is to be done again
 	}

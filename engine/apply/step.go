@@ -17,11 +17,11 @@ import (
 
 // ending is how a step ended.
 type ending struct {
-	state    taskState // done, failed or interrupted
+	state    taskState // done, failed, interrupted or examined
 	at       time.Time
 	observed bool          // it was so already
 	evidence string        // of that
-	err      error         // of a failed or interrupted step
+	err      error         // of a failed or interrupted step, or of one that could not examine its node to the end
 	kind     errkind.Kind  // of a failure
 	finding  stage.Finding // of a failure: the root cause
 	cause    state.Cause   // of an interruption
@@ -100,6 +100,12 @@ func (e *Executor) callStage(ctx context.Context, t *task) (stage.Observation, e
 func (e *Executor) judgeEnd(ctx, limited context.Context, t *task, o stage.Observation, err error) ending {
 	end := ending{state: done, at: e.clock.Now().UTC()}
 	switch {
+	case t.out && ctx.Err() == nil:
+		end.state, end.cause = examined, e.ledger.condition(nodeOf(t.step)).cause()
+		if err != nil {
+			end.err, end.kind = err, errkind.Of(err)
+		}
+		return end
 	case err == nil:
 		if o.State == stage.Conforms {
 			end.observed, end.evidence = true, o.Evidence

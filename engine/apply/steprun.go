@@ -21,10 +21,11 @@ import (
 
 // stepRun is the stage.Run of one running step. It is safe for concurrent use.
 type stepRun struct {
-	exec    *Executor
-	task    *task
-	members []subject.ID
-	earlier []stage.Finding // made by the step in a process that died
+	exec     *Executor
+	task     *task
+	members  []subject.ID
+	examined []subject.ID
+	earlier  []stage.Finding // made by the step in a process that died
 
 	mu       sync.Mutex // guards what follows
 	closed   bool       // the step has ended, or was given up
@@ -42,7 +43,7 @@ var _ stage.Run = (*stepRun)(nil)
 var errEnded = errkind.New(errkind.Interrupted, "the step has ended")
 
 func newStepRun(e *Executor, t *task) *stepRun {
-	return &stepRun{exec: e, task: t, members: t.members, earlier: t.blamed}
+	return &stepRun{exec: e, task: t, members: t.members, examined: e.listOut(t.members), earlier: t.blamed}
 }
 
 func (r *stepRun) close() {
@@ -62,6 +63,9 @@ func (r *stepRun) checkOpen() error {
 
 // Members returns the frozen members of a group step, else the one subject.
 func (r *stepRun) Members() []subject.ID { return slices.Clone(r.members) }
+
+// Examined returns the members that were out when the step began.
+func (r *stepRun) Examined() []subject.ID { return slices.Clone(r.examined) }
 
 // Fact returns a fact that was learned in this run or before.
 func (r *stepRun) Fact(k fact.Key) (fact.Fact, bool) { return r.exec.ledger.fact(k) }

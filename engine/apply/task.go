@@ -14,7 +14,7 @@ import (
 
 // taskState is where a step stands in this run:
 //
-//	pending -> ready -> running -> done, failed, interrupted
+//	pending -> ready -> running -> done, failed, interrupted, examined
 //	   |         |
 //	   +---------+----> skipped; failed, for what an earlier process found
 //
@@ -29,9 +29,10 @@ const (
 	failed
 	skipped     // will not be started: see the cause
 	interrupted // was started and stopped
+	examined    // ended for a node that is out: see plan.Step.Examines
 )
 
-var stateNames = [...]string{"pending", "waiting", "running", "done", "failed", "skipped", "interrupted"}
+var stateNames = [...]string{"pending", "waiting", "running", "done", "failed", "skipped", "interrupted", "examined"}
 
 func (s taskState) String() string { return stateNames[s] }
 
@@ -50,7 +51,8 @@ type task struct {
 	unmet      int                   // needs that are not met yet
 	lacks      string                // resource that a ready task is parked on
 	moves      int                   // how often it was parked elsewhere than before
-	cause      state.Cause           // why it was skipped or interrupted
+	out        bool                  // its node is out, and examined: set when it is admitted
+	cause      state.Cause           // why it was skipped or interrupted, or its node is out
 	root       *failure              // the failure that a failed or skipped task goes back to
 	members    []subject.ID          // that the step works on; set when it is admitted
 	lost       []state.Loss          // of a group: the other members, and why
@@ -70,6 +72,12 @@ type failure struct {
 	task    *task
 	finding stage.Finding
 	kind    errkind.Kind
+}
+
+// isMetBy reports whether a step that t needs has ended as well as t needs it: what
+// examines a node goes on after what has examined it.
+func (t *task) isMetBy(on *task) bool {
+	return on.state == done || on.state == examined && on.err == nil && t.step.Examines
 }
 
 // quarantinesDependents reports whether the nodes that depend on what failed are out of

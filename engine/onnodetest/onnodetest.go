@@ -137,6 +137,9 @@ func NewRun(members ...subject.ID) *Run {
 // Members implements stage.Run.
 func (r *Run) Members() []subject.ID { return r.Subjects }
 
+// Examined implements stage.Run: none is out.
+func (r *Run) Examined() []subject.ID { return nil }
+
 // Fact implements stage.Run and stage.View.
 func (r *Run) Fact(k fact.Key) (fact.Fact, bool) {
 	r.mu.Lock()

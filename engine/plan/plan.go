@@ -218,7 +218,12 @@ type Step struct {
 	Only     Condition        `json:"only,omitempty"`
 	DepthKey string           `json:"depth_key,omitempty"` // steps of one key are finished before a later key starts, as a tie-break
 	Accepts  bool             `json:"accepts,omitempty"`   // a good end of this step means that its node is accepted
-	Gate     *Gate            `json:"gate,omitempty"`      // set exactly when Stage is GateStage
+	// Examines: the step reads or loads its node and leaves it as it was, or compares what
+	// others have read. A node that a finding has taken out is examined all the same, as far
+	// as its needs allow, so that one run finds all that is bad with it. For such a node the
+	// step has no good end: it is done again once the node is repaired.
+	Examines bool  `json:"examines,omitempty"`
+	Gate     *Gate `json:"gate,omitempty"` // set exactly when Stage is GateStage
 
 	// NonDisruptive: its node works on meanwhile, and is not drained for it. A rollout
 	// takes it to nodes in service in waves all the same. Read by Diff alone.

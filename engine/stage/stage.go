@@ -74,6 +74,9 @@ type Observation struct {
 type Run interface {
 	// Members returns the frozen members of a group step, else the one subject.
 	Members() []subject.ID
+	// Examined returns those members that are out because of a bad part: a step that
+	// examines (plan.Step.Examines) works on them too, and they make no quorum.
+	Examined() []subject.ID
 	Fact(fact.Key) (fact.Fact, bool)
 	Learn(context.Context, ...fact.Fact) error
 	// Effect journals the intent, does the effect, and journals the outcome. An

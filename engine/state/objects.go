@@ -31,10 +31,11 @@ type StepState string
 
 // The states of a step.
 const (
-	StepRunning  StepState = "running" // started and not ended: by a process that lives, or died
-	StepIsDone   StepState = "done"
-	StepIsFailed StepState = "failed"
-	StepIsCut    StepState = "interrupted" // stopped by the operator; to be done again
+	StepRunning    StepState = "running" // started and not ended: by a process that lives, or died
+	StepIsDone     StepState = "done"
+	StepIsFailed   StepState = "failed"
+	StepIsCut      StepState = "interrupted" // stopped by the operator; to be done again
+	StepIsExamined StepState = "examined"    // ended for a node that is out (plan.Step.Examines); to be done again once it is repaired
 )
 
 // Step is the last that happened to a step.
@@ -62,12 +63,14 @@ type Hold struct {
 	At     time.Time `json:"at"`
 }
 
-// Quarantine takes a node out, with its one root cause.
+// Quarantine takes a node out, with its one root cause, and what was found of it while it
+// was out, in that order.
 type Quarantine struct {
-	Finding stage.Finding `json:"finding"`
-	Kind    errkind.Kind  `json:"kind"`
-	At      time.Time     `json:"at"`
-	Run     string        `json:"run"`
+	Finding stage.Finding   `json:"finding"`
+	More    []stage.Finding `json:"more,omitempty"`
+	Kind    errkind.Kind    `json:"kind"`
+	At      time.Time       `json:"at"`
+	Run     string          `json:"run"`
 }
 
 // Node is where a node stands.

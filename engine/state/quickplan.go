@@ -47,7 +47,7 @@ func decodeSteps(list []byte, cuts []int) ([]plan.Step, error) {
 // stepFields are the fields of a step in the order in which they are written. Any
 // other order may have one twice, which encoding/json merges.
 var stepFields = []string{"id", "stage", "action", "subject", "title", "group", "needs", "uses", "reads", "yields", "params", "may", "erases",
-	"why", "decl", "deadline", "inputs", "version", "barrier", "only", "depth_key", "accepts", "gate"}
+	"why", "decl", "deadline", "inputs", "version", "barrier", "only", "depth_key", "accepts", "examines", "gate"}
 
 // planned decodes a step of a plan; false: it is to be decoded otherwise.
 func (q *quickDecoder) planned(b []byte, s *plan.Step) bool {
@@ -124,6 +124,8 @@ func (q *quickDecoder) lateField(name string, v []byte, s *plan.Step) (ok bool) 
 		return decodeText(q, v, &s.DepthKey)
 	case "accepts":
 		return decodeBool(v, &s.Accepts)
+	case "examines":
+		return decodeBool(v, &s.Examines)
 	case "gate":
 		return json.Unmarshal(v, &s.Gate) == nil
 	}

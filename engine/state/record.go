@@ -21,6 +21,7 @@ const (
 	StepDone        RecordKind = "step-done"        // Step
 	StepFailed      RecordKind = "step-failed"      // Step
 	StepInterrupted RecordKind = "step-interrupted" // Step
+	StepExamined    RecordKind = "step-examined"    // Step
 	StepSkipped     RecordKind = "step-skipped"     // Cause
 	StepRetried     RecordKind = "step-retried"     // Retry
 	EffectIntent    RecordKind = "effect-intent"    // Effect

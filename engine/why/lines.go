@@ -94,7 +94,7 @@ func recordText(r state.Record, after []state.Record, node string) (text, from s
 		if !endsWell(r.Step, after) {
 			return id + " began", fromJournal
 		}
-	case state.StepDone, state.StepFailed, state.StepInterrupted:
+	case state.StepDone, state.StepFailed, state.StepInterrupted, state.StepExamined:
 		var x state.Step
 		if json.Unmarshal(r.Data, &x) == nil {
 			return stepText(x, id), fromJournal
@@ -132,7 +132,7 @@ func endsWell(step string, after []state.Record) bool {
 			continue
 		}
 		switch r.Kind {
-		case state.StepDone:
+		case state.StepDone, state.StepExamined:
 			return true
 		case state.StepFailed, state.StepInterrupted, state.StepStarted:
 			return false
@@ -164,6 +164,10 @@ func stepText(x state.Step, id string) string {
 		return id + " done" + took
 	case x.State == state.StepIsCut:
 		return id + " was stopped" + took
+	case x.State == state.StepIsExamined && x.Error != "":
+		return id + " could not examine it further" + took + ": " + x.Error
+	case x.State == state.StepIsExamined:
+		return id + " examined it while it was out" + took
 	}
 	return id + " failed" + took + failedBy(x)
 }

@@ -67,6 +67,7 @@ func (s Explanation) text(now time.Time, most int) string {
 	}
 	if q := s.Node.Quarantine; q != nil {
 		p.finding(q.Finding)
+		p.besides(q.More)
 	}
 	p.console(s.Console, s.Node.Name, now)
 	p.section("What happened", len(s.Lines))
@@ -149,6 +150,18 @@ func (p *page) finding(f stage.Finding) {
 			break
 		}
 		p.linef("  seen  %s", e)
+	}
+}
+
+// besides is what was found of a node after it was taken out.
+func (p *page) besides(list []stage.Finding) {
+	p.section("Found besides", len(list))
+	for _, f := range list {
+		var parts []string
+		for _, x := range f.Suspects {
+			parts = append(parts, strings.TrimSpace(strings.TrimPrefix(x.Subject.String(), "node/")+" "+x.Part))
+		}
+		p.linef("  %s: %s %s", strings.Join(parts, ", "), endSentence(f.Cause), endSentence(f.Action))
 	}
 }
 

@@ -99,6 +99,9 @@ func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node 
 	case st.Quarantine != nil:
 		out.Status = report.Quarantined
 		out.Findings = append(out.Findings, reportFinding(st.Quarantine.Finding))
+		for _, f := range st.Quarantine.More {
+			out.Findings = append(out.Findings, reportFinding(f))
+		}
 	case st.Accepted:
 		out.Status = report.Accepted
 	case st.Adopted:

@@ -41,6 +41,9 @@ func (readOnlyFacts) Learn(context.Context, ...fact.Fact) error { return nil }
 
 var _ stage.Run = readOnlyRun{}
 
+// Examined implements stage.Run: nobody is out of what is only looked at.
+func (o readOnlyRun) Examined() []subject.ID { return nil }
+
 // Members implements stage.Run.
 func (o readOnlyRun) Members() []subject.ID {
 	if o.step.Group != nil {

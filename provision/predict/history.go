@@ -155,7 +155,7 @@ func (h *journalReader) record(r state.Record) error {
 			h.begun[r.Step] = r.Run
 		}
 	case state.StepInterrupted: // begun stays: the next run finds it half done
-	case state.StepFailed, state.StepSkipped:
+	case state.StepFailed, state.StepSkipped, state.StepExamined:
 		delete(h.begun, r.Step)
 	case state.StepDone:
 		h.done(r)

@@ -56,6 +56,7 @@ type run struct {
 }
 
 func (r *run) Members() []subject.ID                 { return nil }
+func (r *run) Examined() []subject.ID                { return nil }
 func (r *run) Fact(k fact.Key) (fact.Fact, bool)     { f, ok := r.facts[k]; return f, ok }
 func (r *run) Release(string)                        {}
 func (r *run) Emit(event.Event)                      {}

@@ -91,6 +91,7 @@ type Quarantined struct {
 	Cause    string   `json:"cause"`
 	Evidence []string `json:"evidence"`
 	Action   string   `json:"action"`
+	Also     []Found  `json:"also,omitempty"` // what else was found of it
 }
 
 // Waiting is one node that is neither accepted nor to blame.
@@ -131,7 +132,7 @@ func (s *Summary) evaluate(res apply.Result, inv *inventory.Inventory, faults []
 		case n.Finding != nil:
 			f := n.Finding
 			s.Quarantined = append(s.Quarantined, Quarantined{Node: n.Name, Part: partsOf(*f, n.Name), Cause: f.Cause,
-				Evidence: append([]string{}, f.Evidence...), Action: f.Action})
+				Evidence: append([]string{}, f.Evidence...), Action: f.Action, Also: foundBeside(*f, n.Name, res.Findings)})
 		default:
 			w := Waiting{Node: n.Name, Cause: string(n.Outcome)}
 			if n.Cause != nil {
@@ -158,6 +159,18 @@ func (s *Summary) evaluate(res apply.Result, inv *inventory.Inventory, faults []
 		s.Faults = append(s.Faults, p)
 	}
 	s.Unexpected = listExtraSuspects(res.Findings, all)
+}
+
+// foundBeside lists what else was found of a node that one finding has taken out.
+func foundBeside(first stage.Finding, node string, all []stage.Finding) (also []Found) {
+	told := map[string]bool{first.Step + first.Cause: true}
+	for _, f := range all {
+		if key := f.Step + f.Cause; suspects(f, subject.Node, node) && !told[key] {
+			told[key] = true
+			also = append(also, Found{Part: partsOf(f, node), Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
+		}
+	}
+	return also
 }
 
 // aboutNodes reports whether every suspect is a node.

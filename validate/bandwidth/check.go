@@ -43,7 +43,7 @@ var Check = target.Check{Name: "bandwidth", Scope: target.EachNode, Needs: []str
 // anything between nodes is.
 func planBandwidth(r target.Request) plan.Step {
 	n, g := r.Node, r.Group
-	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "measure the memory and the links of the node's GPUs",
+	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Examines: true, Subject: subject.OfNode(n.Name), Title: "measure the memory and the links of the node's GPUs",
 		Needs: r.After(nil, n), Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name))},
 		May: plan.Effects(plan.Load), Decl: stage.Source(n.Hardware.Decl), Version: 1, Deadline: plan.Budget{Expected: time.Minute}}
 	vendors := listVendors(n.Hardware)

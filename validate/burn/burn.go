@@ -124,7 +124,7 @@ func readReport(f fact.Fact, of string) (result.Report, error) {
 func planBurn(r target.Request) plan.Step {
 	n := r.Node
 	long := time.Duration(n.Validation.BurnIn)
-	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: fmt.Sprintf("load all GPUs for %s and watch them", n.Validation.BurnIn),
+	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Examines: true, Subject: subject.OfNode(n.Name), Title: fmt.Sprintf("load all GPUs for %s and watch them", n.Validation.BurnIn),
 		Needs: r.After(nil, n),
 		May:   plan.Effects(plan.Load), Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Validation.Decl), Version: 1,
 		Inputs:   []plan.Input{{Name: "burn_in", Value: n.Validation.BurnIn.String(), Decl: stage.Source(n.Validation.Decl)}},

@@ -53,7 +53,7 @@ func readReport(f fact.Fact, of string) (result.Report, error) {
 func planGates(r target.Request) plan.Step {
 	n := r.Node
 	st := plan.Step{ID: r.ID, Stage: target.StageName, Action: plan.Read, Subject: subject.OfNode(n.Name), Title: "check the node's GPUs, links and memory",
-		Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name)), uniform.VersionsFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Hardware.Decl), Version: 2, Renewed: true,
+		Yields: []fact.Key{Fact.Of(subject.OfNode(n.Name)), uniform.VersionsFact.Of(subject.OfNode(n.Name))}, Decl: stage.Source(n.Hardware.Decl), Version: 2, Renewed: true, Examines: true,
 		Deadline: plan.Budget{Expected: 10 * time.Second, Limit: 8 * time.Minute}}
 	for _, d := range n.Drivers {
 		st.Needs = append(st.Needs, plan.Need{Step: plan.StepID(n.Name + "/drivers." + d.Name), On: plan.Success, Triggers: true})

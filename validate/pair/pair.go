@@ -57,6 +57,7 @@ func planPair(r target.Request) plan.Step {
 	p := g.Validation.Pair
 	st := r.GroupStep(fmt.Sprintf("RDMA writes between %d nodes, pair by pair", len(g.Nodes)), p.Decl)
 	st.Inputs = append(g.Inputs(result.WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + transfer.MessageSize(p).String(), Decl: stage.Source(p.Decl)})
+	st.Examines = true // by its counters a bad rail of a node that is out is found as well
 	st.Yields = []fact.Key{result.PairReport.Of(result.OfGroup(g.Set))}
 	turns := time.Duration(rounds.CountRounds(len(g.Nodes)) * countBatches(len(g.Nodes)/2, countPorts(g.Nodes)) * 2) // each way
 	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*transfer.LongestTransfer(*g) + 20*time.Minute}

@@ -20,7 +20,7 @@ import (
 func ComparisonStep(r Request, title string, yields fact.Key) plan.Step {
 	g := r.Group
 	gr := &plan.Group{Set: g.Set, Min: 1, OnLoss: plan.Shrink, Partners: 1}
-	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Read, Subject: result.OfGroup(g.Set), Group: gr, Barrier: true, Only: plan.WhenNeeded,
+	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Read, Subject: result.OfGroup(g.Set), Group: gr, Barrier: true, Examines: true, Only: plan.WhenNeeded,
 		Title: title, Yields: []fact.Key{yields}, Decl: stage.Source(g.Nodes[0].Role.Decl), Version: 1,
 		Deadline: plan.Budget{Expected: time.Second, Limit: 2 * time.Minute}}
 	gr.Members, st.Needs = make([]subject.ID, 0, len(g.Nodes)), make([]plan.Need, 0, len(g.Nodes))

@@ -88,7 +88,7 @@ func reportAlone(run stage.Run, n *inventory.Node) result.Report {
 // LearnReport makes the report of a test of a group durable. Where fewer nodes than the
 // quorum took part, the report says so.
 func LearnReport(ctx context.Context, run stage.Run, st plan.Step, name fact.Name[result.Report], set string, rep result.Report) error {
-	if n := len(run.Members()); st.Group.Provisional > 0 && n < st.Group.Min {
+	if n := len(run.Members()) - len(run.Examined()); st.Group.Provisional > 0 && n < st.Group.Min {
 		rep.Provisional = fmt.Sprintf("provisional: %d of %d nodes of %s took part, and its quorum is %d", n, len(st.Group.Members), set, st.Group.Min)
 		rep.NotJudged = append(rep.NotJudged, rep.Provisional)
 	}

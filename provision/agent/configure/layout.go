@@ -124,6 +124,7 @@ const (
 	syncFile   = "usr/local/sbin/ironrail-esp"
 	kernelHook = "etc/kernel/postinst.d/zz-ironrail-esp"
 	aptHook    = "etc/apt/apt.conf.d/90ironrail-esp"
+	initrdHook = "etc/initramfs/post-update.d/zz-ironrail-esp"
 	rpmHook    = "etc/kernel/install.d/99-ironrail-esp.install"
 	syncUnit   = "etc/systemd/system/ironrail-esp.service"
 	syncWanted = "etc/systemd/system/multi-user.target.wants/ironrail-esp.service"
@@ -307,8 +308,8 @@ ExecStart=/usr/local/sbin/ironrail-esp
 `
 
 // writeSync installs what keeps several EFI system partitions equal, and a root of XFS
-// readable for GRUB: after packages were changed, after a kernel was installed, and at
-// each boot, which is when a disk is back.
+// readable for GRUB: after packages were changed, after a kernel or an initrd was
+// installed, and at each boot, which is when a disk is back.
 func writeSync(root rootfs.Root, l wire.Layout) error {
 	guids := espGUIDs(l)
 	log := slices.ContainsFunc(l.Volumes, func(v wire.Volume) bool { return v.Use == wire.VolumeRoot && v.Filesystem == "xfs" })
@@ -327,6 +328,7 @@ func writeSync(root rootfs.Root, l wire.Layout) error {
 		{syncFile, fmt.Sprintf(syncProgram, strings.Join(mounts, " ")), 0o755, ""},
 		{syncUnit, syncUnitText, 0o644, ""},
 		{kernelHook, "#!/bin/sh\n[ ! -x /usr/local/sbin/ironrail-esp ] || /usr/local/sbin/ironrail-esp\n", 0o755, "etc/kernel"},
+		{initrdHook, "#!/bin/sh\n[ ! -x /usr/local/sbin/ironrail-esp ] || /usr/local/sbin/ironrail-esp\n", 0o755, "etc/initramfs-tools"},
 		{aptHook, "DPkg::Post-Invoke { \"[ ! -x /usr/local/sbin/ironrail-esp ] || /usr/local/sbin/ironrail-esp\"; };\n", 0o644, "etc/apt"},
 		{rpmHook, "#!/bin/sh\n[ \"$1\" != add ] || [ ! -x /usr/local/sbin/ironrail-esp ] || /usr/local/sbin/ironrail-esp\n", 0o755, "usr/lib/kernel/install.d"},
 	} {

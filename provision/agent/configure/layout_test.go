@@ -38,8 +38,10 @@ func TestWriteLayout(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "etc/apt"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "boot"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, d := range []string{"boot", "etc/initramfs-tools"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "boot/initrd.img-6.1"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -75,7 +77,7 @@ PARTUUID=e2 /boot/efi2 vfat umask=0077,shortname=winnt,nofail,x-systemd.device-t
 			t.Errorf("%s: %v\n%s", name, err, got)
 		}
 	}
-	for name, there := range map[string]bool{syncFile: true, syncWanted: true, aptHook: true, rpmHook: false, "srv/scratch": true} {
+	for name, there := range map[string]bool{syncFile: true, syncWanted: true, aptHook: true, initrdHook: true, rpmHook: false, "srv/scratch": true} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != there {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -165,7 +165,7 @@ func TestSwapReadsWell(t *testing.T) {
 	swap(heard, "n1", 0, "n2", 0)
 	f := CompareCables(inv, heard).Findings[0]
 	cause := "two cables are exchanged: n1/rail/0 (OSFP 1/1) is in net/leaf-1/2 instead of net/leaf-1/1, and n2/rail/0 (OSFP 1/1) is in net/leaf-1/1 instead of net/leaf-1/2"
-	action := "Exchange the plugs at net/leaf-1/1 and net/leaf-1/2, or correct the cable block at site.hcl:100 and site.hcl:101."
+	action := "Exchange the plugs at net/leaf-1/1 (rack net, unit 0) and net/leaf-1/2 (rack net, unit 0), or correct the cable block at site.hcl:100 and site.hcl:101; then `ironrail apply`, which tests the nodes again."
 	if f.Cause != cause || f.Action != action || len(f.Evidence) != 2 || f.Suspects[0].Part != "OSFP 1/1" {
 		t.Errorf("%q\n%q\n%q", f.Cause, f.Action, f.Evidence)
 	}
@@ -193,7 +193,7 @@ func TestRails(t *testing.T) {
 	heard := hear(inv)
 	heard["n4"][1].SystemName = "leaf-1"
 	r := CompareCables(inv, heard)
-	if len(r.Findings) != 1 || r.Findings[0].Action != "Plug n4/rail/1 into net/leaf-2." {
+	if len(r.Findings) != 1 || r.Findings[0].Action != "Plug n4/rail/1 into net/leaf-2"+again+"." {
 		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -83,11 +83,15 @@ func describeChain(results []Result, list []int) (f stage.Finding) {
 	return f
 }
 
+// again is what to do when a technician is done: the next apply reads the cables, and tests
+// the nodes that they took out.
+const again = "; then `ironrail apply`, which tests the nodes again"
+
 // describeExchange says what is wrong and what to do.
 func describeExchange(cables []Cable, wrong []string, ring bool) (cause, action string) {
 	var ends, blocks []string
 	for _, c := range cables {
-		ends = append(ends, c.end().String())
+		ends = append(ends, c.socket())
 		if c.Block != nil && !c.Block.Computed() {
 			blocks = append(blocks, fmt.Sprintf("%s:%d", c.Block.Decl.Filename, c.Block.Decl.Start.Line))
 		}
@@ -100,13 +104,13 @@ func describeExchange(cables []Cable, wrong []string, ring bool) (cause, action 
 	cause = strings.Join(wrong, ", and ")
 	switch {
 	case ring && len(cables) == 2:
-		return "two cables are exchanged: " + cause, fmt.Sprintf("Exchange the plugs at %s%s.", joinAnd(ends), correct)
+		return "two cables are exchanged: " + cause, fmt.Sprintf("Exchange the plugs at %s%s%s.", joinAnd(ends), correct, again)
 	case ring:
-		return fmt.Sprintf("%d cables are exchanged in a ring: %s", len(cables), cause), fmt.Sprintf("Plug the cables of %s back%s.", joinAnd(ends), correct)
+		return fmt.Sprintf("%d cables are exchanged in a ring: %s", len(cables), cause), fmt.Sprintf("Plug the cables of %s back%s%s.", joinAnd(ends), correct, again)
 	case len(cables) > 1:
-		return cause, fmt.Sprintf("Look at the plugs in %s: each cable belongs where the site says%s.", joinAnd(ends), correct)
+		return cause, fmt.Sprintf("Look at the plugs in %s: each cable belongs where the site says%s%s.", joinAnd(ends), correct, again)
 	}
-	return cause, fmt.Sprintf("Plug it into %s%s.", ends[0], correct)
+	return cause, fmt.Sprintf("Plug it into %s%s%s.", ends[0], correct, again)
 }
 
 // evidence says where a cable was found.

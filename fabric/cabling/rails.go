@@ -105,7 +105,7 @@ func findCrossed(f *inventory.Fabric, unit []railPort) (findings []stage.Finding
 		}); i >= 0 {
 			set = append(set, wrong[i])
 		}
-		finding := stage.Finding{Action: "Exchange the plugs at the node, or at the leaves."}
+		finding := stage.Finding{Action: "Exchange the plugs at the node, or at the leaves" + again + "."}
 		var what []string
 		for _, q := range set {
 			done[q.name()] = true
@@ -114,7 +114,7 @@ func findCrossed(f *inventory.Fabric, unit []railPort) (findings []stage.Finding
 			finding.Evidence = append(finding.Evidence, fmt.Sprintf("%s hears %s by LLDP", q.name(), q.on))
 		}
 		if len(set) == 1 {
-			finding.Action = fmt.Sprintf("Plug %s into %s.", p.name(), leaf[p.rail()])
+			finding.Action = fmt.Sprintf("Plug %s into %s%s.", p.name(), leaf[p.rail()], again)
 		}
 		finding.Cause = fmt.Sprintf("fabric %s: %s", f.Name, strings.Join(what, "; "))
 		findings = append(findings, finding)

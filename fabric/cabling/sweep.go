@@ -138,7 +138,7 @@ func (s *site) missing(results []Result) (findings []stage.Finding) {
 			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: r.Cable.Name()}, Part: r.Cable.panel()}},
 			Cause:    fmt.Sprintf("%s has no link to %s", titleOf(r.Cable), s.label(r.Cable.end())),
 			Evidence: []string{fmt.Sprintf("the sweep finds no cable at %s and none at %s", r.Cable.Name(), r.Cable.end())},
-			Action:   "Look whether it is plugged in at both ends, and whether its port is on; then exchange the cable or its transceivers.",
+			Action:   "Look whether it is plugged in at both ends, and whether its port is on; then exchange the cable or its transceivers" + again + ".",
 		})
 	}
 	return findings
@@ -217,7 +217,7 @@ func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Fin
 			Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: c.Name()}, Part: c.panel()}},
 			Cause:    fmt.Sprintf("the link of %s to %s is too %s: %s, which is %s of %s", titleOf(c), s.label(c.end()), what, why, unit.BitRate(width)*lane, want),
 			Evidence: []string{fmt.Sprintf("ibnetdiscover says %s%s for the link between %s and %s", f.link.Width, f.link.Speed, c.Name(), c.end())},
-			Action:   "Clean and reseat both ends, then exchange the cable or its transceivers.",
+			Action:   "Clean and reseat both ends, then exchange the cable or its transceivers" + again + ".",
 		})
 	}
 	return findings
@@ -229,15 +229,43 @@ func (s *site) label(e End) string {
 		if sw.Name != e.Switch {
 			continue
 		}
-		model := sw.Model
-		if model == "" {
-			model = s.fabric.Switch.Model
-		}
-		if m, ok := topology.FindModel(model); ok && m.Cage > 1 {
-			return fmt.Sprintf("%s (port %s)", e, topology.PortLabel(m.Cage, e.Number, 0))
+		if printed := printedPort(sw, s.fabric, e.Number); printed != "" {
+			return fmt.Sprintf("%s (port %s)", e, printed)
 		}
 	}
 	return e.String()
+}
+
+// printedPort is how a switch's panel numbers a port of a cage of several; "" where it is
+// as the site numbers it, or the model is not known.
+func printedPort(sw *inventory.Switch, f *inventory.Fabric, number int) string {
+	model := sw.Model
+	if model == "" && f != nil {
+		model = f.Switch.Model
+	}
+	if m, ok := topology.FindModel(model); ok && m.Cage > 1 {
+		return topology.PortLabel(m.Cage, number, 0)
+	}
+	return ""
+}
+
+// socket says where a technician finds the switch port that a cable belongs into.
+func (c Cable) socket() string {
+	var f *inventory.Fabric
+	if c.NIC != nil {
+		f = c.NIC.Fabric
+	}
+	var words []string
+	if printed := printedPort(c.Switch, f, c.Number); printed != "" {
+		words = append(words, "port "+printed)
+	}
+	if sw := c.Switch; sw.Rack != nil {
+		words = append(words, fmt.Sprintf("rack %s, unit %d", sw.Rack.Name, sw.Unit))
+	}
+	if len(words) == 0 {
+		return c.end().String()
+	}
+	return fmt.Sprintf("%s (%s)", c.end(), strings.Join(words, "; "))
 }
 
 // places says where the parts of a finding stand.

@@ -114,7 +114,8 @@ func TestTwoSpeeds(t *testing.T) {
 		{"no limit, a rail of the GPUs as slow as one of storage", "", "n2", "n2 rail 0"},
 		{"a limit for the GPUs' rails, all good", "45GB/s", "", ""},
 		{"a limit for the GPUs' rails, one slower", "45GB/s", "n2", "n2 rail 0"},
-		{"a low limit holds", "3MB/s", "n2", ""},
+		{"a low limit, and one slower than its like", "3MB/s", "n2", "n2 rail 0"},
+		{"a low limit, all good", "3MB/s", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

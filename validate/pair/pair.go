@@ -237,6 +237,7 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) erro
 			return err
 		}
 	}
+	compare(p.done)
 	return p.again(ctx)
 }
 

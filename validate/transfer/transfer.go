@@ -106,18 +106,26 @@ type Transfer struct {
 	ToLeaf   string
 	Cut      error  // its output could not be read whole
 	Lost     string // node that could not be reached over the boot network
+
+	// Usual is what its like carry, set once enough of them were measured.
+	Usual rail.Need
 }
 
 func (t *Transfer) Name() string {
 	return fmt.Sprintf("%s -> %s %s", t.From.Node.Name, t.To.Node.Name, t.From.Rail())
 }
 
-// Need is what the weaker of its two ends has to carry.
+// Need is what the weaker of its two ends has to carry, or what its like carry, if that is
+// more.
 func (t *Transfer) Need() rail.Need {
-	if t.To.Need.Least < t.From.Need.Least {
-		return t.To.Need
+	need := t.From.Need
+	if t.To.Need.Least < need.Least {
+		need = t.To.Need
 	}
-	return t.From.Need
+	if t.Usual.Least > need.Least {
+		return t.Usual
+	}
+	return need
 }
 
 // Runner runs transfers, any number of them side by side.

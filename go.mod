@@ -3,6 +3,7 @@ module github.com/ironrail/ironrail
 go 1.26.0
 
 require (
+	aead.dev/minisign v0.3.0
 	filippo.io/age v1.2.1
 	github.com/Mellanox/rdmamap v1.2.0
 	github.com/ProtonMail/go-crypto v1.3.0

@@ -48,6 +48,7 @@ was not judged is skipped, never passed.`,
 		},
 	}
 	c.Flags().StringVar(&format, "format", format, "text, json, html or junit")
+	c.AddCommand(a.reportDiffCommand(), a.reportKeyCommand(), a.reportSignCommand(), a.reportVerifyCommand())
 	return c
 }
 

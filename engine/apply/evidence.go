@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +52,27 @@ func EvidencePath(dir, ref string) (string, bool) {
 		return "", false
 	}
 	return filepath.Join(dir, digest[:2], digest), true
+}
+
+// VerifyEvidence reads what a reference of Attach names, and compares its digest.
+func VerifyEvidence(dir, ref string) error {
+	path, ok := EvidencePath(dir, ref)
+	if !ok {
+		return errkind.New(errkind.Invalid, "%q is no reference to evidence", ref)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("evidence %s: %w", ref, err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return fmt.Errorf("evidence %s: %w", ref, err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); !strings.HasPrefix(ref, refPrefix+got) {
+		return errkind.New(errkind.Corrupt, "evidence %s was changed: %s has the SHA-256 %s", ref, path, got)
+	}
+	return nil
 }
 
 // storeEvidence writes the file whole or not at all: a temporary file, synced,

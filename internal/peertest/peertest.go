@@ -58,6 +58,7 @@ var packages = map[string]string{
 	"make-bcache":        "bcache-tools",
 	"mcopy":              "mtools",
 	"mdadm":              "mdadm",
+	"minisign":           "minisign",
 	"mdir":               "mtools",
 	"mformat":            "mtools",
 	"mke2fs":             "e2fsprogs",

@@ -86,23 +86,24 @@ func describeEnding(n apply.NodeResult) fold.Finding {
 // writeOthers shows the findings that are not the root cause of any node: about
 // a group, an image, a hand-over.
 func writeOthers(p *page, res apply.Result) {
-	shown := map[string]bool{}
+	shown, of := map[string]bool{}, []stage.Finding(nil)
 	for _, n := range res.Nodes {
 		if n.Finding != nil {
+			of = append(of, *n.Finding)
 			shown[n.Finding.Step+n.Finding.Cause] = true
 		}
 	}
-	p.others(res.Findings, shown)
+	p.others(res.Findings, shown, of)
 }
 
 // others shows findings by what they are about, but those that are shown already, by
-// step and cause.
-func (p *page) others(findings []stage.Finding, shown map[string]bool) {
+// step and cause, and those of the very parts that others are about.
+func (p *page) others(findings []stage.Finding, shown map[string]bool, of []stage.Finding) {
 	var rest []stage.Finding
 	var about []fold.Finding
 	for _, f := range findings {
 		key := f.Step + f.Cause
-		if shown[key] {
+		if shown[key] || slices.ContainsFunc(of, f.OfSameParts) {
 			continue
 		}
 		shown[key] = true
@@ -136,7 +137,7 @@ func (p *page) ofSite(findings []stage.Finding) {
 	}
 	p.linef("")
 	p.linef("Found about the site:")
-	p.others(findings, map[string]bool{})
+	p.others(findings, map[string]bool{}, nil)
 }
 
 // listSuspects lists the parts that a finding is about.

@@ -149,6 +149,29 @@ func TestNotExamined(t *testing.T) {
 	}
 }
 
+// TestSamePart: what several tests see of one part is one finding, with the others as its
+// evidence.
+func TestSamePart(t *testing.T) {
+	t.Parallel()
+	s := state.NewMemory()
+	must[apply.Result](t)(apply.Run(t.Context(), config(t, s, examination(2), only(func(ctx context.Context, r stage.Run, st plan.Step) error {
+		for _, cause := range map[plan.StepID][]string{"n2/a": {"narrow", "narrow"}, "n2/load": {"slow", "slow"}}[st.ID] {
+			f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode("n2"), Part: "GPU 3"}}, Cause: cause, Evidence: []string{"seen"}, Action: "Replace it."}
+			if err := r.Blame(ctx, f); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))))
+	node, _, err := state.Get[state.Node](t.Context(), s, state.NodeKey("n2"))
+	if err != nil || node.Quarantine == nil || len(node.Quarantine.More) > 0 {
+		t.Fatalf("%+v, %v", node.Quarantine, err)
+	}
+	if f := node.Quarantine.Finding; f.Cause != "narrow" || strings.Join(f.Evidence, ", ") != "seen, n2/load: slow" {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestExaminedOnce: a node that is out again for the same cause is not examined again; for
 // another one it is.
 func TestExaminedOnce(t *testing.T) {

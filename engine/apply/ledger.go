@@ -168,19 +168,29 @@ func (l *ledger) recordFinding(f stage.Finding) error {
 }
 
 // blameNode returns the change that makes a finding one of a node: the first puts it in
-// quarantine, and what is found later is kept beside that.
+// quarantine, what is found later of another part is kept beside that, and what is found of
+// the same part is more evidence of it.
 func (l *ledger) blameNode(f stage.Finding) func(*state.Node) {
 	return func(n *state.Node) {
-		q := n.Quarantine
-		if q == nil {
+		if n.Quarantine == nil {
 			l.quarantineNode(f, errkind.Mismatch)(n)
 			return
 		}
-		same := func(o stage.Finding) bool { return o.Step == f.Step && o.Cause == f.Cause }
-		if more := *q; !same(q.Finding) && !slices.ContainsFunc(q.More, same) {
-			more.More = append(slices.Clip(q.More), f)
-			n.Quarantine = &more
+		q := *n.Quarantine
+		all := append([]stage.Finding{q.Finding}, q.More...)
+		i := slices.IndexFunc(all, func(o stage.Finding) bool { return o.Cause == f.Cause || o.OfSameParts(f) })
+		switch {
+		case i < 0:
+			all = append(all, f)
+		case all[i].Cause == f.Cause:
+			return
+		default:
+			if more := f.Step + ": " + f.Cause; !slices.Contains(all[i].Evidence, more) {
+				all[i].Evidence = append(slices.Clip(all[i].Evidence), more)
+			}
 		}
+		q.Finding, q.More = all[0], all[1:]
+		n.Quarantine = &q
 	}
 }
 

@@ -133,6 +133,13 @@ type Finding struct {
 	Step     string       `json:"step,omitempty"` // filled in by the Run
 }
 
+// OfSameParts reports whether two findings suspect the very same parts: what several tests
+// see of one part is one fault. A node as a whole is no part.
+func (f Finding) OfSameParts(o Finding) bool {
+	return len(f.Suspects) > 0 && slices.Equal(f.Suspects, o.Suspects) &&
+		!slices.ContainsFunc(f.Suspects, func(s Suspect) bool { return s.Subject.Kind == subject.Node && s.Part == "" })
+}
+
 // Suspect is one part of one subject.
 type Suspect struct {
 	Subject subject.ID `json:"subject"`

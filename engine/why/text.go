@@ -161,7 +161,11 @@ func (p *page) besides(list []stage.Finding) {
 		for _, x := range f.Suspects {
 			parts = append(parts, strings.TrimSpace(strings.TrimPrefix(x.Subject.String(), "node/")+" "+x.Part))
 		}
-		p.linef("  %s: %s %s", strings.Join(parts, ", "), endSentence(f.Cause), endSentence(f.Action))
+		cause := f.Cause
+		if len(f.Suspects) == 0 || f.Suspects[0].Part == "" || !strings.HasPrefix(cause, f.Suspects[0].Part) {
+			cause = strings.Join(parts, ", ") + ": " + cause
+		}
+		p.linef("  %s %s", endSentence(cause), endSentence(f.Action))
 	}
 }
 

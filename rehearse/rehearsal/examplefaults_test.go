@@ -52,9 +52,9 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "mi300x-roce", node: "r01-u09", part: "NIC at ", cause: "28.39.1002, and OTHERS of role"},
 	},
 	fault.WeakHBM: {
-		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "copies within its memory run at 2.43TB/s, and 2.97TB/s is 98% of the median of the node's GPUs"},
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "copies within its memory run at 2.43TB/s, and 2.88TB/s is 95% of the median of the node's GPUs"},
 		{site: "mi300x-roce", node: "r01-u09", gpu: "6", part: "GPU 6 at ", cause: "copies within its memory run at 3.47TB/s, and 4.18TB/s is what good hardware gives (AMD's acceptance guide"},
-		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "copies within its memory run at 5.29TB/s, and 6.49TB/s is 98% of the median"},
+		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "copies within its memory run at 5.29TB/s, and 6.29TB/s is 95% of the median"},
 	},
 	fault.HotGPU: {
 		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "heat held its clocks down under load, at 87 °C"},

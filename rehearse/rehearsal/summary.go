@@ -163,9 +163,10 @@ func (s *Summary) evaluate(res apply.Result, inv *inventory.Inventory, faults []
 
 // foundBeside lists what else was found of a node that one finding has taken out.
 func foundBeside(first stage.Finding, node string, all []stage.Finding) (also []Found) {
-	told := map[string]bool{first.Step + first.Cause: true}
+	told, parts := map[string]bool{first.Step + first.Cause: true}, []stage.Finding{first}
 	for _, f := range all {
-		if key := f.Step + f.Cause; suspects(f, subject.Node, node) && !told[key] {
+		if key := f.Step + f.Cause; suspects(f, subject.Node, node) && !told[key] && !slices.ContainsFunc(parts, f.OfSameParts) {
+			parts = append(parts, f)
 			told[key] = true
 			also = append(also, Found{Part: partsOf(f, node), Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
 		}

@@ -112,11 +112,11 @@ func (a *app) reportSignCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sign FILE...",
 		Short: "Sign reports with a key of minisign",
-		Long: `Sign files, such as the forms of a report, in the format of minisign: the signature
-of FILE is FILE.minisig. Its trusted comment, which is signed too, says site, run and
-time of a report in JSON, and the name of any other file. An older signature of the
-same file is replaced. Anybody verifies it with "ironrail report verify" or with
-"minisign -V", without ironrail.
+		Long: `Sign files, such as the forms of a report, in the format of minisign: the
+signature of FILE is FILE.minisig. Its trusted comment, which is signed too, says
+site, run and time of a report in JSON, and the name of any other file. An older
+signature of the same file is replaced. Anybody verifies it with "ironrail report
+verify" or, without ironrail, with "minisign -V".
 
 A report in JSON names the evidence of each figure by its SHA-256, so that its
 signature holds that as well.`,
@@ -215,9 +215,9 @@ func (a *app) reportVerifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify FILE...",
 		Short: "Verify signed reports, and their evidence",
-		Long: `Verify the signature of each FILE, in FILE.minisig, with a public key of minisign, and
-print the trusted comment. With --evidence also that all raw outputs that a report in
-JSON names are there and are what they were: each by its SHA-256.`,
+		Long: `Verify the signature of each FILE, in FILE.minisig, with a public key of minisign,
+and print the trusted comment. With --evidence also that all raw outputs that a
+report in JSON names are there and as they were: each by its SHA-256.`,
 		Example: "  ironrail report verify --key acceptance.key.pub acceptance.json\n  ironrail report verify --key acceptance.key.pub --evidence .ironrail/evidence acceptance.json",
 		Args:    asUsage(cobra.MinimumNArgs(1)),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.verifyReports(key, evidence, args) },

@@ -146,16 +146,22 @@ func (r run) String() string {
 	return fmt.Sprintf("ironrail -C %s rehearse --seed %d %s", r.site.dir, r.seed, strings.Join(words, " "))
 }
 
+// fitting are the kinds of faults that such runs can have.
+func (o options) fitting() (kinds []string) {
+	for k, kind := range kindsOfFaults {
+		if o.one && kind.tested || !o.one && (o.together == 1 || !kind.alone) {
+			kinds = append(kinds, k)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
 // draw decides what is planted where.
 func draw(o options, sites []site, lot *rand.Rand) (all []run) {
 	kinds := o.kinds
 	if kinds == nil {
-		for k, kind := range kindsOfFaults {
-			if o.one && kind.tested || !o.one && (o.together == 1 || !kind.alone) {
-				kinds = append(kinds, k)
-			}
-		}
-		slices.Sort(kinds)
+		kinds = o.fitting()
 	}
 	if o.runs > 0 {
 		for len(all) < o.runs {

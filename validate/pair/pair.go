@@ -237,7 +237,7 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) erro
 			return err
 		}
 	}
-	compare(p.done)
+	transfer.Compare(p.done)
 	return p.again(ctx)
 }
 

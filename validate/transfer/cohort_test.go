@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pair
+package transfer
 
 import (
 	"fmt"
@@ -10,13 +10,12 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/rail"
-	"github.com/ironrail/ironrail/validate/transfer"
 )
 
 // fleet is transfers between healthy nodes over eight rails, whose figures lie up to 4 % to
 // either side of the usual one: a part of that is of the rack, of the slot, of the time
 // and of each transfer. One rail of one node carries a share of the rest.
-func fleet(lot *rand.Rand, nodes int, slow float64) (list []*transfer.Transfer) {
+func fleet(lot *rand.Rand, nodes int, slow float64) (list []*Transfer) {
 	const wire = 48.9e9
 	off := func(share float64) float64 { return share * (2*lot.Float64() - 1) }
 	block := &inventory.Hardware{Name: "hgx"}
@@ -39,7 +38,7 @@ func fleet(lot *rand.Rand, nodes int, slow float64) (list []*transfer.Transfer) 
 				end := func(n int) rail.End {
 					return rail.End{Node: all[n], Fabric: "compute", Port: fabric.Port{Rail: r}, Need: rail.Need{Least: 30e9, Limit: ">= 30 GB/s"}}
 				}
-				t := &transfer.Transfer{From: end(i), To: end(j), Bw: wire * (1 + rack[i]/2 + rack[j]/2 + slot[r] + time + off(0.01))}
+				t := &Transfer{From: end(i), To: end(j), Bw: wire * (1 + rack[i]/2 + rack[j]/2 + slot[r] + time + off(0.01))}
 				if r == 3 && (i == 0 || j == 0) {
 					t.Bw *= slow
 				}
@@ -57,14 +56,14 @@ func TestScatter(t *testing.T) {
 	lot := rand.New(rand.NewPCG(11, 12))
 	for run := range 125 { // of eight nodes
 		all := fleet(lot, 8, 1)
-		compare(all)
+		Compare(all)
 		for _, x := range all {
 			if x.Bad() {
 				t.Fatalf("run %d: %s is bad with %.1f GB/s, want %s", run, x.Name(), x.Bw/1e9, x.Need().Limit)
 			}
 		}
 		all = fleet(lot, 8, 0.9)
-		compare(all)
+		Compare(all)
 		for _, x := range all {
 			if of := x.From.Port.Rail == 3 && (x.From.Node.Name == "n0" || x.To.Node.Name == "n0"); of && x.Bw < 0.92*48.9e9 && !x.Bad() {
 				t.Errorf("run %d: %s carries %.1f GB/s and is good: %s", run, x.Name(), x.Bw/1e9, x.Need().Limit)
@@ -81,7 +80,7 @@ func TestFewAreNotCompared(t *testing.T) {
 	t.Parallel()
 	lot := rand.New(rand.NewPCG(13, 14))
 	two := fleet(lot, 2, 0.7)[:7]
-	compare(two)
+	Compare(two)
 	for _, x := range two {
 		if x.Usual.Least > 0 {
 			t.Errorf("%s is compared with %d: %s", x.Name(), len(two), x.Usual.Limit)
@@ -94,7 +93,7 @@ func TestFewAreNotCompared(t *testing.T) {
 			x.ToLeaf, x.Bw = "leaf-2", x.Bw/1.5
 		}
 	}
-	compare(all)
+	Compare(all)
 	for _, x := range all {
 		if x.Bad() {
 			t.Errorf("%s is bad: %s", x.Name(), x.Need().Limit)

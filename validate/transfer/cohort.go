@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pair
+package transfer
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate/rail"
-	"github.com/ironrail/ironrail/validate/transfer"
 )
 
 const (
@@ -30,7 +29,7 @@ type cohort struct {
 	path             string
 }
 
-func cohortOf(t *transfer.Transfer) cohort {
+func cohortOf(t *Transfer) cohort {
 	blocks := []string{t.From.Node.Hardware.Name, t.To.Node.Hardware.Name}
 	slices.Sort(blocks)
 	c := cohort{fabric: t.From.Fabric, hardware: strings.Join(blocks, " and ")}
@@ -44,8 +43,8 @@ func cohortOf(t *transfer.Transfer) cohort {
 	return c
 }
 
-// compare holds every transfer against the median of its like, beside its floor.
-func compare(all []*transfer.Transfer) {
+// Compare holds every transfer against the median of its like, beside its floor.
+func Compare(all []*Transfer) {
 	of := map[cohort][]float64{}
 	for _, t := range all {
 		if t.Bw > 0 {

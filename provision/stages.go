@@ -4,6 +4,7 @@ package provision
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -84,17 +85,17 @@ func (s *Site) offlineWorld() world {
 // A stage's steps need those of stages above it.
 func (w world) bareStages(digests map[string]string) []stage.Stage {
 	return []stage.Stage{
-		oob.New(w.inv, w.bmc).Reaching(w.nodes),                     // reach the BMC, compare its serial, BIOS settings
-		install.New(w.inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
-		host.New(w.inv, w.nodes),                                    // sysctl, locale, sudo, hold on the kernel
-		cabling.New(w.inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
-		driver.New(w.inv, driverKinds(w)),                           // driver stacks, verified by what runs
-		fabric.New(w.inv, fabricKinds(w)),                           // InfiniBand, RoCE, NVLink
-		validate.New(w.inv, w.nodes).Asking(reach.ChassisBy(w.ask)), // pairs, collectives, acceptance
-		supply.New(w.inv, w.feeds),                                  // PDUs, once their nodes were under load
-		w.handover(),                                                // to the scheduler, and drains
-		overrides.Retirement{Inv: w.inv},                            // nodes that are in no file any more
-		w.hooks(),                                                   // the site's own programs, before and after the steps of the others
+		oob.New(w.inv, w.bmc).Reaching(w.nodes), // reach the BMC, compare its serial, BIOS settings
+		install.New(w.inv, digests, w.install),  // power, netboot, identify, write, boot from disk
+		host.New(w.inv, w.nodes),                // sysctl, locale, sudo, hold on the kernel
+		cabling.New(w.inv, listens, w.nodes),    // cables against what nodes hear by LLDP
+		driver.New(w.inv, driverKinds(w)),       // driver stacks, verified by what runs
+		fabric.New(w.inv, fabricKinds(w)),       // InfiniBand, RoCE, NVLink
+		w.validate(),                            // pairs, collectives, acceptance
+		supply.New(w.inv, w.feeds),              // PDUs, once their nodes were under load
+		w.handover(),                            // to the scheduler, and drains
+		overrides.Retirement{Inv: w.inv},        // nodes that are in no file any more
+		w.hooks(),                               // the site's own programs, before and after the steps of the others
 	}
 }
 
@@ -107,6 +108,18 @@ func (w world) stages(digests map[string]string) []stage.Stage {
 		}
 	}
 	return all
+}
+
+// validate is the stage that tests and accepts nodes.
+func (w world) validate() stage.Stage {
+	kinds := fabricKinds(w)
+	return validate.New(w.inv, w.nodes).Asking(reach.ChassisBy(w.ask)).Counting(func(ctx context.Context, f *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
+		k, can := kinds[f.Kind].(fabric.Counting)
+		if !can {
+			return nil, fmt.Errorf("fabric %s: the counters of its switches are not read", f.Name)
+		}
+		return k.SwitchCounters(ctx, f)
+	})
 }
 
 // handover is the stage that gives nodes to their schedulers and takes them back.

@@ -41,6 +41,7 @@ type Stage struct {
 	groups func() []target.Group // of the inventory, found once
 	judged result.Judgements
 	bmcs   func(node string) (chassis.BMC, error) // nil: none is asked
+	count  target.CounterReader                   // of switches; nil: they are not asked
 }
 
 // New returns the stage.
@@ -51,7 +52,15 @@ func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage {
 // Asking lets the stage ask the BMCs of nodes. Without it none is asked.
 func (s *Stage) Asking(open func(node string) (chassis.BMC, error)) *Stage {
 	c := New(s.inv, s.nodes)
-	c.bmcs = open
+	c.bmcs, c.count = open, s.count
+	return c
+}
+
+// Counting lets the stage read what the switches of fabrics count. Without it they are
+// not asked.
+func (s *Stage) Counting(read target.CounterReader) *Stage {
+	c := New(s.inv, s.nodes)
+	c.bmcs, c.count = s.bmcs, read
 	return c
 }
 
@@ -119,7 +128,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 			continue
 		}
 		if t, ok := s.target(c, of); ok {
-			return c.Run(ctx, &target.Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged})
+			return c.Run(ctx, &target.Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged, Counters: s.count})
 		}
 	}
 	return errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")

@@ -74,6 +74,35 @@ func word(text string) *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^\w/.-])` + regexp.QuoteMeta(text) + `($|[^\w/-])`)
 }
 
+// ofTrunk is a cable between switches; where nobody can ask its leaf what it counts, what
+// goes up from there.
+func ofTrunk(inv *inventory.Inventory, f planted) []name {
+	list := []name{{"", word(f.Port)}}
+	for _, c := range inv.Cables {
+		if c.From.Switch != nil && c.From.String() == f.Port && !isCounted(c.From.Switch) {
+			list = append(list, name{"", word(c.From.Switch.Name + " uplinks")})
+		}
+	}
+	return list
+}
+
+// ofSpine is a spine; where nobody can ask it what it counts, the spines of its fabric.
+func ofSpine(inv *inventory.Inventory, f planted) []name {
+	list := []name{{"", word(f.Switch)}}
+	for _, s := range inv.Switches {
+		if s.Name == f.Switch && s.Fabric != nil && !isCounted(s) {
+			list = append(list, name{"", word(s.Fabric.Name + " spines")})
+		}
+	}
+	return list
+}
+
+// isCounted reports whether a switch can be asked what it counts: on InfiniBand by the
+// controller of the subnet manager, elsewhere by its login.
+func isCounted(s *inventory.Switch) bool {
+	return s.Login != nil || s.Fabric != nil && s.Fabric.Kind == "infiniband"
+}
+
 // ofGPU is a GPU by its number.
 func ofGPU(_ *inventory.Inventory, f planted) []name {
 	return []name{{f.Node, word("GPU " + f.GPU)}}
@@ -179,6 +208,9 @@ var kindsOfFaults = map[string]kind{
 	"high-ber":         {place: anyPort(isPort), tested: true, names: ofPort},
 	"bad-uplink":       {place: trunk, names: outside(func(f planted) string { return f.Port })},
 	"bad-leaf":         {place: leaf, names: outside(func(f planted) string { return f.Switch })},
+	"slow-trunk":       {place: anyTrunk, names: ofTrunk},
+	"trunk-errors":     {place: anyTrunk, names: ofTrunk},
+	"bad-spine":        {place: spine, names: ofSpine},
 	"pdu-trip":         {place: pdu, names: outside(func(f planted) string { return f.PDU })},
 	"other-dhcp":       {place: nowhere, alone: true, names: outside(func(planted) string { return "DHCP server" })},
 	"controller-kill":  {place: nowhere},

@@ -213,6 +213,40 @@ func trunk(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 	return planted{Port: list[lot.IntN(len(list))]}, true
 }
 
+// crossedTrunks lists the cables up from leaves that something crosses.
+func crossedTrunks(inv *inventory.Inventory) (list []*inventory.Cable) {
+	crossed := map[string]bool{}
+	for _, of := range leavesOfRails(inv) {
+		for name := range of {
+			crossed[name] = crossed[name] || len(of) > 1
+		}
+	}
+	for _, c := range inv.Cables {
+		if c.From.Switch != nil && c.To.Switch != nil && crossed[c.From.Switch.Name] {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// anyTrunk is the place of what is of a cable between switches of any kind of fabric.
+func anyTrunk(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
+	list := crossedTrunks(inv)
+	if len(list) == 0 {
+		return planted{}, false
+	}
+	return planted{Port: list[lot.IntN(len(list))].From.String()}, true
+}
+
+// spine is the place of what is of a spine.
+func spine(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
+	list := crossedTrunks(inv)
+	if len(list) == 0 {
+		return planted{}, false
+	}
+	return planted{Switch: list[lot.IntN(len(list))].To.Switch.Name}, true
+}
+
 // leaf is the place of what is of a leaf that something crosses: rails of nodes on
 // several leaves.
 func leaf(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {

@@ -227,10 +227,41 @@ func expectOutsideNodes(f fault.Fault, inv *inventory.Inventory) expectation {
 		return expectation{says: "the link at " + f.Port, anywhere: func(s stage.Suspect) bool {
 			return s.Subject.Kind == subject.Link && strings.Contains(s.Subject.Name, f.Port)
 		}}
+	case fault.SlowTrunk, fault.TrunkErrors:
+		return expectTrunk(inv, f.Port)
+	case fault.BadSpine:
+		return expectSpine(inv, f.Leaf)
 	case fault.ControllerKill:
 		return expectation{says: "nothing: the run is resumed"}
 	}
 	return expectPort(f, inv)
+}
+
+// expectTrunk is a cable between two switches; where the counters of its leaf are not
+// read, what goes up from there.
+func expectTrunk(inv *inventory.Inventory, port string) expectation {
+	e := expectation{want: []suspect{{subject: subject.ID{Kind: subject.Link, Name: port}}}}
+	if c := fault.FindTrunk(inv, port); c != nil && !isCounted(c.From.Switch) {
+		e.want = append(e.want, suspect{subject: subject.ID{Kind: subject.Switch, Name: c.From.Switch.Name}, kind: "uplinks"})
+	}
+	return e
+}
+
+// expectSpine is a spine; where its counters are not read, the spines of its fabric.
+func expectSpine(inv *inventory.Inventory, name string) expectation {
+	e := expectation{want: []suspect{{subject: subject.ID{Kind: subject.Switch, Name: name}}}}
+	for _, s := range inv.Switches {
+		if s.Name == name && s.Fabric != nil && !isCounted(s) {
+			e.want = append(e.want, suspect{subject: subject.ID{Kind: subject.Fabric, Name: s.Fabric.Name}, kind: "spines"})
+		}
+	}
+	return e
+}
+
+// isCounted reports whether the counters of a switch can be read: by the subnet manager's
+// controller on InfiniBand, by its login elsewhere.
+func isCounted(s *inventory.Switch) bool {
+	return s.Login != nil || s.Fabric != nil && s.Fabric.Kind == "infiniband"
 }
 
 // expectPort is expect for faults of a node's ports and of the cables in them.

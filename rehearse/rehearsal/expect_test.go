@@ -3,6 +3,7 @@
 package rehearsal
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestEveryKindExpects(t *testing.T) {
 	inv := demoSite(t)
 	for _, row := range fault.Rows() {
 		f := fault.Fault{Kind: row.Kind, Node: "r01-u09", With: "r02-u01", PDU: "r01/a", Leaf: "net/leaf-1"}
-		if row.Kind == fault.BadUplink {
+		if slices.Contains([]fault.Kind{fault.BadUplink, fault.SlowTrunk, fault.TrunkErrors}, row.Kind) {
 			f.Port = "net/leaf-1/33"
 		}
 		if got := expect(f, inv, virtual.FaultyPart{GPU: 3}).String(); strings.TrimSpace(got) == "" {

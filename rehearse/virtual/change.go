@@ -102,7 +102,7 @@ func (w *World) DirtyLink(node, port, to string, rate float64, bytes int64) erro
 			if err := w.model.SetErrors(a, rate); err != nil {
 				return err
 			}
-			w.model.Carry(a, b, bytes)
+			w.model.Carry(a, b, 1, bytes)
 			return nil
 		})
 	})

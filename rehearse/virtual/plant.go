@@ -19,22 +19,23 @@ import (
 
 // Sizes of faults.
 const (
-	stallAfter   = 40 << 10             // bytes of the image that still come; its stand-in has some 100 KiB
-	badSectors   = 2<<20 + 64<<10       // where a disk cannot be written: inside of the root partition
-	badLength    = 1 << 20              // bytes
-	emptySlot    = 3                    // DIMM
-	hangsAfter   = 2_000_000_000        // nanoseconds after the kernel's start
-	badBitRate   = 1e-7                 // of a degraded link; 1e-12 is what Ethernet promises (IEEE 802.3)
-	oneLane      = 1                    // of four
-	badLeafShare = 0.7                  // of what goes beyond a leaf
-	oneNVLink    = 1                    // of eighteen
-	halfLanes    = 8                    // of a GPU's sixteen
-	faultyGPU    = 3                    // in the order of the bus, where a fault names none
-	fifthSlower  = 0.2                  // of a memory's clock
-	allPhases    = 0                    // of a PDU
-	httpPort     = 80                   // of the controller
-	flippedByte  = 0x01                 // of a serial number or a password
-	wrongLogin   = "not-the-password-1" // of whoever locked the account
+	stallAfter     = 40 << 10             // bytes of the image that still come; its stand-in has some 100 KiB
+	badSectors     = 2<<20 + 64<<10       // where a disk cannot be written: inside of the root partition
+	badLength      = 1 << 20              // bytes
+	emptySlot      = 3                    // DIMM
+	hangsAfter     = 2_000_000_000        // nanoseconds after the kernel's start
+	badBitRate     = 1e-7                 // of a degraded link; 1e-12 is what Ethernet promises (IEEE 802.3)
+	oneLane        = 1                    // of four
+	badSwitchShare = 0.7                  // of what goes beyond a leaf, or over a spine
+	slowTrunkShare = 0.5                  // of what each flow brings
+	oneNVLink      = 1                    // of eighteen
+	halfLanes      = 8                    // of a GPU's sixteen
+	faultyGPU      = 3                    // in the order of the bus, where a fault names none
+	fifthSlower    = 0.2                  // of a memory's clock
+	allPhases      = 0                    // of a PDU
+	httpPort       = 80                   // of the controller
+	flippedByte    = 0x01                 // of a serial number or a password
+	wrongLogin     = "not-the-password-1" // of whoever locked the account
 )
 
 // plants is what each kind does to the rack. Kinds that are about the controller
@@ -82,9 +83,14 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.HighBER:          onNode((*Node).damageBits),
 	fault.RailConfig:       (*World).pauseMore,
 	fault.BadUplink:        (*World).narrowTrunk,
-	fault.BadLeaf:          func(w *World, f fault.Fault) error { return w.model.SetLeafShare(f.Leaf, badLeafShare) },
-	fault.OtherDHCP:        func(w *World, _ fault.Fault) error { w.other.Plug(true); return nil },
-	fault.PDUTrip:          func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
+	fault.BadLeaf:          func(w *World, f fault.Fault) error { return w.model.SetSwitchShare(f.Leaf, badSwitchShare) },
+	fault.SlowTrunk: onTrunk(func(m *model.Model, c *inventory.Cable) error {
+		return m.SetTrunkShare(trunkEnd(c.From), slowTrunkShare)
+	}),
+	fault.TrunkErrors: onTrunk(func(m *model.Model, c *inventory.Cable) error { return m.SetTrunkErrors(trunkEnd(c.To), badBitRate) }),
+	fault.BadSpine:    func(w *World, f fault.Fault) error { return w.model.SetSwitchShare(f.Leaf, badSwitchShare) },
+	fault.OtherDHCP:   func(w *World, _ fault.Fault) error { w.other.Plug(true); return nil },
+	fault.PDUTrip:     func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
 }
 
 // Plant breaks something, now. Swapped BMCs can only be planted before Open.

@@ -112,10 +112,33 @@ func (s *subnetWiring) Trunks() (list []subnet.Trunk) {
 	for _, c := range s.w.inv.Cables {
 		from, to := c.From.Switch, c.To.Switch
 		if from != nil && to != nil && (from.Fabric == s.f || to.Fabric == s.f) {
-			list = append(list, subnet.Trunk{From: from.Name, FromPort: c.From.Port, To: to.Name, ToPort: c.To.Port, Lanes: s.w.lanesOf(c), Speed: s.speed()})
+			list = append(list, subnet.Trunk{From: from.Name, FromPort: c.From.Port, To: to.Name, ToPort: c.To.Port, Lanes: s.w.lanesOf(c), Speed: s.speed(),
+				Counted: [2]subnet.Counted{s.counted(c.From), s.counted(c.To)}})
 		}
 	}
 	return list
+}
+
+// counted is what a port of a switch has counted.
+func (s *subnetWiring) counted(e inventory.CableEnd) subnet.Counted {
+	c, _ := s.w.model.SwitchCounters(trunkEnd(e))
+	return subnet.Counted{XmitData: c.XmitBytes, RcvData: c.RcvBytes, XmitPackets: c.XmitPackets, RcvPackets: c.RcvPackets, SymbolErrors: c.SymbolError, RcvErrors: c.RcvErrors}
+}
+
+// trunkEnd is the end of a cable between switches as the model has it.
+func trunkEnd(e inventory.CableEnd) model.SwitchPort {
+	return model.SwitchPort{Switch: e.Switch.Name, Number: e.Port, Lane: e.Lane}
+}
+
+// onTrunk changes the cable between two switches that a fault names by its lower end.
+func onTrunk(change func(*model.Model, *inventory.Cable) error) func(*World, fault.Fault) error {
+	return func(w *World, f fault.Fault) error {
+		c := fault.FindTrunk(w.inv, f.Port)
+		if c == nil {
+			return errkind.New(errkind.NotFound, "%s is no cable between two switches", f.Port)
+		}
+		return change(w.model, c)
+	}
 }
 
 // Switches implements subnet.Wiring.

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
+	"github.com/ironrail/ironrail/rehearse/virtual/model"
 	"github.com/ironrail/ironrail/rehearse/virtual/sonic"
 	"github.com/ironrail/ironrail/rehearse/virtual/wiring"
 )
@@ -40,6 +41,12 @@ func (w *World) newSwitches() {
 		}
 		w.switches[s.Name] = sonic.New(cfg)
 	}
+}
+
+// countTrunk is what a port has counted whose cable leads to another switch.
+func (w *World) countTrunk(end wiring.End) (wiring.Counters, bool) {
+	c, ok := w.model.SwitchCounters(model.SwitchPort{Switch: end.Switch, Number: end.Number, Lane: end.Lane})
+	return wiring.Counters{RxFrames: c.RcvPackets, RxErrors: c.RcvErrors, RxBytes: c.RcvBytes, TxFrames: c.XmitPackets, TxBytes: c.XmitBytes}, ok
 }
 
 // speedOf is that of the ports of a switch, Mb/s.

@@ -84,8 +84,9 @@ type World struct {
 // New builds the rack of an inventory. Nothing runs before Run.
 func New(inv *inventory.Inventory, o Options) (*World, error) {
 	w := &World{inv: inv, opt: o, controller: o.Controller.Address, model: model.New(inv, o.Seed),
-		cables: wiring.New(inv, wiring.Options{Seed: o.Seed, Clock: o.Clock}), hardware: metal.NewShared(),
-		nodes: map[string]*Node{}, unreachable: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}, narrow: map[*inventory.Cable]int{}}
+		hardware: metal.NewShared(),
+		nodes:    map[string]*Node{}, unreachable: map[addr.MAC]bool{}, byMAC: map[addr.MAC]*Node{}, narrow: map[*inventory.Cable]int{}}
+	w.cables = wiring.New(inv, wiring.Options{Seed: o.Seed, Clock: o.Clock, Trunk: w.countTrunk})
 	w.systems = system.NewSite(w.model, o.Seed)
 	w.uplink = wire.NewUplink(uplinkRate(inv))
 	w.relay = w.newRelay()

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Measurement is one transfer over one rail, from one node to another.
@@ -22,11 +23,13 @@ type Measurement struct {
 	// FromLeaf and ToLeaf are the switches that the rail ends on at each node; empty:
 	// not known.
 	FromLeaf, ToLeaf string
-	Bad              bool
+	// Via are the cables between switches that it went over; nil: not known.
+	Via []Crossing
+	Bad bool
 }
 
-// crosses reports whether a transfer leaves a leaf: it goes over more than one.
-func (m Measurement) crosses() bool {
+// Crosses reports whether a transfer leaves a leaf: it goes over more than one.
+func (m Measurement) Crosses() bool {
 	return m.FromLeaf != "" && m.ToLeaf != "" && m.FromLeaf != m.ToLeaf
 }
 
@@ -41,10 +44,13 @@ const (
 	Receive                // one rail, receiving only
 	Shared                 // one rail of every node: what they share, such as the leaf switch
 	Leaf                   // what one leaf passes to others and gets from them; not what stays on it
+	Trunk                  // one cable between two switches
+	Spine                  // a switch above the leaves
 )
 
-// Part is one suspect. Fabric and Rail have no meaning for WholeNode and Leaf. Node is
-// empty for Shared, and the name of the switch for Leaf.
+// Part is one suspect. Fabric and Rail have no meaning for WholeNode, Leaf, Trunk and
+// Spine. Node is empty for Shared, the name of the switch for Leaf and Spine, and the
+// lower end of the cable for Trunk.
 type Part struct {
 	Node   string
 	Scope  Scope
@@ -63,6 +69,10 @@ func (p Part) String() string {
 		return RailName(p.Fabric, p.Rail) + ", receiving"
 	case Leaf:
 		return "uplinks"
+	case Trunk:
+		return "cable"
+	case Spine:
+		return "what goes over it"
 	case Shared:
 		return "what " + RailName(p.Fabric, p.Rail) + " of all nodes shares"
 	}
@@ -77,10 +87,15 @@ func RailName(fabric string, rail int) string {
 	return fmt.Sprintf("rail %d of %s", rail, fabric)
 }
 
-// explains reports whether a fault of p would spoil m.
-func (p Part) explains(m Measurement) bool {
-	if p.Scope == Leaf {
-		return m.crosses() && (m.FromLeaf == p.Node || m.ToLeaf == p.Node)
+// Explains reports whether a fault of p would spoil m.
+func (p Part) Explains(m Measurement) bool {
+	switch p.Scope {
+	case Leaf:
+		return m.Crosses() && (m.FromLeaf == p.Node || m.ToLeaf == p.Node)
+	case Trunk, Spine:
+		return slices.ContainsFunc(m.Via, func(c Crossing) bool {
+			return c.Trunk == p.Node && p.Scope == Trunk || c.Spine == p.Node && p.Scope == Spine
+		})
 	}
 	if p.Scope != WholeNode && (p.Rail != m.Rail || p.Fabric != m.Fabric) {
 		return false
@@ -121,15 +136,20 @@ func FindSuspects(ms []Measurement) Verdict {
 	if len(bad) == 0 {
 		return v
 	}
+	v.Suspects, v.Ambiguous = explainAll(bad, parts)
+	return v
+}
+
+// explainAll returns the parts of all smallest sets that explain the bad measurements,
+// and whether there are several.
+func explainAll(bad []Measurement, parts []Part) (suspects []Part, ambiguous bool) {
 	s := search{bad: bad, parts: parts, budget: maxSets}
 	s.run()
 	for _, set := range s.best {
-		v.Suspects = append(v.Suspects, set...)
+		suspects = append(suspects, set...)
 	}
-	slices.SortFunc(v.Suspects, compareParts)
-	v.Suspects = slices.Compact(v.Suspects)
-	v.Ambiguous = len(s.best) > 1 || s.budget <= 0
-	return v
+	slices.SortFunc(suspects, compareParts)
+	return slices.Compact(suspects), len(s.best) > 1 || s.budget <= 0
 }
 
 // tally is how many measurements a part would spoil.
@@ -165,7 +185,7 @@ func leavesOfSeveral(ms []Measurement) map[string]bool {
 	first, many := map[string]string{}, map[string]bool{}
 	good, bad := map[string]bool{}, map[string]bool{} // what stays on a leaf
 	for _, m := range ms {
-		if !m.crosses() {
+		if !m.Crosses() {
 			good[m.FromLeaf], bad[m.FromLeaf] = good[m.FromLeaf] || !m.Bad, bad[m.FromLeaf] || m.Bad
 			continue
 		}
@@ -204,7 +224,7 @@ func countParts(ms []Measurement) map[Part]tally {
 			add(Part{"", Shared, m.Fabric, m.Rail})
 			add(Part{m.To, WholeNode, "", 0})
 			add(Part{m.To, Rail, m.Fabric, m.Rail})
-			if m.crosses() {
+			if m.Crosses() {
 				add(Part{m.FromLeaf, Leaf, "", 0})
 				add(Part{m.ToLeaf, Leaf, "", 0})
 			}
@@ -228,7 +248,7 @@ func isNested(p, q Part) bool {
 // splitExplainable splits the bad measurements by whether any candidate spoils them.
 func splitExplainable(bad []Measurement, parts []Part) (with, without []Measurement) {
 	for _, m := range bad {
-		if slices.ContainsFunc(parts, func(p Part) bool { return p.explains(m) }) {
+		if slices.ContainsFunc(parts, func(p Part) bool { return p.Explains(m) }) {
 			with = append(with, m)
 		} else {
 			without = append(without, m)
@@ -239,4 +259,16 @@ func splitExplainable(bad []Measurement, parts []Part) (with, without []Measurem
 
 func compareParts(a, b Part) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Fabric, b.Fabric), cmp.Compare(a.Rail, b.Rail))
+}
+
+// NameParts names parts for a sentence.
+func NameParts(parts []Part) string {
+	var out []string
+	for _, p := range parts {
+		out = append(out, strings.TrimSpace(p.Node+" "+p.String()))
+	}
+	if n := len(out); n > 1 {
+		return strings.Join(out[:n-1], ", ") + " and " + out[n-1]
+	}
+	return strings.Join(out, "")
 }

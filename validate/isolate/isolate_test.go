@@ -20,7 +20,7 @@ func measure(n, rails int, faults ...Part) []Measurement {
 					continue
 				}
 				m := Measurement{Rail: r, From: name(a), To: name(b)}
-				m.Bad = slices.ContainsFunc(faults, func(p Part) bool { return p.explains(m) })
+				m.Bad = slices.ContainsFunc(faults, func(p Part) bool { return p.Explains(m) })
 				ms = append(ms, m)
 			}
 		}
@@ -102,8 +102,8 @@ func TestPlanted(t *testing.T) {
 		ms := measure(n, rails, faults...)
 		v := FindSuspects(ms)
 		for _, m := range ms {
-			explained := slices.ContainsFunc(v.Suspects, func(p Part) bool { return p.explains(m) })
-			between := slices.Contains(v.Between, m)
+			explained := slices.ContainsFunc(v.Suspects, func(p Part) bool { return p.Explains(m) })
+			between := slices.ContainsFunc(v.Between, func(b Measurement) bool { return b.From == m.From && b.To == m.To && b.Rail == m.Rail })
 			if m.Bad && !explained && !between || !m.Bad && explained {
 				t.Fatalf("%d nodes %d rails, faults %v: %+v, measurement %+v", n, rails, faults, v, m)
 			}
@@ -165,7 +165,7 @@ func TestRailsOfTwoFabrics(t *testing.T) {
 		for _, fabric := range []string{"", "storage"} {
 			for _, m := range measure(4, 2) {
 				m.Fabric = fabric
-				m.Bad = slices.ContainsFunc(faults, func(p Part) bool { return p.explains(m) })
+				m.Bad = slices.ContainsFunc(faults, func(p Part) bool { return p.Explains(m) })
 				ms = append(ms, m)
 			}
 		}

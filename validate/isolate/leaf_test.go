@@ -15,7 +15,7 @@ func onLeaves(leaves, nodes, rails int, faults ...Part) (ms []Measurement) {
 		for r := range rails {
 			x := Measurement{Rail: r, From: of(l, n), To: of(k, m), FromLeaf: fmt.Sprintf("leaf-%d-%d", l, r), ToLeaf: fmt.Sprintf("leaf-%d-%d", k, r)}
 			for _, f := range faults {
-				x.Bad = x.Bad || f.explains(x)
+				x.Bad = x.Bad || f.Explains(x)
 			}
 			ms = append(ms, x)
 		}

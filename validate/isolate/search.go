@@ -44,7 +44,7 @@ func (s *search) greedy() []Part {
 		for _, p := range s.parts {
 			n := 0
 			for _, m := range left {
-				if p.explains(m) {
+				if p.Explains(m) {
 					n++
 				}
 			}
@@ -53,7 +53,7 @@ func (s *search) greedy() []Part {
 			}
 		}
 		set = append(set, best)
-		left = slices.DeleteFunc(slices.Clone(left), best.explains)
+		left = slices.DeleteFunc(slices.Clone(left), best.Explains)
 	}
 	return set
 }
@@ -65,7 +65,7 @@ func (s *search) cover(set []Part, size int) {
 		return
 	}
 	i := slices.IndexFunc(s.bad, func(m Measurement) bool {
-		return !slices.ContainsFunc(set, func(p Part) bool { return p.explains(m) })
+		return !slices.ContainsFunc(set, func(p Part) bool { return p.Explains(m) })
 	})
 	if i < 0 {
 		found := slices.Clone(set)
@@ -79,7 +79,7 @@ func (s *search) cover(set []Part, size int) {
 		return
 	}
 	for _, p := range s.parts {
-		if p.explains(s.bad[i]) {
+		if p.Explains(s.bad[i]) {
 			s.cover(append(slices.Clone(set), p), size-1)
 		}
 	}

@@ -48,7 +48,7 @@ func (v verdict) blameDegraded(ctx context.Context, rep *result.Report, blamed [
 			between = slices.DeleteFunc(between, func(m isolate.Measurement) bool {
 				ours := m.Fabric == p.Fabric && m.Rail == p.Port.Rail && (m.From == p.Node.Name || m.To == p.Node.Name)
 				if t := v.transferOf(m); ours {
-					f.Evidence = append(f.Evidence, t.Name()+": "+describeTransfer(t))
+					f.Evidence = append(f.Evidence, t.Name()+": "+t.Outcome())
 				}
 				return ours
 			})

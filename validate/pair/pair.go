@@ -31,12 +31,13 @@ import (
 	"github.com/ironrail/ironrail/validate/rounds"
 	"github.com/ironrail/ironrail/validate/target"
 	"github.com/ironrail/ironrail/validate/transfer"
+	"github.com/ironrail/ironrail/validate/trunk"
 )
 
 // Check writes from nodes into the memory of others, two at a time, over every rail.
 var Check = target.Check{Name: "pair", Scope: target.EachPair, For: isAsked, Plan: planPair, Run: runPair,
 	Asks: target.Asks{Limits: []string{result.WriteBandwidth}, Block: findProblems},
-	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Unit{Name: "round", In: countPasses}, Words: "tests between pairs",
+	Duration: target.Duration{Low: 6 * time.Second, Mid: 12 * time.Second, High: 20 * time.Second, Per: target.Unit{Name: "round", In: rounds.CountPasses}, Words: "tests between pairs",
 		Source: "two transfers of 3 s at their floor a round; 6 to 15 s " + target.InLab},
 	Report: target.Section{Title: "RDMA between pairs of nodes", Read: target.AsStored},
 	Docs:   target.Docs{Says: "RDMA writes between nodes over every rail", Page: "guide.md"}}
@@ -59,7 +60,7 @@ func planPair(r target.Request) plan.Step {
 	st.Inputs = append(g.Inputs(result.WriteBandwidth), plan.Input{Name: "pair", Value: "perftest " + transfer.MessageSize(p).String(), Decl: stage.Source(p.Decl)})
 	st.Examines = true // by its counters a bad rail of a node that is out is found as well
 	st.Yields = []fact.Key{result.PairReport.Of(result.OfGroup(g.Set))}
-	turns := time.Duration(rounds.CountRounds(len(g.Nodes)) * countBatches(len(g.Nodes)/2, countPorts(g.Nodes)) * 2) // each way
+	turns := time.Duration(rounds.CountRounds(len(g.Nodes)) * rounds.CountBatches(len(g.Nodes)/2, rounds.CountPorts(g.Nodes)) * 2) // each way
 	st.Deadline = plan.Budget{Expected: turns * 10 * time.Second, Limit: turns*transfer.LongestTransfer(*g) + 20*time.Minute}
 	return st
 }
@@ -67,33 +68,6 @@ func planPair(r target.Request) plan.Step {
 // runPair runs the test.
 func runPair(ctx context.Context, j *target.Job) error {
 	return j.Together(ctx, result.PairReport, func() error { return newPairTest(j).run(ctx) })
-}
-
-// commandsAtOnce is how many commands run on nodes side by side: two for each port of a
-// pair. A server whose client waits for its turn would be waited for in vain, so that it
-// is below what the controller runs at once.
-const commandsAtOnce = 1792
-
-// pairsAtOnce is how many pairs of nodes with so many ports run side by side.
-func pairsAtOnce(ports int) int { return max(commandsAtOnce/(2*max(ports, 1)), 1) }
-
-// countPorts is the most ports on fabrics that one of the nodes has.
-func countPorts(nodes []*inventory.Node) (most int) {
-	seen := map[*inventory.Hardware]bool{}
-	for _, n := range nodes {
-		if n.Hardware == nil || seen[n.Hardware] {
-			continue
-		}
-		seen[n.Hardware] = true
-		ports := 0
-		for _, nic := range n.Hardware.NICs {
-			if nic.Fabric != nil {
-				ports += len(nic.Ports)
-			}
-		}
-		most = max(most, ports)
-	}
-	return most
 }
 
 // pairTest is one run of the pair test.
@@ -106,12 +80,16 @@ type pairTest struct {
 	leaves rail.Leaves
 	leafOf map[rail.End]string // of the ports that are tested
 
+	inv          *inventory.Inventory
+	readSwitches target.CounterReader // nil: switches are not asked
+
 	mu   sync.Mutex // guards what follows
 	done []*transfer.Transfer
 }
 
 func newPairTest(j *target.Job) *pairTest {
-	p := &pairTest{Runner: &transfer.Runner{Nodes: j.Nodes, Rec: j.Run, Test: j.Group.Validation.Pair}, g: *j.Group, st: j.Step, nodeOf: target.FrozenMembers(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
+	p := &pairTest{Runner: &transfer.Runner{Nodes: j.Nodes, Rec: j.Run, Test: j.Group.Validation.Pair}, g: *j.Group, st: j.Step, nodeOf: target.FrozenMembers(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv),
+		inv: j.Inv, readSwitches: j.Counters}
 	if focus, with := target.InFocus(j.Step, p.nodeOf); len(with) > 0 {
 		p.nodeOf, p.rounds = slices.Concat(focus, with), rounds.FocusedRounds(focus, with)
 	} else {
@@ -141,7 +119,7 @@ func (p *pairTest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before, began := p.counters(ctx, ends), p.Rec.Clock().Now()
+	before, began, watches := p.counters(ctx, ends), p.Rec.Clock().Now(), trunk.BeginAll(ctx, p.inv, p.nodeOf, p.readSwitches, p.Rec.Clock().Now())
 	err = p.Rec.Effect(ctx, stage.Effect{
 		Key:  fmt.Sprintf("%s/run-%d", p.st.ID, p.Rec.Clock().Now().UnixNano()),
 		Kind: plan.Load, Repeatable: true,
@@ -158,6 +136,7 @@ func (p *pairTest) run(ctx context.Context) error {
 	}
 	v := verdict{p: p, before: before, ends: ends}
 	v.after, v.took = p.counters(ctx, ends), p.Rec.Clock().Now().Sub(began)
+	v.watches, v.loads = watches, watches.End(ctx, p.Rec.Clock().Now())
 	rep, err := v.evaluate(ctx)
 	if err != nil {
 		return err
@@ -227,9 +206,9 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) erro
 	p.mu.Lock()
 	p.done = nil
 	p.mu.Unlock()
-	rounds, rails := p.rounds, byNode(ends)
-	for i, pairs := range rounds {
-		p.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("round %d of %d: %d pairs", i+1, len(rounds), len(pairs)), Done: int64(i), Total: int64(len(rounds))})
+	all, rails := p.rounds, byNode(ends)
+	for i, pairs := range all {
+		p.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("round %d of %d: %d pairs", i+1, len(all), len(pairs)), Done: int64(i), Total: int64(len(all))})
 		if err := p.round(ctx, pairs, rails); err != nil {
 			return err
 		}
@@ -239,20 +218,6 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) erro
 	}
 	transfer.Compare(p.done)
 	return p.again(ctx)
-}
-
-// sideBySide works on all pairs, so many at once.
-func sideBySide(pairs [][2]int, atOnce int, work func([2]int)) {
-	slots := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	for _, pair := range pairs {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			work(pair)
-		})
-	}
-	wg.Wait()
 }
 
 // again runs every bad transfer once more, with nothing else on its two nodes.
@@ -276,7 +241,7 @@ func (p *pairTest) again(ctx context.Context) error {
 	all := rounds.Spread(pairs)
 	for i, round := range all {
 		p.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("once more, alone: round %d of %d, %d pairs, %s first", i+1, len(all), len(round), of[round[0]][0].Name())})
-		sideBySide(round, commandsAtOnce/2, func(pair [2]int) {
+		rounds.SideBySide(round, rounds.CommandsAtOnce/2, func(pair [2]int) {
 			for _, t := range of[pair] {
 				if ctx.Err() == nil {
 					p.Runner.Run(ctx, t)
@@ -316,24 +281,10 @@ func (p *pairTest) attach(name string) error {
 	return nil
 }
 
-// usualPorts is how many ports a node of GPUs has, where only the number of nodes is known.
-const usualPorts = 8
-
-// countPasses returns how often pairs of so many nodes run side by side: once a round, and more
-// often where a round has more pairs than that.
-func countPasses(nodes int) float64 {
-	return float64(rounds.CountRounds(nodes) * countBatches(nodes/2, usualPorts))
-}
-
-// countBatches returns how often as many pairs as run side by side are needed for a round.
-func countBatches(pairs, ports int) int {
-	return (pairs + pairsAtOnce(ports) - 1) / pairsAtOnce(ports)
-}
-
 // round runs its pairs side by side; a pair runs all its rails at once, one way
 // and then the other.
 func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends []map[*inventory.Node]rail.End) error {
-	sideBySide(pairs, pairsAtOnce(len(ends)), func(pair [2]int) {
+	rounds.SideBySide(pairs, rounds.PairsAtOnce(len(ends)), func(pair [2]int) {
 		a, b := p.nodeOf[pair[0]], p.nodeOf[pair[1]]
 		p.oneWay(ctx, a, b, ends)
 		p.oneWay(ctx, b, a, ends)
@@ -373,7 +324,7 @@ func (p *pairTest) measurements() []isolate.Measurement {
 	var ms []isolate.Measurement
 	for _, t := range p.done {
 		if t.Lost == "" {
-			ms = append(ms, isolate.Measurement{Fabric: t.From.Fabric, Rail: t.From.Port.Rail, From: t.From.Node.Name, To: t.To.Node.Name, FromLeaf: t.FromLeaf, ToLeaf: t.ToLeaf, Bad: t.Bad()})
+			ms = append(ms, t.Measurement())
 		}
 	}
 	return ms

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/validate/rounds"
 	"github.com/ironrail/ironrail/validate/target"
 	"github.com/ironrail/ironrail/validate/transfer"
+	"github.com/ironrail/ironrail/validate/trunk"
 )
 
 // verdict judges the transfers of one pair test.
@@ -26,12 +27,14 @@ type verdict struct {
 	before, after map[string]rail.PortCounters
 	took          time.Duration // between the two
 	ends          map[string][]rail.End
+	watches       trunk.Watches
+	loads         trunk.Loads
 }
 
 // evaluate turns transfers into results, and bad ones into findings about parts.
 func (v verdict) evaluate(ctx context.Context) (result.Report, error) {
 	p := v.p
-	rep := result.Report{At: p.Rec.Clock().Now().UTC(), Members: target.NodeNames(p.nodeOf), NotJudged: v.untested(),
+	rep := result.Report{At: p.Rec.Clock().Now().UTC(), Members: target.NodeNames(p.nodeOf), NotJudged: append(v.untested(), v.loads.NotTested()...),
 		Proves: "RDMA writes between pairs of nodes, one way at a time, in host memory. It does not prove the fabric under the load of all nodes at once."}
 	again, err := v.attachAgain()
 	if err != nil {
@@ -48,6 +51,9 @@ func (v verdict) evaluate(ctx context.Context) (result.Report, error) {
 		return rep, err
 	}
 	if between, err = v.blameDegraded(ctx, &rep, blamed, between); err != nil {
+		return rep, err
+	}
+	if between, err = v.blameTrunks(ctx, &rep, between); err != nil {
 		return rep, err
 	}
 	return rep, v.blamePaths(ctx, between)
@@ -133,6 +139,9 @@ func (v verdict) blameLost(ctx context.Context, rep *result.Report) error {
 func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.Part, []isolate.Measurement, error) {
 	d := isolate.FindSuspects(v.p.measurements())
 	parts, notes := d.Suspects, []string(nil)
+	if all, err := v.blameCrossings(ctx, rep, parts); all || err != nil {
+		return nil, d.Between, err
+	}
 	if d.Ambiguous && !onlyLeaves(parts) {
 		parts, notes = v.narrow(ctx, parts)
 	}
@@ -153,7 +162,7 @@ func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.
 func (v verdict) reportParts(ctx context.Context, rep *result.Report, parts []isolate.Part, notes []string, ambiguous bool) error {
 	f := stage.Finding{Cause: v.cause(parts), Evidence: v.evidence(parts)}
 	if ambiguous {
-		f.Cause += "; the measurements cannot tell which of " + listParts(parts) + " is at fault"
+		f.Cause += "; the measurements cannot tell which of " + isolate.NameParts(parts) + " is at fault"
 	}
 	f.Evidence = append(f.Evidence, notes...)
 	ref, err := v.p.Rec.Attach("bad-transfers.txt", v.texts(func(t *transfer.Transfer) bool { return t.Bad() && touchesParts(t, parts) }))
@@ -231,7 +240,7 @@ func (v verdict) cause(parts []isolate.Part) string {
 			worst = t
 		}
 	}
-	what := listParts(parts)
+	what := isolate.NameParts(parts)
 	switch {
 	case worst == nil:
 		return "RDMA writes are bad over " + what
@@ -290,7 +299,7 @@ func (v verdict) blamePaths(ctx context.Context, between []isolate.Measurement) 
 		}
 		err = v.p.Rec.Blame(ctx, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: v.fabricOf(m.Fabric), Part: part}},
-			Cause:    fmt.Sprintf("the %s is bad (%s), while both nodes are good with others", part, describeTransfer(t)),
+			Cause:    fmt.Sprintf("the %s is bad (%s), while both nodes are good with others", part, t.Outcome()),
 			Evidence: []string{ref},
 			Action:   "Check the switches and links between the two; neither node was taken out, and neither is accepted until the pair is good.",
 		})
@@ -309,13 +318,6 @@ func (v verdict) transferOf(m isolate.Measurement) *transfer.Transfer {
 	return v.p.done[i]
 }
 
-func describeTransfer(t *transfer.Transfer) string {
-	if t.Bw <= 0 {
-		return t.Why
-	}
-	return result.FormatRate(t.Bw)
-}
-
 // texts joins the raw outputs of the transfers that match.
 func (v verdict) texts(match func(*transfer.Transfer) bool) []byte {
 	var all [][]byte
@@ -329,32 +331,5 @@ func (v verdict) texts(match func(*transfer.Transfer) bool) []byte {
 
 // touchesParts reports whether one of the parts carries the transfer.
 func touchesParts(t *transfer.Transfer, parts []isolate.Part) bool {
-	return slices.ContainsFunc(parts, func(p isolate.Part) bool {
-		if p.Scope == isolate.Leaf {
-			return t.FromLeaf != t.ToLeaf && (p.Node == t.FromLeaf || p.Node == t.ToLeaf)
-		}
-		if p.Scope != isolate.WholeNode && (p.Rail != t.From.Port.Rail || p.Fabric != t.From.Fabric) {
-			return false
-		}
-		switch p.Scope {
-		case isolate.Shared:
-			return true
-		case isolate.Send:
-			return p.Node == t.From.Node.Name
-		case isolate.Receive:
-			return p.Node == t.To.Node.Name
-		}
-		return p.Node == t.From.Node.Name || p.Node == t.To.Node.Name
-	})
-}
-
-func listParts(parts []isolate.Part) string {
-	var out []string
-	for _, p := range parts {
-		out = append(out, strings.TrimSpace(p.Node+" "+p.String()))
-	}
-	if n := len(out); n > 1 {
-		return strings.Join(out[:n-1], ", ") + " and " + out[n-1]
-	}
-	return strings.Join(out, "")
+	return slices.ContainsFunc(parts, func(p isolate.Part) bool { return p.Explains(t.Measurement()) })
 }

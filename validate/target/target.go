@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -61,7 +62,13 @@ type Job struct {
 	BMCs   func(node string) (chassis.BMC, error) // nil: none is asked
 	Tests  []Test                                 // as those of its request
 	Judged *result.Judgements
+	// Counters reads what the switches of a fabric count; nil: they are not asked.
+	Counters CounterReader
 }
+
+// CounterReader reads the counters of the ports of a fabric's switches, as
+// fabric.Counting does.
+type CounterReader func(context.Context, *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error)
 
 // Together runs a test of a group, unless there is nobody left to test. Partners alone
 // work: they are not loaded for nothing.

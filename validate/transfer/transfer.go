@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate/floor"
+	"github.com/ironrail/ironrail/validate/isolate"
 	"github.com/ironrail/ironrail/validate/perftest"
 	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
@@ -113,6 +114,19 @@ type Transfer struct {
 
 func (t *Transfer) Name() string {
 	return fmt.Sprintf("%s -> %s %s", t.From.Node.Name, t.To.Node.Name, t.From.Rail())
+}
+
+// Measurement is the transfer as the decoder reads it.
+func (t *Transfer) Measurement() isolate.Measurement {
+	return isolate.Measurement{Fabric: t.From.Fabric, Rail: t.From.Port.Rail, From: t.From.Node.Name, To: t.To.Node.Name, FromLeaf: t.FromLeaf, ToLeaf: t.ToLeaf, Bad: t.Bad()}
+}
+
+// Outcome is what it carried, or why it failed, in words.
+func (t *Transfer) Outcome() string {
+	if t.Bw <= 0 {
+		return t.Why
+	}
+	return result.FormatRate(t.Bw)
 }
 
 // Need is what the weaker of its two ends has to carry, or what its like carry, if that is

@@ -65,6 +65,9 @@ const (
 	HighBER          Kind = "high-ber"
 	BadUplink        Kind = "bad-uplink"
 	BadLeaf          Kind = "bad-leaf"
+	SlowTrunk        Kind = "slow-trunk"
+	TrunkErrors      Kind = "trunk-errors"
+	BadSpine         Kind = "bad-spine"
 	PDUTrip          Kind = "pdu-trip"
 	OtherDHCP        Kind = "other-dhcp"
 	ControllerKill   Kind = "controller-kill"
@@ -187,6 +190,12 @@ var rows = []Row{
 		Suspects: "that cable, by its lower end; no node"},
 	{Kind: BadLeaf, Does: "a leaf passes seven tenths of what nodes send beyond it; what stays on it is whole", Needs: []string{attrLeaf}, Takes: []string{attrAt},
 		Suspects: "that leaf, of three or more to a rail; of two both; no node"},
+	{Kind: SlowTrunk, Does: "a cable between two switches passes half of what each flow brings; all its lanes are up, and nothing is counted", Needs: []string{attrPort}, Takes: []string{attrAt},
+		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node"},
+	{Kind: TrunkErrors, Does: "one bit in ten million of what goes up a cable between two switches is wrong; what comes down is right", Needs: []string{attrPort}, Takes: []string{attrAt},
+		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node"},
+	{Kind: BadSpine, Does: "a spine passes seven tenths of what goes over it", Needs: []string{attrLeaf}, Takes: []string{attrAt},
+		Suspects: "that spine, where the counters of its cables are read; else the spines; no node"},
 	{Kind: PDUTrip, Does: "the breaker of a PDU opens: its outlets have no voltage", Needs: []string{attrPDU}, Takes: []string{attrAt},
 		At: "install.write", Suspects: "that PDU"},
 	{Kind: OtherDHCP, Does: "a second DHCP server is plugged into the boot network; it offers whoever asks an address and a boot file", Takes: []string{attrAt},
@@ -206,7 +215,7 @@ func FindRow(k Kind) (Row, bool) {
 
 // Fault is one planted fault.
 type Fault struct {
-	// Leaf is a switch, scoped: net/leaf-1.
+	// Leaf is a switch, scoped: net/leaf-1; of bad-spine a spine.
 	Leaf string `json:"switch,omitempty"`
 
 	Kind Kind   `json:"kind"`

@@ -170,6 +170,9 @@ func leafFits(inv *inventory.Inventory, f Fault) error {
 	if f.Leaf == "" {
 		return nil
 	}
+	if f.Kind == BadSpine {
+		return spineFits(inv, f)
+	}
 	cabled := false
 	var crossed []string
 	for _, leaves := range leavesByRail(inv) {
@@ -187,6 +190,22 @@ func leafFits(inv *inventory.Inventory, f Fault) error {
 		return fmt.Errorf("fault %s: each rail of %q has this leaf alone, so that nothing crosses it; it can be planted where a rail has several leaves", f.Kind, f.Leaf)
 	}
 	return fmt.Errorf("fault %s: %q is no leaf of this site, written RACK/SWITCH, that nodes are cabled to.%s", f.Kind, f.Leaf, diag.DidYouMean(f.Leaf, crossed))
+}
+
+// spineFits checks the switch of a fault of a spine: cables of other switches go up to it.
+func spineFits(inv *inventory.Inventory, f Fault) error {
+	var spines []string
+	for _, c := range inv.Cables {
+		for _, e := range []inventory.CableEnd{c.From, c.To} {
+			if c.From.Switch != nil && c.To.Switch != nil && e.Switch.Tier == inventory.Spine && !slices.Contains(spines, e.Switch.Name) {
+				spines = append(spines, e.Switch.Name)
+			}
+		}
+	}
+	if slices.Contains(spines, f.Leaf) {
+		return nil
+	}
+	return fmt.Errorf("fault %s: %q is no spine of this site, written RACK/SWITCH, that leaves are cabled to.%s", f.Kind, f.Leaf, diag.DidYouMean(f.Leaf, spines))
 }
 
 // rail is one rail of a fabric.
@@ -228,7 +247,7 @@ func FindTrunk(inv *inventory.Inventory, end string) *inventory.Cable {
 
 // portFits checks the port of a fault that is about one.
 func portFits(inv *inventory.Inventory, f Fault) error {
-	if f.Kind == BadUplink && FindTrunk(inv, f.Port) == nil {
+	if slices.Contains([]Kind{BadUplink, SlowTrunk, TrunkErrors}, f.Kind) && FindTrunk(inv, f.Port) == nil {
 		return fmt.Errorf("fault %s: %q is the lower end of no cable between two switches, such as \"compute/leaf-u1-r0/33\"", f.Kind, f.Port)
 	}
 	if row, _ := FindRow(f.Kind); !slices.Contains(row.Takes, attrPort) {

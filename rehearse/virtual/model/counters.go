@@ -35,10 +35,11 @@ func (m *Model) Counters(id PortID) Counters {
 	return Counters{}
 }
 
-// Carry counts bytes that went from one port to another. Errors are counted at
-// the port whose cable makes them, whichever way the bytes went: the cable's two
-// ends are that port and its switch.
-func (m *Model) Carry(from, to PortID, bytes int64) {
+// Carry counts bytes that went from one port to another in so many flows, 0 being one:
+// at both ports, and at both ends of every trunk on the way. Errors are counted at the
+// port whose cable makes them, whichever way the bytes went: the cable's two ends are
+// that port and its switch.
+func (m *Model) Carry(from, to PortID, flows int, bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, q := m.ports[from], m.ports[to]
@@ -50,6 +51,13 @@ func (m *Model) Carry(from, to PortID, bytes int64) {
 	p.damage(bytes)
 	if p != q {
 		q.damage(bytes)
+	}
+	if p.at.leaf == q.at.leaf {
+		return
+	}
+	ways := m.routes(p, q, flows)
+	for _, way := range ways {
+		carry(way, bytes/int64(len(ways)))
 	}
 }
 

@@ -75,6 +75,7 @@ type attachment struct {
 type port struct {
 	Port
 	at       attachment
+	order    int // among all ports of the site: it stands for the LID
 	down     bool
 	lanes    int     // that carry
 	ber      float64 // errors a bit, after correction
@@ -88,14 +89,16 @@ type Model struct {
 	mu    sync.Mutex // guards what follows; never held while waiting
 	ports map[PortID]*port
 	nodes map[string][]*port
-	cross map[string]float64 // share of what goes beyond a leaf that it passes; absent: all
+	cross map[string]float64 // share of what goes beyond a leaf, or over a spine, that it passes; absent: all
+
+	network network
 }
 
 // New makes the model of a site as its files describe it, every link whole. The
 // leaf of a port is the switch of its cable; where the site lists no cable, each
 // rail of each scalable unit is taken to have one leaf.
 func New(inv *inventory.Inventory, seed uint64) *Model {
-	m := &Model{seed: seed, ports: map[PortID]*port{}, nodes: map[string][]*port{}, cross: map[string]float64{}}
+	m := &Model{seed: seed, ports: map[PortID]*port{}, nodes: map[string][]*port{}, cross: map[string]float64{}, network: newNetwork(inv)}
 	cables := leavesOfPorts(inv)
 	for i, n := range inv.Nodes {
 		if n.Hardware == nil {
@@ -104,7 +107,7 @@ func New(inv *inventory.Inventory, seed uint64) *Model {
 		for j := range n.Hardware.NICs {
 			nic := &n.Hardware.NICs[j]
 			for _, p := range portsOf(n.Name, nic) {
-				q := &port{Port: p, lanes: p.Lanes, at: attachPort(p, nic, i)}
+				q := &port{Port: p, lanes: p.Lanes, order: len(m.ports), at: attachPort(p, nic, i)}
 				if leaf, ok := cables[p.ID]; ok {
 					q.at.leaf = leaf
 				}
@@ -257,16 +260,16 @@ func (m *Model) SetErrors(id PortID, rate float64) error {
 	})
 }
 
-// SetLeafShare sets the share that a leaf passes of what its ports send to others and
-// get from them, above 0 and at most 1. Every flow has its part of it: how many there
-// are makes no difference.
-func (m *Model) SetLeafShare(leaf string, share float64) error {
+// SetSwitchShare sets the share that a leaf passes of what its ports send to others and
+// get from them, or that a spine passes of what goes over it, above 0 and at most 1.
+// Every flow has its part of it: how many there are makes no difference.
+func (m *Model) SetSwitchShare(name string, share float64) error {
 	if !(share > 0 && share <= 1) {
-		return errkind.New(errkind.Invalid, "share %g of what leaf %s passes", share, leaf)
+		return errkind.New(errkind.Invalid, "share %g of what switch %s passes", share, name)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cross[leaf] = share
+	m.cross[name] = share
 	return nil
 }
 

@@ -141,7 +141,7 @@ func TestFaults(t *testing.T) {
 				if f := write(t, m, pair[0], pair[1], 1<<20); f.Average > c.most*good.Average {
 					t.Errorf("%v: %.3g of %.3g B/s", pair, f.Average, good.Average)
 				}
-				m.Carry(pair[0], pair[1], 10<<30)
+				m.Carry(pair[0], pair[1], 1, 10<<30)
 			}
 			if f := write(t, m, rail(0, 0), rail(2, 0), 1<<20); f != good {
 				t.Errorf("a healthy pair went from %+v to %+v", good, f)

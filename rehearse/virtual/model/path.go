@@ -39,6 +39,7 @@ type Question struct {
 	From, To PortID
 	Size     int64 // bytes of one message
 	MTU      int   // bytes of an RDMA packet's payload; 0: 4096
+	Flows    int   // queue pairs, of which each sends as many messages; 0: one
 }
 
 // Flow is the answer.
@@ -71,11 +72,26 @@ func (m *Model) Write(q Question) (Flow, error) {
 		rate *= m.leafShare(from, to)
 	}
 	loss := pathLoss(from, to, mtu)
+	if hop == OtherLeaf {
+		rate, loss = m.overTrunks(from, to, q.Flows, rate, loss, mtu)
+	}
 	if loss > mostLoss {
 		return Flow{Hop: hop, Loss: loss}, fmt.Errorf("%s to %s: %w", q.From, q.To, ErrLoss)
 	}
 	rate = withLoss(rate, loss, mtu) * m.noise(q.Test, q.From, q.To, noiseOf(from, to))
 	return Flow{Hop: hop, Average: rate, Peak: rate * 1.001, Latency: latencyOf(from, to, hop, rate, size), Loss: loss}, nil
+}
+
+// overTrunks is what is left of a rate over the trunks between two leaves, and the
+// share of packets that is lost on the whole way. All flows send as much, so that the
+// slowest of them decides. m.mu is held.
+func (m *Model) overTrunks(from, to *port, flows int, rate, loss float64, mtu int) (float64, float64) {
+	slowest, worst := 1.0, 0.0
+	for _, way := range m.routes(from, to, flows) {
+		share, lost := m.quality(way, mtu)
+		slowest, worst = min(slowest, share), max(worst, lost)
+	}
+	return rate * slowest, 1 - (1-loss)*(1-worst)
 }
 
 // path finds both ports and how far apart they are. m.mu is held.

@@ -11,7 +11,7 @@ import (
 
 // The figures of the model. "measured" is ours, "read" is from public text,
 // "belief" is neither and marked so. Not modelled: contention of flows in spines
-// and uplinks, PCIe and NUMA placement, congestion control, adaptive routing,
+// and trunks (each flow has the whole of its trunk), PCIe and NUMA placement, congestion control, adaptive routing,
 // SHARP, GPUs.
 const (
 	// rdmaMTU is the payload of an RDMA packet where the question names none.

@@ -56,10 +56,11 @@ func (m *Model) tcp(a, b *port, hop Hop, mtu int) float64 {
 	if a.Emulated || b.Emulated {
 		rate = emulatedTCP * min(a.whole(), b.whole())
 	}
+	loss := pathLoss(a, b, payload)
 	if hop == OtherLeaf {
-		rate *= m.leafShare(a, b)
+		rate, loss = m.overTrunks(a, b, 1, rate*m.leafShare(a, b), loss, payload)
 	}
-	if loss := pathLoss(a, b, payload); loss > 0 {
+	if loss > 0 {
 		rate = min(rate, float64(payload)/tcpRound.Seconds()*mathis/math.Sqrt(loss))
 	}
 	return rate

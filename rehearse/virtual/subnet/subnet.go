@@ -42,7 +42,14 @@ type Trunk struct {
 	FromPort, ToPort int
 	Lanes            int
 	Speed            string
-	Errors           int64 // symbol errors that both ends counted
+	Counted          [2]Counted // at From and at To
+}
+
+// Counted is what an end of a cable between two switches has counted. Data are bytes,
+// errors of what arrived.
+type Counted struct {
+	XmitData, RcvData, XmitPackets, RcvPackets int64
+	SymbolErrors, RcvErrors                    int64
 }
 
 // Switch is one switch of the fabric.
@@ -253,6 +260,8 @@ func (m *Manager) Run(_ context.Context, argv ...string) (onnode.Output, error) 
 		return m.info(argv[1:]), nil
 	case "saquery":
 		return m.records(argv[1:]), nil
+	case "ibqueryerrors":
+		return m.count(argv[1:]), nil
 	case "smpquery":
 		return m.query(argv[1:]), nil
 	}

@@ -280,7 +280,7 @@ func (j job) reduce(ctx context.Context, members []*node, ports []Port) int {
 				return j.broken(ctx, members, ports)
 			}
 			for i := range ids {
-				j.n.cfg.Site.model.Carry(ids[i], ids[(i+1)%n], 2*size*int64(n-1)/int64(n)*int64(j.iterations))
+				j.n.cfg.Site.model.Carry(ids[i], ids[(i+1)%n], 1, 2*size*int64(n-1)/int64(n)*int64(j.iterations))
 			}
 		} else {
 			took = time.Duration(float64(size) / 8e9 * float64(time.Second))

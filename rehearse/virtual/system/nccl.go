@@ -30,6 +30,9 @@ const (
 // with 8 rails of 400 Gb/s (CoreWeave), 357 on two nodes of MI300X (oci-hpc-oke).
 const (
 	ncclShare = 0.985
+	// ncclFlows is over how many queue pairs a rank spreads what it sends over one rail:
+	// those of its channels. An assumption: the library chooses them by the size.
+	ncclFlows = 4
 	rcclShare = 0.92
 )
 
@@ -238,11 +241,11 @@ func (j job) busbw(members []*node) (float64, string) {
 			if r >= len(mine) || r >= len(to) {
 				return 0, describeUnreachable(n, next, p)
 			}
-			flow, err := j.n.cfg.Site.model.Write(model.Question{Test: "all_reduce_perf", From: mine[r].ID, To: to[r].ID, Size: 1 << 20})
+			flow, err := j.n.cfg.Site.model.Write(model.Question{Test: "all_reduce_perf", From: mine[r].ID, To: to[r].ID, Size: 1 << 20, Flows: ncclFlows})
 			if err != nil {
 				return 0, describeUnreachable(n, next, mine[r])
 			}
-			j.n.cfg.Site.model.Carry(mine[r].ID, to[r].ID, 2*j.perf.size/int64(len(rails))*int64(j.perf.iters+j.perf.warmups))
+			j.n.cfg.Site.model.Carry(mine[r].ID, to[r].ID, ncclFlows, 2*j.perf.size/int64(len(rails))*int64(j.perf.iters+j.perf.warmups))
 			if slowest == 0 || flow.Average < slowest {
 				slowest = flow.Average
 			}

@@ -272,7 +272,7 @@ func (p *perf) runClient(ctx context.Context) int {
 		_ = sendMessage(conn, end) // the server may be gone
 		return 1
 	}
-	p.n.cfg.Site.model.Carry(p.at.ID, peer.Port, end.Writes*p.size)
+	p.n.cfg.Site.model.Carry(p.at.ID, peer.Port, p.qps, end.Writes*p.size)
 	if sendMessage(conn, end) != nil {
 		return p.alone()
 	}
@@ -287,7 +287,7 @@ func (p *perf) measure(peer hello) (outcome, time.Duration) {
 	if p.link == "Ethernet" && (isEmptyGID(p.mine.GID) || isEmptyGID(peer.GID)) {
 		return outcome{Fault: rtr}, 0 // EINVAL: a GID index that is not filled
 	}
-	flow, err := p.n.cfg.Site.model.Write(model.Question{Test: p.name(), From: p.at.ID, To: peer.Port, Size: p.size, MTU: p.mtu})
+	flow, err := p.n.cfg.Site.model.Write(model.Question{Test: p.name(), From: p.at.ID, To: peer.Port, Size: p.size, MTU: p.mtu, Flows: p.qps})
 	switch {
 	case errors.Is(err, model.ErrLoss), err != nil && p.link == "IB":
 		return outcome{Fault: retry}, retryTime

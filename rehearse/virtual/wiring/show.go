@@ -13,7 +13,7 @@ import (
 // frameSize is what a frame carries, in bytes: RDMA messages of 4 KiB.
 const frameSize = 4096
 
-// Counters are those of a switch port: Rx is what comes from the node.
+// Counters are those of a switch port: Rx is what comes in by its cable.
 type Counters struct {
 	RxFrames, RxErrors, RxDrops int64
 	TxFrames, TxErrors, TxDrops int64
@@ -89,7 +89,7 @@ func (p *Plant) ShowCounters(name string) string {
 	now := p.clock.Now()
 	rows := [][]string{{"IFACE", "STATE", "RX_OK", "RX_BPS", "RX_UTIL", "RX_ERR", "RX_DRP", "RX_OVR", "TX_OK", "TX_BPS", "TX_UTIL", "TX_ERR", "TX_DRP", "TX_OVR"}}
 	for n := 1; n <= s.Ports; n++ {
-		ends := p.ends(name, n)
+		ends := slices.Concat(p.ends(name, n), p.trunks(s, n))
 		if len(ends) == 0 {
 			ends = []End{{Switch: name, Number: n}}
 		}
@@ -100,6 +100,17 @@ func (p *Plant) ShowCounters(name string) string {
 	return formatTable(rows, true)
 }
 
+// trunks lists the ends of a port with cables to other switches: itself, or its lanes.
+func (p *Plant) trunks(s *Switch, number int) (list []End) {
+	for lane := range s.split + 1 {
+		end := End{s.Name, number, lane}
+		if _, is := p.trunk(end); is && p.plugs[end] == nil {
+			list = append(list, end)
+		}
+	}
+	return list
+}
+
 // row is a line of ShowCounters.
 func (p *Plant) row(s *Switch, end End, now time.Time) []string {
 	state, count, rx, tx, speed := "D", Counters{}, 0.0, 0.0, s.speed
@@ -108,6 +119,8 @@ func (p *Plant) row(s *Switch, end End, now time.Time) []string {
 		if !c.pulled && !c.quality.Down {
 			state = "U"
 		}
+	} else if at, is := p.trunk(end); is {
+		state, count = "U", at
 	}
 	return []string{
 		sonicName(s, end), state, formatThousands(count.RxFrames), formatBps(rx), formatShare(rx, speed), formatThousands(count.RxErrors), formatThousands(count.RxDrops), "0",

@@ -62,6 +62,9 @@ type Switch struct {
 type Options struct {
 	Seed  uint64
 	Clock clock.Clock // nil: clock.Wall
+	// Trunk says what a port has counted whose cable leads to another switch; false of
+	// any other port. nil: there is no such port.
+	Trunk func(End) (Counters, bool)
 }
 
 // Plant is all switches and cables of a site. Its methods are safe for concurrent
@@ -69,6 +72,7 @@ type Options struct {
 type Plant struct {
 	seed  uint64
 	clock clock.Clock
+	trunk func(End) (Counters, bool)
 
 	switches map[string]*Switch // never changed after New
 	names    []string
@@ -96,9 +100,12 @@ type cable struct {
 // fabric's switches in the next free port; a fabric without switches gets one
 // leaf a rail. NICs on networks without a cable block are not in the plant.
 func New(inv *inventory.Inventory, o Options) *Plant {
-	p := &Plant{seed: o.Seed, clock: o.Clock, switches: map[string]*Switch{}, cables: map[Port]*cable{}, plugs: map[End]*cable{}, says: map[Port]Remote{}}
+	p := &Plant{seed: o.Seed, clock: o.Clock, trunk: o.Trunk, switches: map[string]*Switch{}, cables: map[Port]*cable{}, plugs: map[End]*cable{}, says: map[Port]Remote{}}
 	if p.clock == nil {
 		p.clock = clock.Wall{}
+	}
+	if p.trunk == nil {
+		p.trunk = func(End) (Counters, bool) { return Counters{}, false }
 	}
 	fabric := map[*inventory.Fabric][]*Switch{}
 	for _, r := range inv.Racks {

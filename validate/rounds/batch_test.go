@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pair
+package rounds
 
 import "testing"
 
@@ -8,7 +8,7 @@ import "testing"
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	for nodes, want := range map[int]float64{0: 0, 1: 0, 2: 1, 3: 3, 4: 3, 8: 7, 9: 4, 128: 4, 224: 4, 226: 8, 4096: 76} {
-		if got := countPasses(nodes); got != want {
+		if got := CountPasses(nodes); got != want {
 			t.Errorf("%d nodes: %v, want %v", nodes, got, want)
 		}
 	}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+)
+
+// readable is a site of three leaves and two spines of RoCE, whose switches can be asked
+// what they count.
+func readable(t *testing.T) *inventory.Inventory {
+	t.Helper()
+	return otherExample(t, "csv-12500",
+		"fabric \"roce\" \"compute\" {", "login \"sonic\" {\n  username = \"admin\"\n  password = secret(\"env:SONIC_PASSWORD\")\n}\n\nfabric \"roce\" \"compute\" {\n  login = login.sonic",
+		"    name   = \"leaf-1\"\n", "    name   = \"leaf-1\"\n    address = cidrhost(network.oob.cidr, 100000 + rack.number)\n",
+		"    unit     = 1 + 3 * each.value\n", "    unit     = 1 + 3 * each.value\n    address  = cidrhost(network.oob.cidr, 101000 + each.value)\n")
+}
+
+// firstTrunk is the lower end of the nth cable between two switches, and the switch above.
+func firstTrunk(inv *inventory.Inventory, nth int) (low, high string) {
+	for _, c := range inv.Cables {
+		if c.From.Switch != nil && c.To.Switch != nil {
+			if nth == 0 {
+				return c.From.String(), c.To.Switch.Name
+			}
+			nth--
+		}
+	}
+	return "", ""
+}
+
+// trunkFound wants one finding about no node, and every node accepted.
+func trunkFound(t *testing.T, sum rehearsal.Summary, nodes int, part string) {
+	t.Helper()
+	if len(sum.Accepted) != nodes || len(sum.Waiting) != 0 || len(sum.Quarantined) != 0 || len(sum.Findings) != 1 || len(sum.Unexpected) != 0 {
+		t.Fatalf("%d accepted, waiting %+v, quarantined %+v, findings %+v, unexpected %+v", len(sum.Accepted), sum.Waiting, sum.Quarantined, sum.Findings, sum.Unexpected)
+	}
+	if g := sum.Findings[0]; g.Part != part || len(g.Evidence) < 2 || g.Action == "" || !strings.Contains(g.Action, "No node was taken out") {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestTrunks: a cable between a leaf and a spine, and a spine, are named where the
+// switches say what they count, by the ways of transfers; where nobody can ask them, what
+// goes up from the leaf and the spines of the fabric. No node is taken out.
+func TestTrunks(t *testing.T) {
+	t.Parallel()
+	low, _ := firstTrunk(readable(t), 5)
+	_, spine := firstTrunk(readable(t), 0)
+	leaf := low[:strings.LastIndexByte(low, '/')]
+	for _, tt := range []struct{ name, fault, part string }{
+		{"slow cable", "kind=slow-trunk,port=" + low, low},
+		{"cable with errors", "kind=trunk-errors,port=" + low, low},
+		{"spine", "kind=bad-spine,switch=" + spine, spine + " what goes over it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			slow(t)
+			trunkFound(t, rehearsed(t, readable(t), tt.fault), 24, tt.part)
+		})
+	}
+	for _, tt := range []struct{ name, fault, part string }{
+		{"slow cable of switches without a login", "kind=slow-trunk,port=" + low, leaf + " uplinks"},
+		{"spine without a login", "kind=bad-spine,switch=" + spine, "compute spines"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			slow(t)
+			trunkFound(t, rehearsed(t, load(t, "../../examples/csv-12500", nil), tt.fault), 24, tt.part)
+		})
+	}
+}

@@ -84,12 +84,15 @@ func (r *reader) startModule(port string, detected bool) {
 func (r *reader) value(name, text string) {
 	m := reading.FindStringSubmatch(text)
 	v, err := strconv.ParseFloat(m[1], 64)
-	if err != nil || math.IsInf(v, 0) {
-		r.module.dark = append(r.module.dark, name)
+	none := err != nil || math.IsInf(v, 0)
+	switch {
+	case r.section == "limits" && none: // a module that has no such limit
 		return
-	}
-	if r.section == "limits" {
+	case r.section == "limits":
 		r.module.Limits[name] = v
+		return
+	case none:
+		r.module.dark = append(r.module.dark, name)
 		return
 	}
 	r.module.Values[name], r.module.lines[name] = v, r.at+1

@@ -107,6 +107,10 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", in, got, want)
 		}
 	}
+	open := strings.Replace(tooltest.ReadSample(t, "sonic-show.eeprom.txt"), "RxPowerLowAlarm   : -8.9044dBm", "RxPowerLowAlarm   : -infdBm", 1)
+	if _, problems, err := Parse([]byte(open)); err != nil || len(problems) > 0 {
+		t.Errorf("a limit that is none: %v, %v", problems, err)
+	}
 	if _, _, err := Parse([]byte("Interface  Lanes\n")); err == nil {
 		t.Error("anything is taken for show")
 	}

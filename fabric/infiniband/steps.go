@@ -284,6 +284,12 @@ func Members(f *inventory.Fabric, n *inventory.Node, ids []Identity) (list []Mem
 	return list
 }
 
+// noNodes ends a step of a fabric none of whose nodes came so far: each has a finding of its
+// own, or waits for one, and the fabric is not to blame.
+func noNodes(f *inventory.Fabric, why string) error {
+	return &stage.BlockedError{Err: errkind.New(errkind.Refused, "no node of fabric %s has said its GUIDs: %s", f.Name, why).Do("Bring up a node first.")}
+}
+
 // load writes the files and reads back what the manager does with them.
 func (b *InfiniBand) load(ctx context.Context, run stage.Run, f *inventory.Fabric, st plan.Step) error {
 	sub, members, err := b.subnet(run, f)
@@ -291,7 +297,7 @@ func (b *InfiniBand) load(ctx context.Context, run stage.Run, f *inventory.Fabri
 		return err
 	}
 	if len(members) == 0 {
-		return errkind.New(errkind.Refused, "no node of fabric %s has said its GUIDs: its partitions would be empty", f.Name).Do("Bring up a node first.")
+		return noNodes(f, "its partitions would be empty")
 	}
 	found, err := sub.Sweep(ctx)
 	if err != nil {
@@ -349,7 +355,10 @@ func (b *InfiniBand) compare(ctx context.Context, run stage.Run, f *inventory.Fa
 		return err
 	}
 	found, err := sub.Sweep(ctx)
-	if err != nil {
+	switch {
+	case err != nil && len(members) == 0:
+		return noNodes(f, errkind.Line(err))
+	case err != nil:
 		return err
 	}
 	r := cabling.CompareSweep(b.inv, f, Plugs(members), found)

@@ -38,8 +38,10 @@ type PCILink struct {
 	MaxSpeed *float64 `json:"max_speed,omitempty"`
 	Fatal    *int64   `json:"fatal,omitempty"`    // errors that AER counted since the boot
 	NonFatal *int64   `json:"nonfatal,omitempty"` // uncorrectable, not fatal
-	NUMA     *int     `json:"numa,omitempty"`     // node of the memory nearest to it
-	Above    []string `json:"above,omitempty"`    // addresses of the bridges above it, the root port first
+	// Corrected are the errors that the link corrected since the boot, as AER counted them.
+	Corrected *int64   `json:"corrected,omitempty"`
+	NUMA      *int     `json:"numa,omitempty"`  // node of the memory nearest to it
+	Above     []string `json:"above,omitempty"` // addresses of the bridges above it, the root port first
 	// Domain is how the IOMMU takes its addresses: identity (as they are), DMA or
 	// DMA-FQ (translated), blocked.
 	Domain string `json:"iommu_domain,omitempty"`

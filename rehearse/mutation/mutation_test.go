@@ -348,6 +348,18 @@ func TestAMDAtRest(t *testing.T) {
 // passed is dcgmi diag -j of a test that passed on both GPUs.
 const passed = `{"DCGM Diagnostic": {"test_categories": [{"category": "Stress", "tests": [{"name": "diagnostic", "results": [{"entity_group": "GPU", "entity_id": 0, "status": "Pass"}, {"entity_group": "GPU", "entity_id": 1, "status": "Pass"}]}]}]}}`
 
+// burnt is what is seen of a node while its GPUs are loaded, as far as it is changed.
+type burnt struct {
+	Result        wire.BurnResult
+	Names         map[string]string
+	NVIDIA        *nvidiasmi.Log
+	Before, After []wire.MemoryErrors
+}
+
+func (b burnt) seen() burnin.Seen {
+	return burnin.Seen{Result: b.Result, Names: b.Names, Before: look.Seen{Health: wire.Health{Memory: b.Before}}, After: look.Seen{NVIDIA: b.NVIDIA, Health: wire.Health{Memory: b.After}}}
+}
+
 // TestBurnIn changes what is seen of a node while its GPUs are loaded.
 func TestBurnIn(t *testing.T) {
 	t.Parallel()
@@ -356,7 +368,7 @@ func TestBurnIn(t *testing.T) {
 		return wire.Span{Least: least, Most: most, Mean: mean, Count: 120}
 	}
 	slowdown, limit := 87.0, 700.0
-	var four [4]burnin.Seen
+	var four [4]burnt
 	for i := range four {
 		r := wire.BurnResult{Output: passed, Seconds: 601, Looks: 120}
 		log := nvidiasmi.Log{}
@@ -367,10 +379,10 @@ func TestBurnIn(t *testing.T) {
 			g.Temperature.Slowdown, g.Power.Limit = &slowdown, &limit
 			log.GPUs = append(log.GPUs, g)
 		}
-		four[i] = burnin.Seen{Result: r, Names: map[string]string{}, NVIDIA: &log, Before: []wire.MemoryErrors{{Controller: "mc0"}}, After: []wire.MemoryErrors{{Controller: "mc0"}}}
+		four[i] = burnt{Result: r, Names: map[string]string{}, NVIDIA: &log, Before: []wire.MemoryErrors{{Controller: "mc0"}}, After: []wire.MemoryErrors{{Controller: "mc0"}}}
 	}
-	mutate(t, "burn-in", four, func(four [4]burnin.Seen) (v verdict) {
-		faults, notes, err := burnin.Judge(burnin.Of("nvidia", long), long, four[0])
+	mutate(t, "burn-in", four, func(four [4]burnt) (v verdict) {
+		faults, notes, err := burnin.Judge(burnin.Of(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "nvidia", Model: "H100"}}}, long), long, four[0].seen())
 		if err != nil {
 			v.faults = append(v.faults, err.Error())
 		}

@@ -65,6 +65,21 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "mi300x-roce", node: "r01-u09", gpu: "5", part: "GPU 5 at ", cause: "of the median of its slot"},
 		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "of the median of its slot"},
 	},
+	fault.DeadCores: {
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "80% of the median of its slot"},
+		{site: "mi300x-roce", node: "r01-u09", gpu: "5", part: "GPU 5 at ", cause: "GFLOPS at most under load: AMD asks 66500 of MI300X"},
+		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "80% of the median of its slot"},
+	},
+	fault.PCIeErrors: {
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "errors a minute under load; 31 are the most of a good one"},
+		{site: "mi300x-roce", node: "r01-u09", gpu: "5", part: "GPU 5 at ", cause: "31 are the most of a good one"},
+	},
+	fault.NVLinkErrors: {
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "NVLink 0 counted 60 replay errors"},
+	},
+	fault.DIMMErrors: {
+		{site: "hgx-h100", node: "r01-u17", part: "memory", cause: "memory controller mc0 corrected 90 errors under load"},
+	},
 	fault.PSULost: {
 		{site: "hgx-h100", node: "r01-u17", part: "power supply PSU1", cause: "it has failed, by its BMC"},
 	},

@@ -162,7 +162,7 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 		return only(of("boot NIC"))
 	case fault.WrongSerial:
 		return only(of("identity"))
-	case fault.MissingDIMM:
+	case fault.MissingDIMM, fault.DIMMErrors:
 		return only(of("DIMM"))
 	case fault.DiskWriteError:
 		return only(named(of("disk"), "with serial "+hw.DiskSerial, func(id string) bool { return hasWord(id, hw.DiskSerial) }))
@@ -176,7 +176,7 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 		return only(of("power supply"))
 	case fault.MissingGPU:
 		return only(gpu(of("GPU"), hw, true))
-	case fault.PCIeWidth, fault.GPURowRemap, fault.GPUXid, fault.HotGPU, fault.SlowGPU, fault.WeakHBM, fault.NVLinkDown:
+	case fault.PCIeWidth, fault.GPURowRemap, fault.GPUXid, fault.HotGPU, fault.SlowGPU, fault.DeadCores, fault.PCIeErrors, fault.NVLinkErrors, fault.WeakHBM, fault.NVLinkDown:
 		return only(gpu(of("GPU"), hw, false))
 	case fault.NVLinkUnseated:
 		return only(gpu(of("GPU"), hw, false), of("NVLink"))

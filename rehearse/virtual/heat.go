@@ -27,3 +27,14 @@ const insulated = 1.6
 
 // sluggish is the share of its clock that a slow GPU makes.
 const sluggish = 5.0 / 6
+
+// idleUnits is the share of the compute units of a GPU that do no work.
+const idleUnits = 0.2
+
+// Errors a minute under load. A PCIe link of 16 lanes at 32 GT/s that keeps the rate of bit
+// errors that PCIe promises makes 31.
+const (
+	pcieErrors   = 400
+	nvlinkErrors = 2
+	memoryErrors = 3
+)

@@ -60,6 +60,10 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.GPUXid:           damageMemory(metal.GPUMemory{BadBits: 1}),
 	fault.HotGPU:           onGPU(func(hw *metal.Node, at string) { hw.InsulateGPU(at, insulated) }),
 	fault.SlowGPU:          onGPU(func(hw *metal.Node, at string) { hw.SlowGPU(at, sluggish) }),
+	fault.DeadCores:        onGPU(func(hw *metal.Node, at string) { hw.IdleUnits(at, idleUnits) }),
+	fault.PCIeErrors:       onGPU(func(hw *metal.Node, at string) { hw.DisturbPCIe(at, pcieErrors) }),
+	fault.DIMMErrors:       onNode(func(n *Node, _ fault.Fault) error { n.metal.FlipBits(memoryErrors); return nil }),
+	fault.NVLinkErrors:     onNVLink(func(hw *metal.Node, at string) { hw.DisturbNVLink(at, nvlinkErrors) }),
 	fault.WeakHBM:          damageMemory(metal.GPUMemory{Slower: fifthSlower}),
 	fault.OddFirmware:      onNode((*Node).flashOlder),
 	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),
@@ -75,8 +79,8 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.WrongDisk:        onNode((*Node).exchangeDisk),
 	fault.WrongMTU:         onNode((*Node).shortenFrames),
 	fault.WrongOptic:       onNode((*Node).exchangeModule),
-	fault.NVLinkDown:       onNode(darkenLinks(oneNVLink)),
-	fault.NVLinkUnseated:   onNode(darkenLinks(metal.AllNVLinks)),
+	fault.NVLinkDown:       onNVLink(func(hw *metal.Node, at string) { hw.DarkenNVLinks(at, oneNVLink) }),
+	fault.NVLinkUnseated:   onNVLink(func(hw *metal.Node, at string) { hw.DarkenNVLinks(at, metal.AllNVLinks) }),
 	fault.IMEXConfig:       onNode((*Node).leaveProlog),
 	fault.CableSwap:        (*World).swapCables,
 	fault.DegradedLink:     onNode((*Node).degrade),
@@ -292,21 +296,21 @@ func damageMemory(m metal.GPUMemory) func(*World, fault.Fault) error {
 	return onGPU(func(hw *metal.Node, at string) { hw.SetGPUMemory(at, m) })
 }
 
-// darkenLinks takes the signal off NVLinks of a GPU.
-func darkenLinks(links int) func(*Node, fault.Fault) error {
-	return func(n *Node, f fault.Fault) error {
+// onNVLink changes a GPU that has NVLinks.
+func onNVLink(change func(hw *metal.Node, address string)) func(*World, fault.Fault) error {
+	return onNode(func(n *Node, f fault.Fault) error {
 		at, err := n.gpu(f)
 		if err != nil {
 			return err
 		}
 		for _, g := range n.inv.Hardware.GPUs {
 			if g.Vendor == "nvidia" && (g.Interconnect == "nvlink" || g.Interconnect == "nvswitch") {
-				n.metal.DarkenNVLinks(at, links)
+				change(n.metal, at)
 				return nil
 			}
 		}
 		return errkind.New(errkind.NotFound, "the GPUs of %s have no NVLink", n.inv.Name)
-	}
+	})
 }
 
 // leaveProlog leaves a prolog of jobs on a node that writes the list of its IMEX.

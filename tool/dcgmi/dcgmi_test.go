@@ -209,3 +209,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestGFLOPS(t *testing.T) {
+	t.Parallel()
+	c, _, err := Parse([]byte(`{"DCGM Diagnostic":{"test_categories":[{"category":"Stress","tests":[{"name":"diagnostic","results":[
+		{"entity_group":"GPU","entity_id":0,"status":"Pass","info":["GPU 0 calculated at approximately 51234.56 gigaflops during this test","Running in generic mode per user request."]},
+		{"entity_group":"GPU","entity_id":1,"status":"Pass","info":["GPU 1 calculated at approximately 0.00 gigaflops during this test"]},
+		{"entity_group":"GPU","entity_id":2,"status":"Skip"}]}]}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.GFLOPS(); len(got) != 1 || got[0] != 51234.56 {
+		t.Errorf("%v", got)
+	}
+}

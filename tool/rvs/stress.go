@@ -21,6 +21,7 @@ type Stress struct {
 type StressGPU struct {
 	ID     int     `json:"id"`     // that the kernel's compute driver gave it
 	GFLOPS float64 `json:"gflops"` // the most of any interval
+	Mean   float64 `json:"mean"`   // of the intervals, GFLOPS; 0: none ended
 	Done   bool    `json:"done"`   // its last line is there
 	Met    bool    `json:"met"`    // the target
 	Wrong  int     `json:"wrong"`  // checks whose result was not the one before
@@ -36,7 +37,7 @@ var (
 // ParseStress reads the output of an action of module gst. An error means that it
 // is of none.
 func ParseStress(data []byte) (Stress, error) {
-	s := Stress{GPUs: []StressGPU{}}
+	s, intervals := Stress{GPUs: []StressGPU{}}, map[int]float64{}
 	at := func(id int) *StressGPU {
 		i := slices.IndexFunc(s.GPUs, func(g StressGPU) bool { return g.ID == id })
 		if i < 0 {
@@ -66,7 +67,10 @@ func ParseStress(data []byte) (Stress, error) {
 			g.GFLOPS = max(g.GFLOPS, rate)
 			if r[2] != "" {
 				g.Done, g.Met = true, r[2] == "TRUE"
+				continue
 			}
+			intervals[id]++
+			g.Mean += (rate - g.Mean) / intervals[id]
 		}
 	}
 	if len(s.GPUs) == 0 && len(s.Errors) == 0 {

@@ -6,8 +6,10 @@
 package burn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,13 +47,23 @@ type Report struct {
 	Vendor  string            `json:"vendor,omitempty"`  // of the GPUs
 	// Left is how many degrees were left to each GPU's slowdown at its hottest moment,
 	// by address, where the driver states it.
-	Left     map[string]float64 `json:"left_c,omitempty"`
-	Rails    int                `json:"rails,omitempty"`    // whose error counters were read before and behind
-	Worn     []string           `json:"worn,omitempty"`     // those that counted more than a good link does
-	Memories int                `json:"memories,omitempty"` // memory controllers whose errors were
-	Faults   []judge.Fault      `json:"faults,omitempty"`
-	Notes    []string           `json:"notes,omitempty"`
-	Evidence []string           `json:"evidence,omitempty"`
+	Left map[string]float64 `json:"left_c,omitempty"`
+	// Rates are what each GPU computed, by address, where the program says it; Least is the
+	// maker's target in GFLOPS, 0 where none is known, and Source where that is from.
+	Rates    map[string]burnin.Rate `json:"gflops,omitempty"`
+	Least    float64                `json:"least_gflops,omitempty"`
+	Source   string                 `json:"target_source,omitempty"`
+	Model    string                 `json:"model,omitempty"`    // of the GPUs, as declared
+	Rails    int                    `json:"rails,omitempty"`    // whose error counters were read before and behind
+	Worn     []string               `json:"worn,omitempty"`     // those that counted more than a good link does
+	Memories int                    `json:"memories,omitempty"` // memory controllers whose errors were
+	// Links are the errors that PCIe links corrected, by address, and LinksTold how many links
+	// told theirs.
+	Links     map[string]burnin.LinkErrors `json:"links,omitempty"`
+	LinksTold int                          `json:"links_told,omitempty"`
+	Faults    []judge.Fault                `json:"faults,omitempty"`
+	Notes     []string                     `json:"notes,omitempty"`
+	Evidence  []string                     `json:"evidence,omitempty"`
 }
 
 // Fact is the fact of a node's last burn-in.
@@ -89,7 +101,7 @@ func findProblems(g target.Group, p *target.Problems) {
 		case n.Hardware == nil || n.Hardware.GPUCount() == 0 || !target.HasGates(n) || burnin.VendorOf(n.Hardware) == "":
 			cold = append(cold, n.Name)
 		case !bringsLoad(n):
-			p.Add(hcl.DiagError, v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(burnin.VendorOf(n.Hardware), 0).Comes)
+			p.Add(hcl.DiagError, v.Decl, "Nothing loads the GPUs", "Validation %q asks for a burn-in of %s, and nothing brings a program that loads the GPUs of node %s. %s", v.Name, v.BurnIn, n.Name, burnin.Of(n.Hardware, 0).Comes)
 			return
 		}
 	}
@@ -147,24 +159,24 @@ type burning struct {
 func runBurn(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	long := time.Duration(n.Validation.BurnIn)
-	b := &burning{Job: j, long: long, load: burnin.Of(burnin.VendorOf(n.Hardware), long)}
-	b.rep = Report{At: run.Clock().Now().UTC(), Asked: long, Names: map[string]string{}, Program: b.load.Shown, Vendor: b.load.Vendor}
+	b := &burning{Job: j, long: long, load: burnin.Of(n.Hardware, long)}
+	b.rep = Report{At: run.Clock().Now().UTC(), Asked: long, Names: map[string]string{}, Program: b.load.Shown, Vendor: b.load.Vendor, Model: b.load.Model, Least: b.load.Least, Source: b.load.Source}
 	if g, ok := target.ReadFact(run, gate.Fact, subject.OfNode(n.Name)); ok && g.GPUs != nil {
-		b.rep.Names = g.GPUs
+		b.rep.Names = maps.Clone(g.GPUs)
 	}
-	before, err := b.health(ctx)
+	before, _, err := look.ReadNode(ctx, b.Nodes, n.Name, n.Hardware)
 	if err != nil {
 		return err
 	}
 	ends := b.ends()
 	counted, began := rail.ReadCounters(ctx, j.Nodes, ends), run.Clock().Now()
-	seen := burnin.Seen{Names: b.rep.Names, Before: before.Memory}
+	seen := burnin.Seen{Names: b.rep.Names, Before: before}
 	if seen.Result, err = b.sweat(ctx); err != nil {
 		return err
 	}
 	took := run.Clock().Now().Sub(began)
 	degraded := rail.DegradedPorts(ends, counted, rail.ReadCounters(ctx, j.Nodes, ends), took)
-	b.rep.Rails, b.rep.Memories = len(counted), len(before.Memory)
+	b.rep.Rails, b.rep.Memories = len(counted), len(before.Health.Memory)
 	for _, p := range degraded {
 		b.rep.Worn = append(b.rep.Worn, p.Describe())
 	}
@@ -174,11 +186,6 @@ func runBurn(ctx context.Context, j *target.Job) error {
 		}
 	}
 	return b.evaluate(ctx, seen)
-}
-
-func (b *burning) health(ctx context.Context) (h wire.Health, err error) {
-	err = onnode.Agent(ctx, b.Nodes, b.Node.Name, struct{}{}, &h, "health")
-	return h, err
 }
 
 // ends are the ports of the node's fabrics.
@@ -229,7 +236,12 @@ func (b *burning) evaluate(ctx context.Context, seen burnin.Seen) error {
 	if err != nil {
 		return err
 	}
-	seen.NVIDIA, seen.After = again.NVIDIA, again.Health.Memory
+	seen.After = again
+	b.rep.Links, b.rep.LinksTold = burnin.Links(seen)
+	parts := judge.New(b.Node.Hardware, again)
+	for at := range b.rep.Links {
+		seen.Names[at] = cmp.Or(seen.Names[at], parts.Part(at))
+	}
 	faults, notes, err := burnin.Judge(b.load, b.long, seen)
 	if err != nil {
 		return err
@@ -238,6 +250,7 @@ func (b *burning) evaluate(ctx context.Context, seen burnin.Seen) error {
 	b.rep.Faults = mergeFaults(faults, hot)
 	notes = append(notes, copied(seen.Result.Arrays)...)
 	b.rep.Notes, b.rep.Evidence, b.rep.Left = notes, []string{ref}, burnin.LeftItems(b.load, seen)
+	b.rep.Rates = burnin.Rates(b.load, seen)
 	b.rep.Seconds, b.rep.Looks, b.rep.GPUs = seen.Result.Seconds, seen.Result.Looks, seen.Result.GPUs
 	for _, text := range notes {
 		b.Run.Emit(event.Event{Type: event.Note, Text: text})

@@ -69,12 +69,12 @@ func runHeat(ctx context.Context, j *target.Job) error {
 		if byHardware[h] == nil {
 			order = append(order, h)
 		}
-		byHardware[h] = append(byHardware[h], burnin.Node{Name: n.Name, GPUs: b.GPUs, Names: b.Names})
+		byHardware[h] = append(byHardware[h], burnin.Node{Name: n.Name, GPUs: b.GPUs, Names: b.Names, Rates: b.Rates, Links: b.Links, LinksTold: b.LinksTold})
 	}
 	for _, h := range order {
 		r.Nodes += len(byHardware[h])
 		if have := len(byHardware[h]); have < burnin.Fewest {
-			r.Notes = append(r.Notes, fmt.Sprintf("%d burnt nodes of hardware %s are too few for a median: their temperatures and clocks were compared with nobody's", have, h))
+			r.Notes = append(r.Notes, fmt.Sprintf("%d burnt nodes of hardware %s are too few for a median: their temperatures, clocks and GFLOPS were compared with nobody's", have, h))
 			continue
 		}
 		for _, n := range byHardware[h] {
@@ -107,6 +107,9 @@ func (r HeatReport) Report() result.Report {
 	if slices.ContainsFunc(r.Slots, func(s burnin.Slot) bool { return s.Clock > 0 }) {
 		clocks = fmt.Sprintf(", nor computed at less than %.0f%% of their clock", 100*burnin.Slower)
 	}
+	if slices.ContainsFunc(r.Slots, func(s burnin.Slot) bool { return s.Rate > 0 }) {
+		clocks += fmt.Sprintf(", nor made less than %.0f%% of their GFLOPS", 100*burnin.Slower)
+	}
 	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes%s. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees, clocks)
 	for _, s := range r.Slots {
 		rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: heatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
@@ -114,6 +117,10 @@ func (r HeatReport) Report() result.Report {
 		if s.Clock > 0 {
 			rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: clockSpread, Part: "GPUs at " + s.Address, Measured: 100 * s.Slowest / s.Clock, Unit: "%", Limit: fmt.Sprintf(">= %.0f%%", 100*burnin.Slower),
 				Rule: fmt.Sprintf("of the median of the slot, %.0f MHz over %d nodes", s.Clock, s.Nodes), Transport: "full load"}, s.Slowest < burnin.Slower*s.Clock, "one is slow: the finding names it"))
+		}
+		if s.Rate > 0 {
+			rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: rateSpread, Part: "GPUs at " + s.Address, Measured: 100 * s.LeastRate / s.Rate, Unit: "%", Limit: fmt.Sprintf(">= %.0f%%", 100*burnin.Slower),
+				Rule: fmt.Sprintf("of the median of the slot, %.0f GFLOPS over %d nodes", s.Rate, s.Nodes), Transport: "full load"}, s.LeastRate < burnin.Slower*s.Rate, "one is slow: the finding names it"))
 		}
 	}
 	return rep

@@ -5,6 +5,7 @@ package burn
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,9 +22,12 @@ const (
 	burnTemperature = "burn.temperature"        // degrees Celsius, of the chip
 	burnMemory      = "burn.memory_temperature" // of the HBM
 	burnHeld        = "burn.clocks_held"        // looks at which heat or the chassis held the clocks down
+	burnLinks       = "burn.pcie_errors"        // corrected errors a minute, of the PCIe link that had most
 	burnPorts       = "burn.port_errors"        // rails that counted errors
 	heatSpread      = "heat.above_median"       // degrees above the median of the slot
 	clockSpread     = "burn.clock_of_median"    // least mean clock, in percent of the median of the slot
+	rateSpread      = "burn.gflops_of_median"   // least mean GFLOPS, in percent of the median of the slot
+	burnRate        = "burn.gflops"             // of the slowest GPU on average
 )
 
 const degrees = "°C"
@@ -32,17 +36,8 @@ const degrees = "°C"
 // what it was held against. Of GPUs that are good the one nearest to its limit stands
 // for all.
 func (r Report) Report(node string) result.Report {
-	rep := result.Report{At: r.At, Members: []string{node}, NotJudged: r.Notes,
+	rep := result.Report{At: r.At, Members: []string{node}, NotJudged: slices.Concat(r.Notes, r.gaps()),
 		Proves: fmt.Sprintf("All GPUs computed right results under full load for %s, all at once, and stayed cool; their links and memory met no errors meanwhile. It does not prove CPUs, their memory and disks under load.", toDuration(r.Seconds))}
-	if r.Memories == 0 {
-		rep.NotJudged = append(slices.Clone(r.Notes), "errors of the host's memory under load: the kernel has no EDAC driver for its controllers")
-	}
-	if r.Vendor == "amd" {
-		rep.NotJudged = append(slices.Clone(rep.NotJudged), "what held the GPUs' clocks down: AMD's driver is not asked for it")
-	}
-	if r.Rails == 0 {
-		rep.NotJudged = append(slices.Clone(rep.NotJudged), "errors of rails under load: no port told its counters")
-	}
 	add := func(one result.Result) {
 		one.Nodes, one.Evidence = []string{node}, r.Evidence
 		rep.Results = append(rep.Results, one)
@@ -56,7 +51,7 @@ func (r Report) Report(node string) result.Report {
 		add(result.Result{Check: burnFaults, Unit: "faults", Limit: "= 0", Verdict: result.Pass, Transport: over,
 			Params: fmt.Sprintf("%d GPUs, results checked by the program; errors of %d memory controllers; all gates looked once more", len(r.GPUs), r.Memories)})
 	}
-	for _, one := range slices.Concat(r.temperatures(), r.memories(), r.clockResults()) {
+	for _, one := range slices.Concat(r.temperatures(), r.memories(), r.clockResults(), r.rates(), r.linkErrors()) {
 		one.Transport = over
 		add(one)
 	}
@@ -65,6 +60,22 @@ func (r Report) Report(node string) result.Report {
 			Params: fmt.Sprintf("%d rails", r.Rails)}, len(r.Worn) > 0, strings.Join(r.Worn, "; ")))
 	}
 	return rep
+}
+
+// gaps are sentences: what was not seen of a burn-in.
+func (r Report) gaps() (list []string) {
+	add := func(missing bool, text string) {
+		if missing {
+			list = append(list, text)
+		}
+	}
+	add(r.Memories == 0, "errors of the host's memory under load: the kernel has no EDAC driver for its controllers")
+	add(r.Vendor == "amd", "what held the GPUs' clocks down: AMD's driver is not asked for it")
+	add(r.LinksTold == 0, "errors that PCIe links corrected under load: neither the kernel (AER) nor a driver told them")
+	add(r.Rails == 0, "errors of rails under load: no port told its counters")
+	add(len(r.Rates) == 0, "how fast the GPUs computed: the program did not say it")
+	add(len(r.Rates) > 0 && r.Least == 0, fmt.Sprintf("how fast the GPUs computed: no target known of %s: judged against the other GPUs alone", cmp.Or(r.Model, "their model")))
+	return list
 }
 
 func toDuration(seconds float64) time.Duration {
@@ -144,6 +155,40 @@ func (r Report) clockResults() []result.Result {
 	for _, g := range r.GPUs {
 		if n := max(g.Held["hw_slowdown"], g.Held["hw_thermal_slowdown"], g.Held["hw_power_brake_slowdown"], g.Held["sw_thermal_slowdown"]); float64(n) > one.Measured {
 			one.Measured, one.Part, one.Verdict, one.Why = float64(n), r.called(g.Address), result.Fail, "its clocks were held down"
+		}
+	}
+	return []result.Result{one}
+}
+
+// rates is the result of the GPU that computed least. What the maker asks is held against the
+// best half minute, as the maker does.
+func (r Report) rates() []result.Result {
+	if len(r.Rates) == 0 {
+		return nil
+	}
+	least := slices.MinFunc(slices.Sorted(maps.Keys(r.Rates)), func(a, b string) int { return cmp.Compare(r.Rates[a].Best, r.Rates[b].Best) })
+	rate := r.Rates[least]
+	one := result.Result{Check: burnRate, Part: r.called(least), Measured: rate.Best, Unit: "GFLOPS", Params: fmt.Sprintf("the slowest of %d; %.0f GFLOPS on average", len(r.Rates), rate.Mean)}
+	if r.Least == 0 {
+		one.Verdict, one.Why = result.NotJudged, "no target known: judged against the other GPUs alone"
+		return []result.Result{one}
+	}
+	one.Limit, one.Rule = fmt.Sprintf(">= %.0f GFLOPS", r.Least), "AMD's target of "+r.Model+" less its tolerance of 5%: "+r.Source
+	return []result.Result{result.WithVerdict(one, rate.Best < r.Least, "it is below AMD's target")}
+}
+
+// linkErrors is the result of the PCIe link that corrected most errors for what it carries.
+func (r Report) linkErrors() []result.Result {
+	if r.LinksTold == 0 {
+		return nil
+	}
+	one := result.Result{Check: burnLinks, Unit: "errors/min", Verdict: result.Pass, Params: fmt.Sprintf("%d PCIe links: AER, and replays of GPUs", r.LinksTold),
+		Rule: "bit errors at the rate that PCIe allows, as DCGM has it"}
+	for _, at := range slices.Sorted(maps.Keys(r.Links)) {
+		if e := r.Links[at]; e.PerMinute > one.Measured {
+			one.Measured, one.Part = e.PerMinute, r.called(at)
+			one.Limit = fmt.Sprintf("<= %.0f errors/min", e.Limit)
+			one = result.WithVerdict(one, e.Limit > 0 && e.PerMinute > e.Limit, "it corrected more than a good link does")
 		}
 	}
 	return []result.Result{one}

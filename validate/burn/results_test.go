@@ -33,7 +33,7 @@ func results(r result.Report, check string) (list []result.Result) {
 // good, each that came too near stands for itself, and what nobody told is not judged.
 func TestBurnReport(t *testing.T) {
 	t.Parallel()
-	r := Report{Asked: 30 * time.Minute, Seconds: 1812, Looks: 362, Vendor: "nvidia", Program: "dcgmi diag", Names: map[string]string{"a": "GPU 0"}, Rails: 8, Memories: 2,
+	r := Report{Asked: 30 * time.Minute, Seconds: 1812, Looks: 362, Vendor: "nvidia", Program: "dcgmi diag", Names: map[string]string{"a": "GPU 0"}, Rails: 8, Memories: 2, LinksTold: 9, Rates: map[string]burnin.Rate{"a": {Mean: 70e3, Best: 71e3}, "b": {Mean: 66e3, Best: 67e3}}, Least: 66500, Model: "MI300X", Source: "a file",
 		GPUs: []wire.BurnGPU{{Address: "a", Core: span(60, 67), Clock: span(1755)}, {Address: "b", Core: span(60, 65), Clock: span(1755)}}, Left: map[string]float64{"a": 20, "b": 22}}
 	good := r.Report("n1")
 	for _, one := range good.Results {
@@ -44,15 +44,22 @@ func TestBurnReport(t *testing.T) {
 	if temp := results(good, burnTemperature); len(temp) != 1 || temp[0].Part != "GPU 0" || temp[0].Measured != 67 || temp[0].Limit != "<= 82 °C" {
 		t.Errorf("%+v", temp)
 	}
+	if rate := results(good, burnRate); len(rate) != 1 || rate[0].Part != "GPU at b" || rate[0].Measured != 67e3 || rate[0].Limit != ">= 66500 GFLOPS" || !strings.Contains(rate[0].Rule, "a file") {
+		t.Errorf("%+v", rate)
+	}
+	if links := results(good, burnLinks); len(links) != 1 || links[0].Measured != 0 {
+		t.Errorf("%+v", links)
+	}
 	if len(good.NotJudged) != 0 {
 		t.Errorf("not judged: %q", good.NotJudged)
 	}
 
+	r.Rates["a"], r.Links = burnin.Rate{Mean: 60e3, Best: 61e3}, map[string]burnin.LinkErrors{"a": {AER: 900, PerMinute: 60, Limit: 31}, "b": {AER: 1, PerMinute: 0.1, Limit: 31}}
 	r.Left["b"], r.Worn, r.Seconds = 3, []string{"rail 3 counted"}, 900
 	r.GPUs[1].Held = map[string]int{"hw_slowdown": 9, "hw_thermal_slowdown": 9, "sw_power_cap": 300}
 	r.Faults, r.Memories = []judge.Fault{{Part: "GPU at b", Cause: "it is hot"}}, 0
 	bad := r.Report("n1")
-	for check, why := range map[string]string{burnTime: "ended early", burnFaults: "it is hot", burnTemperature: "3 °C were left", burnHeld: "held down", burnPorts: "rail 3 counted"} {
+	for check, why := range map[string]string{burnTime: "ended early", burnFaults: "it is hot", burnTemperature: "3 °C were left", burnHeld: "held down", burnPorts: "rail 3 counted", burnRate: "below AMD's target", burnLinks: "more than a good link"} {
 		if list := results(bad, check); len(list) != 1 || list[0].Verdict != result.Fail || !strings.Contains(list[0].Why, why) {
 			t.Errorf("%s: %+v", check, list)
 		}
@@ -66,6 +73,10 @@ func TestBurnReport(t *testing.T) {
 	r.Vendor = "amd"
 	if rep := r.Report("n1"); len(results(rep, burnHeld)) != 0 || len(rep.NotJudged) != 2 {
 		t.Errorf("of AMD: %q", rep.NotJudged)
+	}
+	r.Least = 0
+	if rep := r.Report("n1"); results(rep, burnRate)[0].Verdict != result.NotJudged || !strings.Contains(strings.Join(rep.NotJudged, "\n"), "no target known of MI300X: judged against the other GPUs alone") {
+		t.Errorf("without a target: %q", rep.NotJudged)
 	}
 	r.Left = nil
 	if temp := results(r.Report("n1"), burnTemperature); len(temp) != 1 || temp[0].Verdict != result.NotJudged {

@@ -18,9 +18,9 @@ const (
 	// GPUs at the rear of a chassis get the air of those before them, so that only
 	// the same slot compares. Belief; published fleets spread by less.
 	Beyond = 8.0
-	// Slower is the share of the median clock of its slot that a GPU makes at least on
-	// average. Chips that draw the same differ by some percent in the clock that they make
-	// of it. Belief: twice what published fleets spread by.
+	// Slower is the share of the median of its slot that a GPU makes at least, of the mean clock
+	// and of what it computes. Chips that draw the same differ by some percent in the clock that
+	// they make of it. Belief: twice what published fleets spread by.
 	Slower = 0.9
 )
 
@@ -29,6 +29,11 @@ type Node struct {
 	Name  string
 	GPUs  []wire.BurnGPU
 	Names map[string]string // what they are called, by address
+	Rates map[string]Rate   // what they computed, by address, where the program said it
+	// Links are the errors of PCIe links that corrected some, by address, and LinksTold how many
+	// links told theirs.
+	Links     map[string]LinkErrors
+	LinksTold int
 }
 
 // Slot is what the same slot of all nodes came to.
@@ -39,6 +44,9 @@ type Slot struct {
 	Nodes   int     `json:"nodes"`
 	Clock   float64 `json:"median_mhz,omitempty"`  // of the mean clocks; 0: too few report one
 	Slowest float64 `json:"slowest_mhz,omitempty"` // of them
+	// Rate is the median of what the GPUs computed, GFLOPS; 0: too few report it.
+	Rate      float64 `json:"median_gflops,omitempty"`
+	LeastRate float64 `json:"least_gflops,omitempty"` // of them
 }
 
 // Odd is a part of a node that got warmer than that of others, or computed at a lower clock.
@@ -50,28 +58,25 @@ type Odd struct {
 // CompareNodes holds each GPU against the median of its slot. A node of which most GPUs
 // are too warm has one cause: its air or water; one of which most are slow as well.
 func CompareNodes(nodes []Node) (slots []Slot, odd []Odd) {
-	most, clocks := map[string][]float64{}, map[string][]float64{} // by address
+	most := map[string][]float64{} // by address
 	for _, n := range nodes {
 		for _, g := range n.GPUs {
 			if g.Core.Count > 0 {
 				most[g.Address] = append(most[g.Address], g.Core.Most)
 			}
-			if g.Clock.Count > 0 {
-				clocks[g.Address] = append(clocks[g.Address], g.Clock.Mean)
-			}
 		}
 	}
-	warm, fast := medians(most), medians(clocks)
+	warm, paces := medians(most), pacesOf(nodes)
 	for _, at := range sortedKeys(warm) {
 		s := Slot{Address: at, Median: warm[at], Most: slices.Max(most[at]), Nodes: len(most[at])}
-		if usual, ok := fast[at]; ok {
-			s.Clock, s.Slowest = usual, slices.Min(clocks[at])
-		}
+		s.Clock, s.Slowest = paces[0].of(at)
+		s.Rate, s.LeastRate = paces[1].of(at)
 		slots = append(slots, s)
 	}
 	for _, n := range nodes {
 		odd = append(odd, n.odd(warm, most)...)
-		odd = append(odd, n.slow(fast, clocks)...)
+		odd = append(odd, n.slow(paces)...)
+		odd = append(odd, n.oddLinks(nodes)...)
 	}
 	return slots, odd
 }
@@ -86,39 +91,6 @@ func medians(of map[string][]float64) map[string]float64 {
 		}
 	}
 	return median
-}
-
-// isHeld reports whether something that is a fault of its own held the clocks down.
-func isHeld(g wire.BurnGPU) bool { return g.Held[brake]+g.Held[thermal]+g.Held[soft]+g.Held[slow] > 0 }
-
-// slow are the GPUs of one node that computed at a lower clock than those in the same slot of
-// others, and that neither heat nor the chassis held down: those are found by themselves.
-func (n Node) slow(median map[string]float64, all map[string][]float64) (list []Odd) {
-	judged := 0
-	for _, g := range n.GPUs {
-		usual, ok := median[g.Address]
-		if !ok || g.Clock.Count == 0 {
-			continue
-		}
-		judged++
-		if g.Clock.Mean >= Slower*usual || isHeld(g) {
-			continue
-		}
-		part := nameGPU(n.Names, g.Address)
-		list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doClock,
-			Cause:    fmt.Sprintf("%s: it computed at %.0f MHz on average under load, %.0f%% of the median of its slot", part, g.Clock.Mean, 100*g.Clock.Mean/usual),
-			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f MHz, %.0f to %.0f MHz; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][0], all[g.Address][len(all[g.Address])-1], formatFigures(g))}}})
-	}
-	if len(list) < 2 || 2*len(list) <= judged {
-		return list
-	}
-	var evidence []string
-	for _, o := range list {
-		evidence = append(evidence, o.Cause)
-	}
-	return []Odd{{n.Name, judge.Fault{Part: "GPUs", Evidence: evidence,
-		Cause:  fmt.Sprintf("%d of %d GPUs computed at less than %.0f%% of the clock of those of other nodes in the same slots", len(list), judged, 100*Slower),
-		Action: "Compare the node's power limits, clock settings, BIOS settings and VBIOS with those of another one; look at its power supplies and both feeds."}}}
 }
 
 // odd are the parts of one node that got too warm.

@@ -46,12 +46,24 @@ func TestCompare(t *testing.T) {
 		{"a slow GPU that heat held down", 6, func(l []burnin.Node) {
 			l[3].GPUs[1].Clock.Mean, l[3].GPUs[1].Held = 1500, map[string]int{"hw_thermal_slowdown": 3}
 		}, ""},
+		{"a GPU that computes less at the same clock", 6, func(l []burnin.Node) {
+			for i := range l {
+				l[i].Rates = map[string]burnin.Rate{"0000:11:00.0": {Mean: 50000}}
+			}
+			l[3].Rates["0000:11:00.0"] = burnin.Rate{Mean: 42000}
+		}, "n3 GPU 1 at 0000:11:00.0: it computed 42000 GFLOPS on average under load, 84% of the median of its slot"},
+		{"few say how much they compute", 6, func(l []burnin.Node) {
+			for i := range 3 {
+				l[i].Rates = map[string]burnin.Rate{"0000:11:00.0": {Mean: 50000 / float64(i+1)}}
+			}
+		}, ""},
+		{"a GPU that stands still", 6, func(l []burnin.Node) { l[3].GPUs[1].Clock = wire.Span{Count: 300} }, "n3 GPU 1 at 0000:11:00.0: it computed at 0 MHz on average under load, 0% of the median of its slot"},
 		{"a clock within what fleets spread by", 6, func(l []burnin.Node) { l[3].GPUs[1].Clock.Mean = 1640 }, ""},
 		{"a slow node", 6, func(l []burnin.Node) {
 			for g := range l[3].GPUs {
 				l[3].GPUs[g].Clock.Mean = 1200
 			}
-		}, "n3 GPUs 4 of 4 GPUs computed at less than 90% of the clock"},
+		}, "n3 GPUs 4 of 4 GPUs computed less than 90% of what those of other nodes"},
 		{"too few", 3, func(l []burnin.Node) { l[1].GPUs[0].Core = span(30, 90) }, ""},
 		{"nobody saw a sensor", 6, func(l []burnin.Node) {
 			for i := range l {

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
 	"github.com/ironrail/ironrail/validate/gate/judge"
+	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
 // Spare is how many degrees a GPU under load must stay below its slowdown. Source:
@@ -29,6 +30,7 @@ const (
 	doBrake = "Look at the node's power supplies, at both feeds and at the PDU's breakers and readings, before the GPU: the chassis told the GPU to draw less because a supply was missing, failed or overloaded."
 	doSlow  = "Look at the node's power supplies and at the GPU's cooling; the BMC's event log says which it was. If neither has a fault, have the GPU replaced."
 	doClock = "Look at nvidia-smi -q -d CLOCK,PERFORMANCE,POWER (amd-smi metric --clock --power) under load beside a good one: locked clocks, a lower power limit, a cap that stays. If nothing is set, reset the GPU; then have it replaced."
+	doPace  = "Compare its clocks under load, its power limit and its partition mode (amd-smi static --partition, nvidia-smi -q) with those of a good one, and reset it; if nothing differs, have it replaced: a part of its units does no work."
 	doWrong = "Have the GPU replaced: it computes wrong results, or fails, under load."
 	doRun   = "Read what the program printed; run it on the node by hand."
 )
@@ -37,11 +39,9 @@ const (
 type Seen struct {
 	Result wire.BurnResult
 	Names  map[string]string // what the GPUs are called, by address
-	// NVIDIA is what the driver says after it, nil where there is none: limits of
-	// temperature and power.
-	NVIDIA *nvidiasmi.Log
-	// Before and After are the memory errors of the host.
-	Before, After []wire.MemoryErrors
+	// Before and After are the node as its health checks look at it: error counters, and
+	// limits of temperature and power.
+	Before, After look.Seen
 }
 
 // judging collects faults by part.
@@ -67,6 +67,8 @@ func Judge(load Load, long time.Duration, s Seen) ([]judge.Fault, []string, erro
 		j.drew(g)
 	}
 	j.memory()
+	j.links()
+	j.hbm()
 	if r := s.Result; r.Blind > 0 || r.Looks == 0 {
 		j.notes = append(j.notes, strings.TrimSuffix(fmt.Sprintf("%d of %d looks at the GPUs saw nothing: %s", r.Blind, r.Looks, strings.Join(r.Without, "; ")), ": "))
 	}
@@ -200,14 +202,14 @@ func (j *judging) thermalMargin(g wire.BurnGPU) (float64, bool) {
 }
 
 func (j *judging) nvidia(address string) (nvidiasmi.GPU, bool) {
-	if j.NVIDIA == nil {
+	if j.After.NVIDIA == nil {
 		return nvidiasmi.GPU{}, false
 	}
-	i := slices.IndexFunc(j.NVIDIA.GPUs, func(g nvidiasmi.GPU) bool { return g.BusID == address })
+	i := slices.IndexFunc(j.After.NVIDIA.GPUs, func(g nvidiasmi.GPU) bool { return g.BusID == address })
 	if i < 0 {
 		return nvidiasmi.GPU{}, false
 	}
-	return j.NVIDIA.GPUs[i], true
+	return j.After.NVIDIA.GPUs[i], true
 }
 
 // loadedShare is the part of its power limit that a GPU draws at least when it is
@@ -224,16 +226,17 @@ func (j *judging) drew(g wire.BurnGPU) {
 }
 
 // memory holds the memory of the host against none: an error that was corrected
-// costs nothing, and the next one may not be.
+// costs nothing, and the next one may not be. Source: the node checks of GCM
+// (facebookresearch/gcm), where ce_count of a node does not rise.
 func (j *judging) memory() {
 	before := map[string]wire.MemoryErrors{}
-	for _, m := range j.Before {
+	for _, m := range j.Before.Health.Memory {
 		before[m.Controller] = m
 	}
-	for _, m := range j.After {
+	for _, m := range j.After.Health.Memory {
 		if was, ok := before[m.Controller]; ok && m.Corrected > was.Corrected {
 			j.fail("memory", "Have the DIMM replaced: dmesg and the BMC's event log name its slot.", fmt.Sprintf("EDAC %s: ce_count %d before and %d after", m.Controller, was.Corrected, m.Corrected),
-				"memory controller %s corrected %d errors under load", m.Controller, m.Corrected-was.Corrected)
+				"memory controller %s corrected %d errors under load, %.1f a minute", m.Controller, m.Corrected-was.Corrected, float64(m.Corrected-was.Corrected)*60/max(j.Result.Seconds, 1))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/burnin/stress"
 )
 
 // Every is how often the GPUs are looked at.
@@ -28,6 +29,11 @@ type Load struct {
 	File    string // that Argv names, with Config in it; "": none
 	Config  string
 	Comes   string // where the program comes from
+	Model   string // of the GPUs, as it was declared
+	// Least is how many GFLOPS each GPU makes at least, by its maker, and Source where that is
+	// from; 0: no target is known.
+	Least  float64
+	Source string
 }
 
 // configFile is where the actions of rvs are written: gone with the next boot.
@@ -51,52 +57,41 @@ func VendorOf(h *inventory.Hardware) string {
 	return ""
 }
 
-// Of is what loads the GPUs of a vendor for so long.
+// modelOf is the model of the GPUs of a chassis that are loaded.
+func modelOf(h *inventory.Hardware) string {
+	if h == nil {
+		return ""
+	}
+	vendor := VendorOf(h)
+	for _, g := range h.GPUs {
+		if g.Vendor == vendor {
+			return g.Model
+		}
+	}
+	return ""
+}
+
+// Of is what loads the GPUs of a chassis for so long.
 //
 // NVIDIA: DCGM's test "diagnostic" multiplies matrices for as long as it is told
 // to, checks every result, writes and reads the memory, and ends when dcgmi or its
 // connection ends (DcgmDiagManager.cpp, OnConnectionRemove). is_allowed lets it run
-// on models that its table does not list.
+// on models that its table does not list. NVIDIA states no target: GPUs are held
+// against each other.
 //
-// AMD: module gst of the ROCm Validation Suite multiplies matrices and compares
-// each result with the one before (self_check). Double precision at this size is
-// what the suite itself takes to reach the power limit of MI300X
-// (conf/MI300X/iet_stress.conf). The target is what any GPU reaches: how fast it is
-// is judged elsewhere.
-func Of(vendor string, long time.Duration) Load {
-	if vendor == "amd" {
-		return Load{Vendor: vendor, Program: "rvs", Shown: "rvs -c " + configFile, Argv: []string{"sh", "-c", runRVS, "sh", configFile}, File: configFile, Config: stressCommand(long),
-			Comes: `It is the package "rocm-validation-suite" of AMD's repository: put it into the packages of the driver or of the image.`}
+// AMD: module gst of the ROCm Validation Suite multiplies matrices, in the way by which
+// AMD itself loads the model, and compares each result with the one before (self_check).
+func Of(h *inventory.Hardware, long time.Duration) Load {
+	l := Load{Vendor: VendorOf(h), Model: modelOf(h)}
+	if l.Vendor == "amd" {
+		s := stress.Of(l.Model)
+		l.Program, l.Shown, l.Argv, l.File, l.Config = "rvs", "rvs -c "+configFile, []string{"sh", "-c", runRVS, "sh", configFile}, configFile, s.Config(long)
+		l.Comes = `It is the package "rocm-validation-suite" of AMD's repository: put it into the packages of the driver or of the image.`
+		l.Least, l.Source = s.Least(), s.Source
+		return l
 	}
 	parameters := fmt.Sprintf("diagnostic.test_duration=%d;diagnostic.is_allowed=true", int(long.Seconds()))
-	return Load{Vendor: vendor, Program: "dcgmi", Shown: "dcgmi diag -r diagnostic -p \"" + parameters + "\" -j", Argv: []string{"env", "dcgmi", "diag", "-r", "diagnostic", "-p", parameters, "-j"},
-		Comes: `It comes with DCGM, the package "datacenter-gpu-manager-4-cuda13" or "-cuda12" of NVIDIA's repository: give the driver block a repository that has it.`}
-}
-
-// stressCommand returns the configuration of rvs.
-func stressCommand(long time.Duration) string {
-	return fmt.Sprintf(`actions:
-- name: burn-in
-  device: all
-  module: gst
-  parallel: true
-  count: 1
-  duration: %d
-  ramp_interval: 5000
-  log_interval: 60000
-  hot_calls: 20
-  copy_matrix: false
-  target_stress: 1
-  matrix_size_a: 28000
-  matrix_size_b: 28000
-  matrix_size_c: 28000
-  matrix_init: rand
-  ops_type: dgemm
-  lda: 28000
-  ldb: 28000
-  ldc: 28000
-  alpha: 1
-  beta: 0
-  self_check: true
-`, long.Milliseconds())
+	l.Program, l.Shown, l.Argv = "dcgmi", "dcgmi diag -r diagnostic -p \""+parameters+"\" -j", []string{"env", "dcgmi", "diag", "-r", "diagnostic", "-p", parameters, "-j"}
+	l.Comes = `It comes with DCGM, the package "datacenter-gpu-manager-4-cuda13" or "-cuda12" of NVIDIA's repository: give the driver block a repository that has it.`
+	return l
 }

@@ -3,6 +3,7 @@
 package burnin
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -63,19 +64,55 @@ func (j *judging) dcgmi() {
 	}
 }
 
-// entity is what to call a GPU as DCGM numbers it, "GPU 3" or "3": the order is
-// that of nvidia-smi.
+// entity is what to call a GPU as DCGM numbers it, "GPU 3" or "3".
 func (j *judging) entity(text string) string {
 	number, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(text, "GPU")))
 	if err != nil {
 		return "GPUs"
 	}
-	for _, at := range sortedKeys(j.Names) {
-		if strings.HasPrefix(j.Names[at], fmt.Sprintf("GPU %d at ", number)) {
-			return j.Names[at]
-		}
+	if at := j.addressOf(number); at != "" {
+		return j.Names[at]
 	}
 	return fmt.Sprintf("GPU %d", number)
+}
+
+// addressOf is where the GPU is that DCGM numbers so: its order is that of nvidia-smi. Empty:
+// nobody has told.
+func (j *judging) addressOf(number int) string {
+	for _, at := range sortedKeys(j.Names) {
+		if strings.HasPrefix(j.Names[at], fmt.Sprintf("GPU %d at ", number)) {
+			return at
+		}
+	}
+	return ""
+}
+
+// Rate is what a GPU computed, GFLOPS.
+type Rate struct {
+	Mean float64 `json:"mean"`
+	Best float64 `json:"best"` // of half a minute, by which AMD judges; the mean where only that is said
+}
+
+// Rates returns what each GPU computed, by address; nothing of those of which the program did
+// not say it.
+func Rates(load Load, s Seen) map[string]Rate {
+	j, all := &judging{Seen: s, load: load}, map[string]Rate{}
+	if load.Vendor == "amd" {
+		c, _ := rvs.ParseStress([]byte(s.Result.Output)) // an error: there is no GPU in it
+		for _, g := range c.GPUs {
+			if at := s.Result.KFD[strconv.Itoa(g.ID)]; at != "" && g.GFLOPS > 0 {
+				all[at] = Rate{cmp.Or(g.Mean, g.GFLOPS), g.GFLOPS}
+			}
+		}
+		return all
+	}
+	c, _, _ := dcgmi.Parse([]byte(s.Result.Output)) // likewise
+	for number, rate := range c.GFLOPS() {
+		if at := j.addressOf(number); at != "" {
+			all[at] = Rate{rate, rate}
+		}
+	}
+	return all
 }
 
 // rvs reads what module gst printed.
@@ -95,8 +132,11 @@ func (j *judging) rvs() {
 			j.fail(part, doWrong, fmt.Sprintf("rvs gst: self check: %d results differ from the one before", g.Wrong), "it computed other results from the same numbers under load")
 		case !g.Done:
 			j.fail(part, doRun, j.programText(), "rvs did not end its work on it")
-		case !g.Met:
-			j.fail(part, doWrong, fmt.Sprintf("rvs gst: %g GFLOPS", g.GFLOPS), "it computed nothing under load")
+		case g.GFLOPS <= 0:
+			j.fail(part, doWrong, "rvs gst: 0 GFLOPS", "it computed nothing under load")
+		case g.GFLOPS < j.load.Least:
+			j.fail(part, doPace, fmt.Sprintf("rvs gst: %.0f GFLOPS at most, %.0f on average", g.GFLOPS, g.Mean),
+				"it computed %.0f GFLOPS at most under load: AMD asks %.0f of %s", g.GFLOPS, j.load.Least, j.load.Model)
 		}
 	}
 	if len(c.Errors) > 0 {

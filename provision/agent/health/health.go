@@ -86,6 +86,7 @@ func functions(fs sysfs.FS) []wire.PCILink {
 		l.Width, l.MaxWidth = width(text("current_link_width")), width(text("max_link_width"))
 		l.Speed, l.MaxSpeed = speed(text("current_link_speed")), speed(text("max_link_speed"))
 		l.Fatal, l.NonFatal = total(text("aer_dev_fatal"), "TOTAL_ERR_FATAL"), total(text("aer_dev_nonfatal"), "TOTAL_ERR_NONFATAL")
+		l.Corrected = total(text("aer_dev_correctable"), "TOTAL_ERR_COR")
 		l.Above, l.NUMA = sysfs.Bridges(fs.Real(bus, at)), node(text("numa_node"))
 		l.Carriers, l.Bits = interfaces(fs, at)
 		l.MTU = mtu(fs, at)

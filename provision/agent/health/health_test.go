@@ -28,6 +28,7 @@ var machine = map[string]string{
 	"sys/bus/pci/devices/0000:19:00.0/max_link_speed":                 "32.0 GT/s PCIe",
 	"sys/bus/pci/devices/0000:19:00.0/aer_dev_fatal":                  "Undefined 0\nDLP 2\nTOTAL_ERR_FATAL 2\n",
 	"sys/bus/pci/devices/0000:19:00.0/aer_dev_nonfatal":               "Undefined 0\nTOTAL_ERR_NONFATAL 0\n",
+	"sys/bus/pci/devices/0000:19:00.0/aer_dev_correctable":            "RxErr 0\nBadTLP 7\nTOTAL_ERR_COR 7\n",
 	"sys/bus/pci/devices/0000:1a:00.0/class":                          "0x020000",
 	"sys/bus/pci/devices/0000:1a:00.0/current_link_width":             "16",
 	"sys/bus/pci/devices/0000:1b:00.0/class":                          "0x060400",
@@ -56,7 +57,7 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"pci":[{"address":"0000:19:00.0","class":"030200","vendor":"10de","device":"2330","width":8,"max_width":16,"speed":2.5,"max_speed":32,"fatal":2,"nonfatal":0},` +
+	want := `{"pci":[{"address":"0000:19:00.0","class":"030200","vendor":"10de","device":"2330","width":8,"max_width":16,"speed":2.5,"max_speed":32,"fatal":2,"nonfatal":0,"corrected":7},` +
 		`{"address":"0000:1a:00.0","class":"020000","vendor":"","device":"","width":16},{"address":"0000:1c:00.0","class":"010802","vendor":"","device":""}],` +
 		`"memory":[{"controller":"mc0","corrected":7,"uncorrected":1}],"cpu":{"model":"","sockets":0,"cores":0,"threads":3},"governors":{"performance":2,"powersave":1},"clock":"tsc",` +
 		`"ports":[{"device":"mlx5_0","number":1,"layer":"InfiniBand","state":"ACTIVE","physical":"","rate":"400 Gb/sec (4X NDR)"}]}`

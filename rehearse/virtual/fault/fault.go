@@ -42,6 +42,10 @@ const (
 	WeakHBM          Kind = "weak-hbm"
 	HotGPU           Kind = "hot-gpu"
 	SlowGPU          Kind = "slow-gpu"
+	DeadCores        Kind = "dead-cores"
+	PCIeErrors       Kind = "pcie-errors"
+	NVLinkErrors     Kind = "nvlink-errors"
+	DIMMErrors       Kind = "dimm-errors"
 	OddFirmware      Kind = "odd-firmware"
 	PSULost          Kind = "psu-lost"
 	WrongGPU         Kind = "wrong-gpu"
@@ -142,6 +146,14 @@ var rows = []Row{
 		Suspects: "that GPU"},
 	{Kind: SlowGPU, Does: "the clock of a GPU's compute units is a sixth lower under load, and no reason is given", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU, of four nodes or more"},
+	{Kind: DeadCores, Does: "a fifth of a GPU's compute units do no work; its clock is right", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU, of four nodes or more"},
+	{Kind: PCIeErrors, Does: "the PCIe link of a GPU sends 400 frames a minute once more under load", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU"},
+	{Kind: NVLinkErrors, Does: "an NVLink of a GPU sends two packets a minute once more under load", Needs: []string{attrNode}, Takes: []string{attrGPU},
+		Suspects: "that GPU"},
+	{Kind: DIMMErrors, Does: "a memory module of the host returns three words a minute with a wrong bit under load, which is corrected", Needs: []string{attrNode},
+		Suspects: "the memory of that node"},
 	{Kind: WeakHBM, Does: "the clock of a GPU's memory is a fifth lower than it should be", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU"},
 	{Kind: OddFirmware, Does: "the flash of a fabric NIC holds an older firmware", Needs: []string{attrNode}, Takes: []string{attrPort},

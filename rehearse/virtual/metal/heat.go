@@ -19,6 +19,7 @@ type Heat struct {
 	Clock        float64 // MHz, of the compute units
 	Slowed       bool    // heat holds the clocks down
 	Capped       bool    // the power limit holds the clocks down
+	Pace         float64 // what it computes, as a share of what its model does under load
 }
 
 // heatRow is how a vendor's GPU behaves: what it draws at rest and at its limit,
@@ -40,6 +41,10 @@ var heatRows = []heatRow{
 	{vendor: "10de", air: 27, rest: 70.52, limit: 700, resistance: 0.0567, hbm: 9, slow: 87, idle: 345, boost: 1980},
 	{vendor: "1002", air: 29, rest: 133, limit: 750, resistance: 0.0677, hbm: -5, slow: 100, idle: 132, boost: 2100},
 }
+
+// usualClock is the share of its highest clock that a GPU makes at its power limit, and
+// powerClock by how much less it would make without any power. Belief.
+const usualClock, powerClock = 0.9, 0.35
 
 // heatLimit is where heat begins to hold the clocks of a vendor's GPUs down.
 func heatLimit(vendor string) float64 { return heatOf(vendor).slow }
@@ -70,6 +75,9 @@ func (n *Node) LoadGPUs(on bool) {
 			from[i] = n.warmth(i, now)
 		}
 	}
+	if n.loaded {
+		n.corrects.before += now.Sub(n.since)
+	}
 	n.loaded, n.since, n.from = on, now, from
 }
 
@@ -90,6 +98,12 @@ func (n *Node) InsulateGPU(address string, by float64) bool {
 // that they should, under load; false if there is none. Nothing on the node says why.
 func (n *Node) SlowGPU(address string, share float64) bool {
 	return n.setOfGPU(&n.sluggish, address, share)
+}
+
+// IdleUnits lets a share of the compute units of the GPU at an address do no work; false if
+// there is none. Its clock and its power are as before.
+func (n *Node) IdleUnits(address string, share float64) bool {
+	return n.setOfGPU(&n.idle, address, share)
 }
 
 // setOfGPU sets the value of the GPU at an address; false if there is none.
@@ -183,10 +197,11 @@ func (n *Node) heat(i int, now time.Time) Heat {
 		if h.Core >= row.slow {
 			h.Power, h.Slowed, h.Capped = (row.slow-row.air)/n.resistance(i), true, false
 		}
-		h.Clock = row.boost * (0.55 + 0.35*h.Power/row.limit)
+		h.Clock = row.boost * (usualClock - powerClock*(1-h.Power/row.limit))
 		if share, slow := n.sluggish[i]; slow {
 			h.Clock, h.Power, h.Capped = share*h.Clock, share*h.Power, false
 		}
+		h.Pace = h.Clock / (row.boost * usualClock) * (1 - n.idle[i])
 	}
 	return h
 }

@@ -108,6 +108,8 @@ type Node struct {
 	from      map[int]float64 // how warm each was then, by function
 	insulated map[int]float64 // by how much a heat sink is worse
 	sluggish  map[int]float64 // the share of its clock that a GPU makes under load
+	idle      map[int]float64 // the share of its compute units that do no work
+	corrects  errorRates
 
 	dark   map[int]int     // NVLinks without a signal, of PCI functions
 	links  map[string]Link // by PCI address

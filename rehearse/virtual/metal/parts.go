@@ -43,6 +43,7 @@ func (s *shape) addPCIe(b branch, i int, f function) {
 		b.live("current_link_width", func(k *Kernel) string { return strconv.Itoa(k.node.lanesOf(i, l.lanes)) })
 		b.text("aer_dev_fatal", "TOTAL_ERR_FATAL 0")
 		b.text("aer_dev_nonfatal", "TOTAL_ERR_NONFATAL 0")
+		b.live("aer_dev_correctable", func(k *Kernel) string { return k.correctable(f.address) })
 	}
 }
 

@@ -32,6 +32,7 @@ func (s *shape) build() *tree {
 	s.addProc(root.at("proc"))
 	s.addCPUs(root.at("sys/devices/system/cpu"))
 	s.addNUMA(root.at("sys/devices/system/node"))
+	s.addEDAC(root.at("sys/devices/system/edac/mc"))
 	root.at("sys/devices/system/clocksource/clocksource0").text("current_clocksource", "tsc")
 	amd := 0
 	for i, f := range s.functions {

@@ -112,7 +112,7 @@ func (n *node) amdMetric(i int, at string) object {
 	}
 	return object{"gpu": i, "power": object{"socket_power": withUnit(math.Round(h.Power), "W"), "throttle_status": throttled},
 		"temperature": object{"edge": "N/A", "hotspot": withUnit(h.Core, "C"), "mem": withUnit(h.Memory, "C")},
-		"pcie":        object{"width": width, "speed": withUnit(map[int]int{4: 16, 5: 32}[n.generation(at)], "GT/s"), "replay_count": 0},
+		"pcie":        object{"width": width, "speed": withUnit(map[int]int{4: 16, 5: 32}[n.generation(at)], "GT/s"), "replay_count": correctedAt(n.cfg.CorrectedPCIe, at)},
 		"ecc":         object{"total_correctable_count": 0, "total_uncorrectable_count": m.BadBits, "total_deferred_count": 0},
 		"ecc_blocks":  object{"UMC": block(m.BadBits), "SDMA": block(0), "GFX": block(0), "XGMI_WAFL": block(0)}, "xgmi_err": "N/A"}
 }

@@ -30,6 +30,7 @@ type GPUHeat struct {
 	Clock        float64 // MHz
 	Slowed       bool    // heat holds the clocks down
 	Capped       bool    // the power limit does
+	Pace         float64 // what it computes, as a share of what its model does under load
 }
 
 // rounded is what programs print of it.
@@ -63,13 +64,21 @@ func heatAt(list []GPUHeat, address string) GPUHeat {
 	return atRest
 }
 
-// loadGPUs puts load on all GPUs for so long.
-func (n *node) loadGPUs(ctx context.Context, long time.Duration) bool {
+// loadGPUs puts load on all GPUs for so long, and returns how fast they computed at its end.
+func (n *node) loadGPUs(ctx context.Context, long time.Duration) (paceAt func(address string) float64, done bool) {
 	if n.cfg.LoadGPUs != nil {
 		n.cfg.LoadGPUs(true)
 		defer n.cfg.LoadGPUs(false)
 	}
-	return n.cfg.Clock.Sleep(ctx, long) == nil
+	done = n.cfg.Clock.Sleep(ctx, long) == nil
+	heat := n.heat()
+	return func(address string) float64 {
+		i := slices.IndexFunc(heat, func(h GPUHeat) bool { return strings.EqualFold(h.Address, address) })
+		if i < 0 || heat[i].Pace == 0 {
+			return 1 // nobody models it
+		}
+		return heat[i].Pace
+	}, done
 }
 
 // hold is the lock of the agent's burn-in on this node.
@@ -145,13 +154,17 @@ func runDcgmi(ctx context.Context, c call) int {
 		return 161
 	}
 	long, err := strconv.Atoi(m[1])
-	if err != nil || c.n.cfg.Clock.Sleep(ctx, diagStart) != nil || !c.n.loadGPUs(ctx, time.Duration(long)*time.Second) {
+	if err != nil || c.n.cfg.Clock.Sleep(ctx, diagStart) != nil {
 		return 137
 	}
-	list := c.n.gpus()
+	paceAt, done := c.n.loadGPUs(ctx, time.Duration(long)*time.Second)
+	if !done {
+		return 137
+	}
 	results := []object{}
-	for _, g := range list {
-		results = append(results, object{"entity_group": "GPU", "entity_group_id": 1, "entity_id": g.index, "status": "Pass"})
+	for _, g := range c.n.gpus() {
+		results = append(results, object{"entity_group": "GPU", "entity_group_id": 1, "entity_id": g.index, "status": "Pass",
+			"info": []string{fmt.Sprintf("GPU %d calculated at approximately %.2f gigaflops during this test", g.index, gflops(g.name, false)*paceAt(g.address())*c.n.differs(g.address(), "diagnostic"))}})
 	}
 	b, err := json.MarshalIndent(object{"DCGM Diagnostic": object{"test_categories": []object{{"category": "Stress",
 		"tests": []object{{"name": "diagnostic", "results": results, "test_summary": object{"status": "Pass"}}}}}},
@@ -183,11 +196,19 @@ func rvsStress(ctx context.Context, c call, value rvsAction) int {
 	for _, id := range ids {
 		line("[%s] [GPU:: %5d] Start of GPU ramp up", value["name"], id)
 	}
-	if !c.n.loadGPUs(ctx, time.Duration(ms)*time.Millisecond) {
+	target, err := strconv.ParseFloat(value["target_stress"], 64)
+	if err != nil {
+		return c.fail("this one knows a target in GFLOPS")
+	}
+	paceAt, done := c.n.loadGPUs(ctx, time.Duration(ms)*time.Millisecond)
+	if !done {
 		return 137
 	}
-	for _, id := range ids {
-		line("[%s] [GPU:: %5d] GFLOPS %d Target GFLOPS: %d met: TRUE", value["name"], id, 81700+id%64, 1)
+	for i, at := range c.n.amdAddresses() {
+		rate := gflops(c.n.amdModel(), value["data_type"] == "bf16_r") * paceAt(at) * c.n.differs(at, "gst")
+		met := strings.ToUpper(strconv.FormatBool(rate >= target*(1-gstTolerance)))
+		line("[%s] [GPU:: %5d] GFLOPS %.0f", value["name"], gpuID(i), rate)
+		line("[%s] [GPU:: %5d] GFLOPS %.0f Target GFLOPS: %.0f met: %s", value["name"], gpuID(i), rate, target, met)
 	}
 	return 0
 }

@@ -50,12 +50,7 @@ func runRvs(ctx context.Context, c call) int {
 		c.print("[ERROR ] [     0.000000] [rvs] No AMD GPU found\n")
 		return 1
 	}
-	r := &rvsRun{call: c, model: "AMD Instinct"}
-	for _, g := range c.n.cfg.Hardware.GPUs {
-		if g.Vendor == "amd" {
-			r.model = "AMD Instinct " + g.Model
-		}
-	}
+	r := &rvsRun{call: c, model: strings.TrimSpace("AMD Instinct " + c.n.amdModel())}
 	took := rvsStart
 	for _, a := range rvsActions(string(text)) {
 		switch a["module"] {

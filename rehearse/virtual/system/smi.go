@@ -96,8 +96,8 @@ func (n *node) nvidiaGPU(b *strings.Builder, g gpu, h GPUHeat, driver string) {
 	e("gpu_recovery_action", "%s", action)
 	e("gsp_firmware_version", "%s", driver)
 	e("pci", "<pci_bus_id>%s</pci_bus_id><pci_gpu_link_info><pcie_gen><max_link_gen>5</max_link_gen><current_link_gen>%d</current_link_gen></pcie_gen>"+
-		"<link_widths><max_link_width>16x</max_link_width><current_link_width>%sx</current_link_width></link_widths></pci_gpu_link_info><replay_counter>0</replay_counter>",
-		g.bus, n.generation(g.address()), n.fs.Text("sys/bus/pci/devices", g.address(), "current_link_width"))
+		"<link_widths><max_link_width>16x</max_link_width><current_link_width>%sx</current_link_width></link_widths></pci_gpu_link_info><replay_counter>%d</replay_counter>",
+		g.bus, n.generation(g.address()), n.fs.Text("sys/bus/pci/devices", g.address(), "current_link_width"), correctedAt(n.cfg.CorrectedPCIe, g.address()))
 	e("performance_state", "P0")
 	e("clocks_event_reasons", "<clocks_event_reason_gpu_idle>%s</clocks_event_reason_gpu_idle><clocks_event_reason_hw_thermal_slowdown>%s</clocks_event_reason_hw_thermal_slowdown>"+
 		"<clocks_event_reason_hw_power_brake_slowdown>Not Active</clocks_event_reason_hw_power_brake_slowdown>", idle, slowed)
@@ -152,6 +152,14 @@ func (n *node) darkAt(address string) int {
 	return n.cfg.DarkNVLinks(address)
 }
 
+// correctedAt is how many errors a link of the GPU at an address corrected.
+func correctedAt(of func(string) int64, address string) int64 {
+	if of == nil {
+		return 0
+	}
+	return of(address)
+}
+
 // nvlinksOf is how many links a model has, and what nvidia-smi says of each, GB/s.
 func nvlinksOf(name string) (links int, rate string) {
 	switch {
@@ -185,7 +193,11 @@ func (n *node) nvlinks(list []gpu, counters bool) string {
 				fmt.Fprintf(&b, "\t Link %d: %s GB/s\n", i, rate)
 				continue
 			}
-			fmt.Fprintf(&b, "\t Link %d: Replay Errors: 0\n\t Link %d: Recovery Errors: 0\n\t Link %d: CRC Errors: 0\n\n", i, i, i)
+			replays := int64(0)
+			if i == 0 {
+				replays = correctedAt(n.cfg.CorrectedNVLink, g.address())
+			}
+			fmt.Fprintf(&b, "\t Link %d: Replay Errors: %d\n\t Link %d: Recovery Errors: 0\n\t Link %d: CRC Errors: 0\n\n", i, replays, i, i)
 		}
 	}
 	return b.String()

@@ -101,6 +101,9 @@ type Config struct {
 	// DarkNVLinks is how many NVLinks of the GPU at a PCI address have no signal,
 	// negative for all of them; nil: every one has.
 	DarkNVLinks func(address string) int
+	// CorrectedPCIe and CorrectedNVLink are how many errors the PCIe link and the first NVLink of
+	// the GPU at a PCI address corrected; nil: none.
+	CorrectedPCIe, CorrectedNVLink func(address string) int64
 	// Prolog reports whether a drop-in of nvidia-imex, as a prolog of jobs leaves one,
 	// writes the list of the last job when the service starts; nil: there is none.
 	Prolog func() bool

@@ -67,3 +67,36 @@ func TestBus(t *testing.T) {
 		t.Error("a disk that is not there answers")
 	}
 }
+
+// TestMissingPartsAlone: a GPU that is off the bus takes nothing along, not even the first
+// below a switch.
+func TestMissingPartsAlone(t *testing.T) {
+	t.Parallel()
+	h := &inventory.Hardware{CPU: inventory.CPU{Sockets: 2, Cores: 8}, GPUs: []inventory.GPU{{Vendor: "nvidia", Model: "H100", Count: 8}}}
+	rails := inventory.NIC{Name: "rail", Model: "ConnectX-7", Fabric: &inventory.Fabric{Block: inventory.Block{Kind: "infiniband", Name: "compute"}}}
+	for i := range 8 {
+		rails.Ports = append(rails.Ports, inventory.NICPort{Rail: i, PCI: fmt.Sprintf("0000:%02x:00.0", 0x18+8*i)})
+	}
+	h.NICs = []inventory.NIC{rails}
+	n := BuildNode(&inventory.Node{Name: "n1", Hardware: h}, Options{})
+	fs := sysfs.Of(n.Boot("6.1", "", nil).FS())
+	count := func() (parts int) {
+		for _, l := range health.Read(fs).PCI {
+			if slices.Contains(n.GPUs(), l.Address) || slices.ContainsFunc(rails.Ports, func(p inventory.NICPort) bool { return p.PCI == l.Address }) {
+				parts++
+			}
+		}
+		return parts
+	}
+	if got := count(); got != 16 {
+		t.Fatalf("%d GPUs and rails", got)
+	}
+	for i, gone := range []int{6, 2, 3} {
+		if !n.RemovePCI(n.GPUs()[gone-min(i, 1)]) {
+			t.Fatal("it is not there")
+		}
+		if got := count(); got != 15-i {
+			t.Errorf("%d GPUs and rails without %d GPUs", got, i+1)
+		}
+	}
+}

@@ -35,6 +35,7 @@ func (s *shape) build() *tree {
 	s.addEDAC(root.at("sys/devices/system/edac/mc"))
 	root.at("sys/devices/system/clocksource/clocksource0").text("current_clocksource", "tsc")
 	amd := 0
+	s.addBridges(t) // before what hangs on them: a folder is there as long as what it was made for
 	for i, f := range s.functions {
 		b := branch{t, s.dirOf(f.address), isPresent(i)}
 		t.put(b.dir, folderIf(b.there))
@@ -57,7 +58,6 @@ func (s *shape) build() *tree {
 		}
 		branch{t, "sys/bus/pci/devices", b.there}.link(f.address, b.dir)
 	}
-	s.addBridges(t)
 	for i := range s.ports {
 		s.addPort(t, i)
 	}

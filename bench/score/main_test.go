@@ -5,11 +5,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,5 +166,46 @@ func TestInOne(t *testing.T) {
 	}
 	if made == 0 {
 		t.Error("none was drawn")
+	}
+}
+
+// TestLongSample judges forty rehearsals: faults alone, two and three of them together, and
+// four in one node. All are named, no healthy node is lost, nothing is blamed beside them,
+// and the rehearsal's own verdict is the same. make score has all kinds and hundreds.
+func TestLongSample(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "ironrail")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "../../cmd/ironrail").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var sites []site
+	for _, name := range []string{"hgx-h100", "mi300x-roce"} {
+		sites = append(sites, site{filepath.Join("..", "..", "examples", name), load(t, name)})
+	}
+	const seed = 20261127
+	for _, c := range []struct {
+		options
+		sites []site
+	}{{options{together: 1, runs: 24}, sites}, {options{together: 4, runs: 4, one: true}, sites},
+		{options{together: 2, runs: 8}, sites[1:]}, {options{together: 3, runs: 4}, sites[1:]}, // the other has four nodes, and three of them make its quorum
+	} {
+		o := c.options
+		t.Run(fmt.Sprintf("%d together, in one node %v", o.together, o.one), func(t *testing.T) {
+			t.Parallel()
+			o.kinds = slices.DeleteFunc(o.fitting(), func(k string) bool { return k == "pdu-trip" }) // of a PDU that feeds no node it is not found
+			if testing.Short() {
+				o.runs /= 4
+			}
+			for _, r := range draw(o, c.sites, rand.New(rand.NewPCG(seed, uint64(o.together)))) {
+				got, err := rehearse(program, r)
+				if err != nil {
+					t.Fatalf("%s: %v", r, err)
+				}
+				if v := judge(r.site.inv, r.faults, got); !v.whole() {
+					t.Errorf("%s\n%s", r, v)
+				}
+			}
+		})
 	}
 }

@@ -4,6 +4,7 @@ package inventory
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/hashicorp/hcl/v2"
@@ -199,6 +200,10 @@ const (
 	Spine  Tier = "spine"
 	Core   Tier = "core"
 )
+
+// Height orders tiers from the nodes upwards: 0 of a leaf, 2 of a core, -1 of a switch
+// without a tier.
+func (t Tier) Height() int { return slices.Index([]Tier{Leaf, Spine, Core}, t) }
 
 // Cable is one cable, or one half of a splitter cable: a cable block of the site,
 // or one that the topology of a fabric computes.

@@ -63,16 +63,12 @@ func IntendedOf(inv *inventory.Inventory, f *inventory.Fabric) (list []Cable) {
 		if low.Switch == nil || high.Switch == nil || low.Switch.Fabric != f && high.Switch.Fabric != f {
 			continue
 		}
-		if tierHeight(low.Switch) > tierHeight(high.Switch) {
+		if low.Switch.Tier.Height() > high.Switch.Tier.Height() {
 			low, high = high, low
 		}
 		list = append(list, Cable{Low: End{low.Switch.Name, low.Port}, Switch: high.Switch, Number: high.Port, Block: b})
 	}
 	return list
-}
-
-func tierHeight(s *inventory.Switch) int {
-	return slices.Index([]inventory.Tier{inventory.Leaf, inventory.Spine, inventory.Core}, s.Tier)
 }
 
 // compareCable compares one cable.

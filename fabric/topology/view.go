@@ -116,15 +116,11 @@ func (v *view) tiers(between []*inventory.Cable, at func(*inventory.Switch) *ver
 	}
 	for _, c := range between {
 		e := edge{cable: c, low: at(c.From.Switch), high: at(c.To.Switch), end: &c.To}
-		if tierHeight(e.low.tier) > tierHeight(e.high.tier) {
+		if e.low.tier.Height() > e.high.tier.Height() {
 			e.low, e.high, e.end = e.high, e.low, &c.From
 		}
 		v.cables = append(v.cables, e)
 	}
-}
-
-func tierHeight(t inventory.Tier) int {
-	return slices.Index([]inventory.Tier{inventory.Leaf, inventory.Spine, inventory.Core}, t)
 }
 
 // sum adds up what goes down from and up from each leaf.

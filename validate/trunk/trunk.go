@@ -31,16 +31,12 @@ func cablesOf(inv *inventory.Inventory, f *inventory.Fabric) (list []cable) {
 		if low.Switch == nil || high.Switch == nil || low.Switch.Fabric != f && high.Switch.Fabric != f && c.Fabric != f {
 			continue
 		}
-		if height(low.Switch) > height(high.Switch) {
+		if low.Switch.Tier.Height() > high.Switch.Tier.Height() {
 			low, high = high, low
 		}
 		list = append(list, cable{low.String(), high.String(), low.Switch.Name, high.Switch.Name})
 	}
 	return list
-}
-
-func height(s *inventory.Switch) int {
-	return slices.Index([]inventory.Tier{inventory.Leaf, inventory.Spine, inventory.Core}, s.Tier)
 }
 
 // Limits of what a port counts while a test runs.

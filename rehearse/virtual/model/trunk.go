@@ -61,10 +61,10 @@ func newNetwork(inv *inventory.Inventory) network {
 		if low.Switch == nil || high.Switch == nil {
 			continue
 		}
-		if height(low.Switch) > height(high.Switch) {
+		if low.Switch.Tier.Height() > high.Switch.Tier.Height() {
 			low, high = high, low
 		}
-		if height(low.Switch) == height(high.Switch) {
+		if low.Switch.Tier.Height() == high.Switch.Tier.Height() {
 			continue // between equals, such as two managed switches: no way up
 		}
 		t := &trunk{ends: [2]SwitchPort{switchPort(low), switchPort(high)}, share: 1}
@@ -83,10 +83,6 @@ func newNetwork(inv *inventory.Inventory) network {
 
 func switchPort(e inventory.CableEnd) SwitchPort {
 	return SwitchPort{Switch: e.Switch.Name, Number: e.Port, Lane: e.Lane}
-}
-
-func height(s *inventory.Switch) int {
-	return slices.Index([]inventory.Tier{inventory.Leaf, inventory.Spine, inventory.Core}, s.Tier)
 }
 
 // mostLevels bounds how far up a way goes: leaf, spine, core.

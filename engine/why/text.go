@@ -137,12 +137,8 @@ func formatSpan(a Answer, now time.Time) string {
 // finding is what was found of a node that is out. Cause and action stand above.
 func (p *page) finding(f stage.Finding) {
 	p.section("Found", 1)
-	var parts []string
-	for _, x := range f.Suspects {
-		parts = append(parts, strings.TrimSpace(strings.TrimPrefix(x.Subject.String(), "node/")+" "+x.Part))
-	}
-	if len(parts) > 0 {
-		p.linef("  part  %s", strings.Join(parts, ", "))
+	if len(f.Suspects) > 0 {
+		p.linef("  part  %s", listParts(f))
 	}
 	for i, e := range f.Evidence {
 		if i == shownEvidence {
@@ -153,17 +149,22 @@ func (p *page) finding(f stage.Finding) {
 	}
 }
 
+// listParts lists what a finding suspects.
+func listParts(f stage.Finding) string {
+	var parts []string
+	for _, x := range f.Suspects {
+		parts = append(parts, strings.TrimSpace(strings.TrimPrefix(x.Subject.String(), "node/")+" "+x.Part))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // besides is what was found of a node after it was taken out.
 func (p *page) besides(list []stage.Finding) {
 	p.section("Found besides", len(list))
 	for _, f := range list {
-		var parts []string
-		for _, x := range f.Suspects {
-			parts = append(parts, strings.TrimSpace(strings.TrimPrefix(x.Subject.String(), "node/")+" "+x.Part))
-		}
 		cause := f.Cause
 		if len(f.Suspects) == 0 || f.Suspects[0].Part == "" || !strings.HasPrefix(cause, f.Suspects[0].Part) {
-			cause = strings.Join(parts, ", ") + ": " + cause
+			cause = listParts(f) + ": " + cause
 		}
 		p.linef("  %s %s", endSentence(cause), endSentence(f.Action))
 	}

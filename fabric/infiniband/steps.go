@@ -252,7 +252,8 @@ func (b *InfiniBand) identities(ctx context.Context, f *inventory.Fabric, node s
 
 // subnet is the fabric with its manager, and the ports that nodes have told of.
 func (b *InfiniBand) subnet(run stage.Run, f *inventory.Fabric) (*Subnet, []Member, error) {
-	if b.host == nil || b.host(f.Name) == nil {
+	host := b.hostOf(f)
+	if host == nil {
 		return nil, nil, errkind.New(errkind.Unsupported, "the subnet manager of fabric %s cannot be reached from here", f.Name)
 	}
 	var members []Member
@@ -267,7 +268,7 @@ func (b *InfiniBand) subnet(run stage.Run, f *inventory.Fabric) (*Subnet, []Memb
 		}
 		members = append(members, Members(f, n, list)...)
 	}
-	return &Subnet{Inv: b.inv, Fabric: f, Host: b.host(f.Name), Clock: run.Clock()}, members, nil
+	return &Subnet{Inv: b.inv, Fabric: f, Host: host, Clock: run.Clock()}, members, nil
 }
 
 // Members joins what a node said of its ports with the site's words. Ports that

@@ -87,11 +87,14 @@ func medians(of map[string][]float64) map[string]float64 {
 	for at, all := range of {
 		slices.Sort(all)
 		if len(all) >= Fewest {
-			median[at] = (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+			median[at] = medianOf(all)
 		}
 	}
 	return median
 }
+
+// medianOf is that of figures in their order.
+func medianOf(all []float64) float64 { return (all[(len(all)-1)/2] + all[len(all)/2]) / 2 }
 
 // odd are the parts of one node that got too warm.
 func (n Node) odd(median map[string]float64, all map[string][]float64) (list []Odd) {

@@ -179,7 +179,7 @@ func (n Node) oddLinks(nodes []Node) (list []Odd) {
 		if len(all) < Fewest || max(e.AER, e.Replays) < errorsPerHour || e.PerMinute < errorsPerHour/60.0 {
 			continue
 		}
-		if usual := (all[(len(all)-1)/2] + all[len(all)/2]) / 2; e.PerMinute > manyTimes*usual {
+		if usual := medianOf(all); e.PerMinute > manyTimes*usual {
 			part := nameGPU(n.Names, at)
 			list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doLink,
 				Cause:    fmt.Sprintf("%s: its PCIe link corrected %.1f errors a minute under load, those in the same slot of other nodes %.1f", part, e.PerMinute, usual),

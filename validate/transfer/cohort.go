@@ -3,7 +3,6 @@
 package transfer
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,18 +47,21 @@ func Compare(all []*Transfer) {
 	of := map[cohort][]float64{}
 	for _, t := range all {
 		if t.Bw > 0 {
-			of[cohortOf(t)] = append(of[cohortOf(t)], t.Bw)
+			c := cohortOf(t)
+			of[c] = append(of[c], t.Bw)
 		}
 	}
-	for _, list := range of {
-		slices.SortFunc(list, cmp.Compare[float64])
+	usual := map[cohort]rail.Need{}
+	for c, list := range of {
+		if len(list) < cohortLeast {
+			continue
+		}
+		slices.Sort(list)
+		median := (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+		least := cohortShare * median
+		usual[c] = rail.Need{Least: least, Limit: fmt.Sprintf(">= %s (%.0f%% of the median of %d transfers%s)", unit.ByteRate(least), 100*cohortShare, len(list), c.path)}
 	}
 	for _, t := range all {
-		c := cohortOf(t)
-		if list := of[c]; len(list) >= cohortLeast {
-			median := (list[(len(list)-1)/2] + list[len(list)/2]) / 2
-			t.Usual = rail.Need{Least: cohortShare * median, Limit: fmt.Sprintf(">= %s (%.0f%% of the median of %d transfers%s)",
-				unit.ByteRate(cohortShare*median), 100*cohortShare, len(list), c.path)}
-		}
+		t.Usual = usual[cohortOf(t)]
 	}
 }

@@ -163,11 +163,11 @@ func (s *Summary) evaluate(res apply.Result, inv *inventory.Inventory, faults []
 
 // foundBeside lists what else was found of a node that one finding has taken out.
 func foundBeside(first stage.Finding, node string, all []stage.Finding) (also []Found) {
-	told, parts := map[string]bool{first.Step + first.Cause: true}, []stage.Finding{first}
+	shown := []stage.Finding{first}
 	for _, f := range all {
-		if key := f.Step + f.Cause; suspects(f, subject.Node, node) && !told[key] && !slices.ContainsFunc(parts, f.OfSameParts) {
-			parts = append(parts, f)
-			told[key] = true
+		again := func(o stage.Finding) bool { return o.Step == f.Step && o.Cause == f.Cause || o.OfSameParts(f) }
+		if suspects(f, subject.Node, node) && !slices.ContainsFunc(shown, again) {
+			shown = append(shown, f)
 			also = append(also, Found{Part: partsOf(f, node), Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
 		}
 	}

@@ -278,7 +278,11 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	if err != nil {
 		return report.Input{}, err
 	}
-	return acceptance.ReadReport(ctx, r, s.Inv, digests, version, now)
+	in, err := acceptance.ReadReport(ctx, r, s.Inv, digests, version, now)
+	if err != nil {
+		return in, err
+	}
+	return in, acceptance.AddChain(&in, s.path("evidence"))
 }
 
 // For is the site as a plan was made of it.

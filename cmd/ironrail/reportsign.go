@@ -17,7 +17,7 @@ import (
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
-	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
@@ -118,8 +118,8 @@ site, run and time of a report in JSON, and the name of any other file. An older
 signature of the same file is replaced. Anybody verifies it with "ironrail report
 verify" or, without ironrail, with "minisign -V".
 
-A report in JSON names the evidence of each figure by its SHA-256, so that its
-signature holds that as well.`,
+A report in JSON names the evidence of each figure by its SHA-256, and the end of
+the chain of all raw outputs, so that its signature holds those as well.`,
 		Example: "  ironrail report --json > acceptance.json\n  ironrail report --format html > acceptance.html\n  ironrail report sign --key acceptance.key --passphrase acceptance.json acceptance.html",
 		Args:    asUsage(cobra.MinimumNArgs(1)),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.signReports(f, args) },
@@ -217,7 +217,9 @@ func (a *app) reportVerifyCommand() *cobra.Command {
 		Short: "Verify signed reports, and their evidence",
 		Long: `Verify the signature of each FILE, in FILE.minisig, with a public key of minisign,
 and print the trusted comment. With --evidence also that all raw outputs that a
-report in JSON names are there and as they were: each by its SHA-256.`,
+report in JSON names are there and as they were, each by its SHA-256, and that the
+chain of all raw outputs holds up to the entry that the report names: else the
+first line is said at which it breaks.`,
 		Example: "  ironrail report verify --key acceptance.key.pub acceptance.json\n  ironrail report verify --key acceptance.key.pub --evidence .ironrail/evidence acceptance.json",
 		Args:    asUsage(cobra.MinimumNArgs(1)),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.verifyReports(key, evidence, args) },
@@ -283,11 +285,22 @@ func (a *app) verifyEvidence(name string, content []byte, dir string) error {
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)
-	for _, ref := range all {
-		if err := apply.VerifyEvidence(dir, ref); err != nil {
+	in, err := report.Read(bytes.NewReader(content))
+	if err != nil || in.Chain == nil { // of an earlier version, or not a report of acceptance
+		if err := evidence.VerifyNamed(dir, all); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+		a.sayf("%s: %d raw outputs are there and as they were; the report names no chain of them", name, len(all))
+		return nil
 	}
-	a.sayf("%s: %d raw outputs are there and as they were", name, len(all))
+	missing, err := evidence.Verify(dir, *in.Chain, all)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	more := ""
+	if missing > 0 {
+		more = fmt.Sprintf("; %d that the report does not name are not in the folder", missing)
+	}
+	a.sayf("%s: %d raw outputs are there and as they were, and the chain of all %d holds%s", name, len(all), in.Chain.Entries, more)
 	return nil
 }

@@ -28,6 +28,7 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -45,6 +46,7 @@ type Executor struct {
 	run    state.Run
 	clock  clock.Clock
 	ledger *ledger
+	raw    *evidence.Folder // nil: raw output is not kept
 
 	wg          sync.WaitGroup
 	wake        chan struct{}   // holds one token when the loop has something to look at

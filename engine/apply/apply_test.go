@@ -17,6 +17,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -301,7 +302,7 @@ func TestPanicIsAFailureWithItsStack(t *testing.T) {
 	if f == nil || len(f.Evidence) != 1 || stepOf(r, "n1/a").Kind != errkind.Internal || stepOf(r, "n2/a").State != "done" {
 		t.Fatalf("finding %+v, steps %+v", f, r.Steps)
 	}
-	path, ok := apply.EvidencePath(dir, f.Evidence[0])
+	path, ok := evidence.Path(dir, f.Evidence[0])
 	raw, err := os.ReadFile(path)
 	if !ok || err != nil || !strings.Contains(string(raw), "index out of range") || !strings.Contains(string(raw), "goroutine") {
 		t.Errorf("evidence %q: %v", f.Evidence[0], err)

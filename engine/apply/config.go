@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -68,6 +69,9 @@ func New(ctx context.Context, c Config) (*Executor, error) {
 	now := c.Clock.Now().UTC()
 	e := &Executor{cfg: c, clock: c.Clock, graph: g, wake: make(chan struct{}, 1), assignments: make(chan assignment), begun: make(chan struct{}),
 		run: state.Run{ID: runID(now), Plan: c.Plan.ID, Started: now, Resumes: prior.ID}}
+	if c.EvidenceDir != "" {
+		e.raw = &evidence.Folder{Path: c.EvidenceDir}
+	}
 	if c.Resume {
 		e.run.Approvals = slices.Clone(prior.Approvals)
 	}

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
@@ -221,6 +223,23 @@ func (r *stepRun) timeoutError(err error) error {
 	}
 	out := errkind.New(errkind.Timeout, "not finished within %s; %s", r.task.step.Deadline.Limit, what)
 	return out.Do(errkind.Action(err))
+}
+
+// Attach stores raw output by its content and enters it into the chain, durably, and
+// returns its reference. It works also while the step is ending.
+func (r *stepRun) Attach(name string, content []byte) (string, error) {
+	if r.exec.raw == nil {
+		return "", fmt.Errorf("evidence %s: no folder is set", name)
+	}
+	ref, err := r.exec.raw.Add(evidence.Entry{At: r.exec.clock.Now().UTC(), Run: r.exec.run.ID, Step: string(r.task.step.ID)}, name, content)
+	if err != nil {
+		err = fmt.Errorf("evidence %s: %w", name, state.FullDisk(err))
+		if errkind.Of(err) == errkind.Interrupted {
+			_ = r.exec.ledger.setFailure(err) // of the whole run: no node is to blame for a full disk
+		}
+		return "", err
+	}
+	return ref, nil
 }
 
 // panicError turns a panic of a stage into an error, and keeps the stack as evidence.

@@ -19,7 +19,7 @@ var page string
 func HTML(w io.Writer, in Input) error {
 	in = orderInput(in)
 	t, err := template.New("report").Funcs(template.FuncMap{
-		"clean": clean, "where": formatPlace, "limit": formatLimit, "value": formatValue, "most": RoleRow.most, "others": RoleRow.others, "approval": approvalText,
+		"clean": clean, "where": formatPlace, "limit": formatLimit, "value": formatValue, "most": RoleRow.most, "others": RoleRow.others, "approval": approvalText, "chain": chainText,
 		"join":   func(list []string) string { return clean(strings.Join(list, ", ")) },
 		"time":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"short":  func(d Duration) string { return formatDuration(time.Duration(d)) },

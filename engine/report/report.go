@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/state"
 )
 
@@ -42,6 +43,9 @@ type Input struct {
 	Steps     []Step           `json:"steps,omitempty"`
 	Origin    string           `json:"origin,omitempty"`  // of nodes that ironrail did not install: a sentence
 	Caveats   []string         `json:"caveats,omitempty"` // such as "under emulation: no figure here is that of hardware"
+	// Chain is the end of the chain of raw outputs, of those that were there when the report
+	// was made; nil: none was kept.
+	Chain *evidence.Head `json:"evidence_chain,omitempty"`
 }
 
 // Duration is a time.Duration that is milliseconds in JSON.
@@ -65,6 +69,11 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 // approvalText is an approval as the report says it. It is not escaped.
 func approvalText(a state.Approval) string {
 	return fmt.Sprintf("Approved %s by %s", a.At.UTC().Format(time.RFC3339), a)
+}
+
+// chainText says where the chain of raw outputs ends.
+func chainText(h evidence.Head) string {
+	return fmt.Sprintf("Evidence: %d raw %s; the last entry of their chain has the SHA-256 %s", h.Entries, plural(h.Entries, "output", "outputs"), h.SHA256)
 }
 
 // Version is a program with its version.

@@ -71,6 +71,9 @@ func writeHead(b *bytes.Buffer, in Input) {
 	for _, i := range in.Images {
 		fmt.Fprintf(b, "%s\n", clean(i.String()))
 	}
+	if in.Chain != nil {
+		fmt.Fprintf(b, "%s\n", clean(chainText(*in.Chain)))
+	}
 }
 
 func writeNodes(b *bytes.Buffer, in Input) {

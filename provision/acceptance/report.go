@@ -16,11 +16,13 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/images/driver"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -68,6 +70,20 @@ func ReadReport(ctx context.Context, r state.Reader, inv *inventory.Inventory, d
 	}
 	in.Steps, err = reportSteps(ctx, r, inv)
 	return in, err
+}
+
+// AddChain names the end of the chain of the raw outputs in dir, so that the report's
+// signature holds all of them. A broken chain is said in the report.
+func AddChain(in *report.Input, dir string) error {
+	head, err := evidence.ReadHead(dir)
+	if errkind.Of(err) == errkind.Corrupt {
+		in.Untested = append(in.Untested, "that the raw outputs are as they were: "+err.Error())
+		err = nil
+	}
+	if head.Entries > 0 {
+		in.Chain = &head
+	}
+	return err
 }
 
 // tookOf is how long something took; zero when that is not known.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/evidence"
 )
 
 func TestParseProbe(t *testing.T) {
@@ -117,7 +117,7 @@ func TestPeerLoad(t *testing.T) {
 	for _, m := range in.Tests {
 		for _, x := range m.Measurements {
 			for _, ref := range x.Evidence {
-				if path, is := apply.EvidencePath(o.Text.Evidence, ref); !is {
+				if path, is := evidence.Path(o.Text.Evidence, ref); !is {
 					t.Errorf("%s: evidence %q", x.Check, ref)
 				} else if b, err := os.ReadFile(path); err != nil || len(b) == 0 {
 					t.Errorf("%s: evidence %s: %d bytes, %v", x.Check, ref, len(b), err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -42,8 +43,9 @@ func (r *run) report(ctx context.Context, res apply.Result) (report.Input, error
 	in.Untested = append(in.Untested, r.untestedTexts()...)
 	if r.Text.Evidence == "" {
 		dropReferences(&in)
+		return in, nil
 	}
-	return in, nil
+	return in, acceptance.AddChain(&in, r.evidence)
 }
 
 // actionOf is what to do about a host that could not be looked at.
@@ -212,7 +214,7 @@ func (r *run) untestedTexts() (list []string) {
 
 // dropReferences takes out what refers to evidence that is not kept.
 func dropReferences(in *report.Input) {
-	refers := func(text string) bool { _, is := apply.EvidencePath("/", text); return is }
+	refers := func(text string) bool { _, is := evidence.Path("/", text); return is }
 	for i := range in.Nodes {
 		for j := range in.Nodes[i].Findings {
 			f := &in.Nodes[i].Findings[j]

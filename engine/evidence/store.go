@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+package evidence
 
 import (
 	"crypto/sha256"
@@ -11,29 +11,15 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // refPrefix begins a reference to evidence: sha256:HEX/NAME.
 const refPrefix = "sha256:"
 
-// Attach stores raw output by its content, durably, and returns its reference.
-// The same content is stored once. It works also while the step is ending.
-func (r *stepRun) Attach(name string, content []byte) (string, error) {
-	if r.exec.cfg.EvidenceDir == "" {
-		return "", fmt.Errorf("evidence %s: no folder is set", name)
-	}
-	sum := sha256.Sum256(content)
-	digest := hex.EncodeToString(sum[:])
-	if err := storeEvidence(r.exec.cfg.EvidenceDir, digest, content); err != nil {
-		err = fmt.Errorf("evidence %s: %w", name, state.FullDisk(err))
-		if errkind.Of(err) == errkind.Interrupted {
-			_ = r.exec.ledger.setFailure(err) // of the whole run: no node is to blame for a full disk
-		}
-		return "", err
-	}
-	return refPrefix + digest + "/" + strings.Map(sanitiseRune, name), nil
+// refOf is the reference to what has a digest and a name.
+func refOf(digest, name string) string {
+	return refPrefix + digest + "/" + strings.Map(sanitiseRune, name)
 }
 
 // sanitiseRune keeps a name printable and in one piece.
@@ -44,9 +30,9 @@ func sanitiseRune(r rune) rune {
 	return r
 }
 
-// EvidencePath returns the file behind a reference that Attach returned; false
-// for any other text, such as a sentence of a finding.
-func EvidencePath(dir, ref string) (string, bool) {
+// Path returns the file behind a reference that Add returned; false for any other text,
+// such as a sentence of a finding.
+func Path(dir, ref string) (string, bool) {
 	digest, _, _ := strings.Cut(strings.TrimPrefix(ref, refPrefix), "/")
 	if b, err := hex.DecodeString(digest); !strings.HasPrefix(ref, refPrefix) || err != nil || len(b) != sha256.Size {
 		return "", false
@@ -54,9 +40,9 @@ func EvidencePath(dir, ref string) (string, bool) {
 	return filepath.Join(dir, digest[:2], digest), true
 }
 
-// VerifyEvidence reads what a reference of Attach names, and compares its digest.
-func VerifyEvidence(dir, ref string) error {
-	path, ok := EvidencePath(dir, ref)
+// verifyContent reads what a reference names, and compares its digest.
+func verifyContent(dir, ref string) error {
+	path, ok := Path(dir, ref)
 	if !ok {
 		return errkind.New(errkind.Invalid, "%q is no reference to evidence", ref)
 	}
@@ -75,9 +61,9 @@ func VerifyEvidence(dir, ref string) error {
 	return nil
 }
 
-// storeEvidence writes the file whole or not at all: a temporary file, synced,
-// renamed, and the folder synced.
-func storeEvidence(dir, digest string, content []byte) error {
+// storeContent writes the file whole or not at all: a temporary file, synced, renamed,
+// and the folder synced. Only its owner may read it (CreateTemp makes it 0600).
+func storeContent(dir, digest string, content []byte) error {
 	folder := filepath.Join(dir, digest[:2])
 	path := filepath.Join(folder, digest)
 	if st, err := os.Stat(path); err == nil && st.Size() == int64(len(content)) {

@@ -22,12 +22,14 @@ func TestUnlikeBlock(t *testing.T) {
 		nodes string // that differ
 		want  string
 		cause string
+		of    string // of the site, in place of the hardware block
 	}{
-		"one":         {"n3", "node/n3 GPU 3 at 0000:01:00.0", "GPU 3 at 0000:01:00.0: its driver calls it NVIDIA H200"},
-		"half":        {"n1 n3", "node/n1 GPU 3 at 0000:01:00.0, node/n3 GPU 3 at 0000:01:00.0", "its driver calls it"},
-		"three":       {"n1 n2 n3", "site/hardware.gpu GPU", "GPU of 3 of 4 nodes of role worker: its driver calls it NVIDIA H200"},
-		"all of them": {"n1 n2 n3 n4", "site/hardware.gpu GPU", "GPU of 4 of 4 nodes of role worker: "},
-		"nobody":      {"", "", ""},
+		"one":         {"n3", "node/n3 GPU 3 at 0000:01:00.0", "GPU 3 at 0000:01:00.0: its driver calls it NVIDIA H200", ""},
+		"half":        {"n1 n3", "node/n1 GPU 3 at 0000:01:00.0, node/n3 GPU 3 at 0000:01:00.0", "its driver calls it", ""},
+		"three":       {"n1 n2 n3", "site/hardware.gpu GPU", "GPU of 3 of 4 nodes of role worker: its driver calls it NVIDIA H200", ""},
+		"all of them": {"n1 n2 n3 n4", "site/hardware.gpu GPU", "GPU of 4 of 4 nodes of role worker: ", ""},
+		"nobody":      {"", "", "", ""},
+		"other word":  {"n1 n2 n3 n4", "site/time_servers GPU", "GPU of 4 of 4 nodes of role worker: ", "time_servers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +47,7 @@ func TestUnlikeBlock(t *testing.T) {
 			for _, n := range inv.Nodes {
 				rec := uniform.Record{Cohort: "a"}
 				if strings.Contains(c.nodes, n.Name) {
-					rec.Unlike = []uniform.Unlike{{Part: "GPU 3 at 0000:01:00.0", Cause: "GPU 3 at 0000:01:00.0: its driver calls it NVIDIA H200", Evidence: []string{"product name"}, Action: "Exchange it."}}
+					rec.Unlike = []uniform.Unlike{{Part: "GPU 3 at 0000:01:00.0", Cause: "GPU 3 at 0000:01:00.0: its driver calls it NVIDIA H200", Evidence: []string{"product name"}, Action: "Exchange it.", Of: c.of}}
 				}
 				f, err := uniform.VersionsFact.New(subject.OfNode(n.Name), rec, "")
 				if err != nil || run.Learn(t.Context(), f) != nil {
@@ -70,7 +72,11 @@ func TestUnlikeBlock(t *testing.T) {
 			for _, n := range inv.Nodes {
 				id := all[accept.ID(n.Name)]
 				err := s.Apply(t.Context(), run, id)
-				if unlike := strings.Contains(c.nodes, n.Name); unlike && (err == nil || !strings.Contains(err.Error(), n.Name+" is not accepted: it is not what hardware.gpu says: GPU 3")) {
+				says := "it is not what hardware.gpu says: GPU 3"
+				if c.of != "" {
+					says = "H200 (time_servers)"
+				}
+				if unlike := strings.Contains(c.nodes, n.Name); unlike && (err == nil || !strings.Contains(err.Error(), n.Name+" is not accepted: ") || !strings.Contains(err.Error(), says)) {
 					t.Errorf("%s: %v", n.Name, err)
 				}
 			}

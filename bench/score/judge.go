@@ -205,6 +205,7 @@ var kindsOfFaults = map[string]kind{
 	"wrong-optic":      {place: anyPort(isEthernet), names: ofNICOrPort},
 	"nvlink-down":      {place: anyGPU(true), names: ofGPU},
 	"nvlink-unseated":  {place: anyGPU(true), names: ofUnseated},
+	"no-time":          {place: anyGPUNode, names: ofNode(`\bclock\b`)},
 	"imex-config":      {place: domainNode, names: ofNode(`\bIMEX\b`)},
 	"cable-swap":       {place: twoPlugs, names: ofPort},
 	"degraded-link":    {place: anyPort(isPort), names: ofPort},

@@ -212,6 +212,11 @@ func atRestOf(t *testing.T, gpus inventory.GPU) (h *inventory.Hardware, four [4]
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		inv := systemtest.NewSite(4, 2, 400e9)
+		image := *inv.Nodes[0].Image
+		image.Packages = append(slices.Clone(image.Packages), "chrony")
+		for _, n := range inv.Nodes {
+			n.Image = &image
+		}
 		h = inv.Nodes[0].Hardware
 		h.GPUs = []inventory.GPU{gpus}
 		h.Power.Supplies = 2

@@ -299,8 +299,12 @@ var reasons = []Reason{
 		"NVIDIA Seen.NVIDIA.GPUs[].RetiredPages.SingleBit n",
 		"NVIDIA Seen.NVIDIA.GPUs[].Temperature.Slowdown n",
 		"NVIDIA Seen.NVIDIA.GPUs[].Utilization n",
-		"NVIDIA Seen.Time.Offset n",
-		"NVIDIA Seen.Time.Synced n",
+		"NVIDIA Seen.Gaps[] n",
+	}},
+	{Why: "A clock is judged from a millisecond on, and a fifth of some nanoseconds is none; and one time server that answers is enough.", Fields: []string{
+		"NVIDIA Seen.Time.Answering +",
+		"NVIDIA Seen.Time.Offset -+0",
+		"NVIDIA Seen.Time.Servers +",
 	}},
 	{Why: "Items of the baseline that `ironrail drift` compares with the node's own past; among nodes they are each node's own, or judged by what the agent says of them under `Health`.", Fields: []string{
 		"NVIDIA Items[firmware function HCA].Kind 0x",

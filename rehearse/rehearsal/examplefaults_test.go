@@ -137,6 +137,9 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "nvl72", node: "r02-u09", part: "NVLink", cause: "is not in the NVLink fabric: state In Progress, and 3 of 4 GPUs of the node are in it"},
 		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "it is not in the NVLink fabric: state In Progress"},
 	},
+	fault.NoTime: {
+		{site: "hgx-h100", node: "r01-u17", part: "clock", cause: "none of its time servers answers"},
+	},
 	fault.IMEXConfig: {
 		{site: "nvl72", node: "r02-u09", part: "IMEX", cause: "nodes_config.cfg is not that of the others of domain r02 any more once nvidia-imex has started: it lacks 10.20.0."},
 	},

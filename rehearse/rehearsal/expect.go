@@ -187,7 +187,8 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 	return expectOutsideNodes(f, inv)
 }
 
-// expectDelivered is expect for parts that are not what was bought, and settings of the BIOS.
+// expectDelivered is expect for parts that are not what was bought, settings of the BIOS, and
+// the clock.
 func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 	of := func(kind partKind) suspect { return suspect{subject: subject.OfNode(f.Node), kind: kind} }
 	switch f.Kind {
@@ -195,6 +196,8 @@ func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 		return expectation{want: []suspect{of("CPU")}}, true
 	case fault.SmallDIMM, fault.SlowDIMM:
 		return expectation{want: []suspect{of("DIMM")}}, true
+	case fault.NoTime:
+		return expectation{want: []suspect{of("clock")}}, true
 	case fault.WrongDisk:
 		return expectation{want: []suspect{of("disk")}}, true
 	case fault.WrongGPU, fault.LessHBM, fault.PCIeSpeed:

@@ -40,6 +40,7 @@ type Node struct {
 
 	stray   atomic.Pointer[system.Stray] // a module of no package; nil: none
 	prolog  atomic.Bool                  // one of jobs writes the list of nvidia-imex
+	noTime  atomic.Int64                 // since when time servers do not answer, ns since 1970; 0: they do
 	settled atomic.Bool                  // its operating system ran since it was switched on
 }
 
@@ -133,7 +134,7 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 	kernel := n.metal.Boot(installed.Twin.Kernel, "root=LABEL=ironrail-root ro", root)
 	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image, Twin: installed.Twin,
 		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART, Module: kernel.Module,
-		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load,
+		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load, Unanswered: n.timeUnanswered,
 		GPUModel:  kernel.GPUModel,
 		GPUMemory: func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },
 		Heat:      func() []system.GPUHeat { return heatOf(kernel) }, LoadGPUs: n.loadGPUs})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -82,6 +83,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.NVLinkDown:       onNVLink(func(hw *metal.Node, at string) { hw.DarkenNVLinks(at, oneNVLink) }),
 	fault.NVLinkUnseated:   onNVLink(func(hw *metal.Node, at string) { hw.DarkenNVLinks(at, metal.AllNVLinks) }),
 	fault.IMEXConfig:       onNode((*Node).leaveProlog),
+	fault.NoTime:           onNode((*Node).dropTime),
 	fault.CableSwap:        (*World).swapCables,
 	fault.DegradedLink:     onNode((*Node).degrade),
 	fault.HighBER:          onNode((*Node).damageBits),
@@ -320,6 +322,20 @@ func (n *Node) leaveProlog(fault.Fault) error {
 	}
 	n.prolog.Store(true)
 	return nil
+}
+
+// dropTime has a filter on the way drop what time servers answer.
+func (n *Node) dropTime(fault.Fault) error {
+	n.noTime.Store(n.world.opt.Clock.Now().UnixNano())
+	return nil
+}
+
+// timeUnanswered is since when time servers do not answer; zero: they answer.
+func (n *Node) timeUnanswered() (since time.Time) {
+	if at := n.noTime.Load(); at != 0 {
+		since = time.Unix(0, at)
+	}
+	return since
 }
 
 // port finds the port that a fault names.

@@ -51,6 +51,9 @@ func runAccept(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	a := result.Acceptance{At: run.Clock().Now().UTC(), Checks: []string{}}
 	if rec, ok := target.ReadFact(run, uniform.VersionsFact, subject.OfNode(n.Name)); ok && len(rec.Unlike) > 0 {
+		if x := rec.Unlike[0]; x.Of != "" {
+			return result.RefuseNode(n.Name, "%s (%s)", x.Cause, x.Of)
+		}
 		return result.RefuseNode(n.Name, "it is not what hardware.%s says: %s", n.Hardware.Name, rec.Unlike[0].Cause)
 	}
 	digest := sha256.New()

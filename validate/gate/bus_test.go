@@ -194,8 +194,8 @@ func TestBuses(t *testing.T) {
 		{"media errors of a new disk", "NVMe disk nvme0 at 0000:02:00.0, serial S1", "it is new and has met 3 media errors", func(s *look.Seen) { s.Health.Disks = disk(wire.SMART{MediaErrors: 3, Used: 1}) }},
 		{"media errors of an old disk", "", "", func(s *look.Seen) { s.Health.Disks = disk(wire.SMART{MediaErrors: 3, Used: 12}) }},
 		{"worn out", "NVMe disk nvme0 at 0000:02:00.0, serial S1", "102 % of its life are used", func(s *look.Seen) { s.Health.Disks = disk(wire.SMART{Used: 102}) }},
-		{"clock", "clock", "the clock is off by 0.250 s", func(s *look.Seen) { s.Time = &look.Time{Offset: -0.25, Synced: true} }},
-		{"clock follows nobody", "", "", func(s *look.Seen) { s.Time = &look.Time{} }},
+		{"clock", "clock", "the clock is off by 0.250 s", func(s *look.Seen) { s.Time = &look.Time{Program: look.Chronyd, Offset: -0.25, Synced: true} }},
+		{"clock follows nobody", "", "", func(s *look.Seen) { s.Time = &look.Time{Program: look.Chronyd} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -239,7 +239,7 @@ func TestNotesOfBuses(t *testing.T) {
 	s := healthy(h, true)
 	s.Health.Bridges[2].ACS = ptr(0x0c)
 	s.Health.Disks = append(disk(wire.SMART{Used: 7}), wire.NVMe{Name: "nvme1", Why: "permission denied"})
-	s.Time = &look.Time{Offset: 0.004, Synced: true}
+	s.Time = &look.Time{Program: look.Chronyd, Offset: 0.004, Synced: true}
 	faults, notes := gate.Judge(h, nil, s)
 	if want := []string{"ACS is on at 1 port", "NVMe disk nvme0 at 0000:02:00.0, serial S1 is not new", "NVMe disk nvme1: its health was not read: permission denied", "the clock is off by 4.0 ms"}; len(faults) > 0 || len(notes) != len(want) {
 		t.Errorf("%+v, %q", faults, notes)

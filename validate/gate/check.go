@@ -92,7 +92,7 @@ func runGates(ctx context.Context, j *target.Job) error {
 	later := comparesBlock(j)
 	for _, f := range r.Faults {
 		if f.Unlike {
-			versions.Unlike = append(versions.Unlike, uniform.Unlike{Part: f.Part, Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action})
+			versions.Unlike = append(versions.Unlike, uniform.Unlike{Part: f.Part, Cause: f.Cause, Evidence: append(f.Evidence[:len(f.Evidence):len(f.Evidence)], ref), Action: f.Action, Of: f.Of})
 		}
 		if f.Unlike && later {
 			continue // the comparison of the role says whether it is this node's

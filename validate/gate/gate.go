@@ -42,6 +42,7 @@ func JudgeEach(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([
 	var all []judge.Outcome
 	for _, g := range gates {
 		j.Gate, j.Failed, j.Let, j.Unlike = g.name, nil, nil, slices.Contains(ofBlock, g.name)
+		j.Of = ofSite[g.name]
 		g.look(j)
 		if g.coverage == nil {
 			continue
@@ -63,11 +64,13 @@ const (
 	GPUDirect = "gpudirect"
 	Flaps     = "flaps"
 	Clock     = "clock"
+
+	TimeServers = "time-servers"
 )
 
 // AllowableGates returns the gates that a site may allow to fail.
 func AllowableGates() []string {
-	return []string{PCIePath, Affinity, ACS, IOMMU, GPUDirect, Flaps, Clock, uniform.OddFirmware, uniform.OddSettings, uniform.OddSystem, uniform.OddModel}
+	return []string{PCIePath, Affinity, ACS, IOMMU, GPUDirect, Flaps, Clock, TimeServers, uniform.OddFirmware, uniform.OddSettings, uniform.OddSystem, uniform.OddModel}
 }
 
 // Gates that compare what a node is made of with its hardware block.
@@ -79,8 +82,11 @@ const (
 	nicModel       = "nic-model"
 )
 
-// ofBlock are those whose faults may be the block's.
-var ofBlock = []string{cpuModel, gpuModel, gpuSize, pcieGeneration, nicModel}
+// ofBlock are those whose faults may be the block's, or that of the time servers.
+var ofBlock = []string{cpuModel, gpuModel, gpuSize, pcieGeneration, nicModel, TimeServers}
+
+// ofSite are the words of the site that may be at fault in place of the hardware block.
+var ofSite = map[string]string{TimeServers: "time_servers"}
 
 // gates are the gates, in their order: a GPU that is not there is found before
 // what a program says of the others, and a link before what flows over it. One that
@@ -115,6 +121,7 @@ var gates = []struct {
 	{GPUDirect, link.GPUDirect, link.GPUDirectCoverage},
 	{"disks", host.CheckDisks, host.DisksCoverage},
 	{Clock, host.CheckClock, host.ClockCoverage},
+	{TimeServers, host.CheckTimeServers, host.TimeServersCoverage},
 	{"page-size", host.CheckPageSize, host.PageSizeCoverage},
 	{"settings", host.CheckSettings, nil},
 	{cpuModel, bought.CheckCPU, bought.CPUCoverage},

@@ -252,7 +252,7 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Broken) != 1 || !strings.Contains(s.Broken[0].Says, "exit status 9: NVIDIA-SMI has failed") || len(s.Gaps) != 1 || s.AMD != nil || len(s.Kernel.Events) != 1 || s.Time == nil || *s.Time != (look.Time{Offset: -0.000012345, Synced: true}) {
+	if len(s.Broken) != 1 || !strings.Contains(s.Broken[0].Says, "exit status 9: NVIDIA-SMI has failed") || len(s.Gaps) != 1 || s.AMD != nil || len(s.Kernel.Events) != 1 || s.Time == nil || *s.Time != (look.Time{Program: look.Chronyd, Offset: -0.000012345, Synced: true}) {
 		t.Errorf("%+v", s)
 	}
 	if !strings.Contains(string(printed), "$ dmesg\n[    1.5] NVRM") {

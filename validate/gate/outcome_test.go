@@ -30,7 +30,7 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	h := &inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "nvidia", Model: "H100", Count: 1, Interconnect: "nvswitch"}}}
 	s := look.Seen{Health: wire.Health{PCI: []wire.PCILink{{Address: "0000:01:00.0", Class: "030200", Vendor: "10de"}},
-		Memory: []wire.MemoryErrors{{Controller: "mc0", Uncorrected: 2}}}, Time: &look.Time{Offset: 1, Synced: true}}
+		Memory: []wire.MemoryErrors{{Controller: "mc0", Uncorrected: 2}}}, Time: &look.Time{Program: look.Chronyd, Offset: 1, Synced: true}}
 	_, _, all := gate.JudgeEach(h, map[string]string{gate.Clock: "no servers yet"}, s)
 	for name, want := range map[string]judge.Verdict{"gpu-count": judge.Pass, "gpu-memory": judge.NotJudged, "nvlink": judge.NotJudged, "pcie": judge.NotJudged, "host-memory": judge.Fail,
 		"kernel-log": judge.NotJudged, gate.Clock: judge.Allowed, "xgmi": "", "ports": "", gate.IOMMU: "", "disks": ""} {

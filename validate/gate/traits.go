@@ -39,6 +39,7 @@ func askVersions(ctx context.Context, nodes onnode.Nodes, node string) ([]wire.I
 func CommonTraits(node string, s look.Seen, items []wire.Item) []uniform.Trait {
 	t := &traits{}
 	t.bought(s)
+	t.time(s)
 	t.nvidia(s)
 	t.amd(s)
 	t.nics(items)
@@ -87,6 +88,17 @@ func (t *traits) add(key, of, part, value string) {
 		t.order = append(t.order, k)
 	}
 	t.parts[k][value] = append(t.parts[k][value], part)
+}
+
+// time is whether the clock follows another. Servers that do not answer are told by a gate.
+func (t *traits) time(s look.Seen) {
+	switch {
+	case s.Time == nil || s.Time.Servers > 0 && s.Time.Answering == 0:
+	case s.Time.Synced:
+		t.own(uniform.TimeSource, "", "a time server")
+	default:
+		t.own(uniform.TimeSource, "", "none")
+	}
 }
 
 func (t *traits) own(key, of, value string) { t.add(key, of, "", value) }

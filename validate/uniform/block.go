@@ -3,6 +3,7 @@
 package uniform
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -12,12 +13,14 @@ import (
 	"github.com/ironrail/ironrail/validate/result"
 )
 
-// Unlike is a part that is not what the hardware block of its node says.
+// Unlike is a part that is not what the hardware block of its node, or another word of the
+// site, says.
 type Unlike struct {
 	Part     string   `json:"part"`
 	Cause    string   `json:"cause"` // begins with the part
 	Evidence []string `json:"evidence"`
 	Action   string   `json:"action"`
+	Of       string   `json:"of,omitempty"` // of the site, that says otherwise or is at fault; empty: the node's hardware block
 }
 
 // what is the same for the same difference on other nodes.
@@ -71,7 +74,7 @@ func (u *uniformity) reportBlock(ctx context.Context, run stage.Run, about map[s
 		if n, ok := u.inv.Node(b.nodes[0]); ok {
 			block = n.Hardware.Name
 		}
-		f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Site, Name: "hardware." + block}, Part: kindOfPart(x.Part)}},
+		f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Site, Name: cmp.Or(x.Of, "hardware."+block)}, Part: kindOfPart(x.Part)}},
 			Cause:    fmt.Sprintf("%s of %d of %d nodes of role %s: %s", kindOfPart(x.Part), len(b.nodes), b.of, u.role, x.what()),
 			Evidence: append([]string{"nodes: " + result.NameSome(b.nodes)}, x.Evidence...), Action: x.Action}
 		for _, n := range b.nodes {

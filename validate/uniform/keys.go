@@ -48,6 +48,7 @@ const (
 	SMT            = "SMT"
 	NUMA           = "NUMA nodes"
 	MTU            = "MTU"
+	TimeSource     = "time source"
 	Transceiver    = "transceiver"
 	GPUVBIOS       = "GPU VBIOS"
 	GPUInfoROM     = "GPU InfoROM"
@@ -81,6 +82,7 @@ const (
 	doLink     = "Look at the slot's settings in the BIOS, then exchange the part, its riser and its slot one by one."
 	doBIOS     = "Set it in the BIOS as the others have it (`bios` of a hardware block sets it on all), and boot the node again."
 	doMTU      = "Find out what set it on this node, and set it as the others have it."
+	doTime     = "Look at `chronyc sources` or `timedatectl` of the node: the service must run, and its time servers must answer."
 	doParts    = "Find out which NIC is another model: its label, or `lspci -vv` for the part number; exchange it, or give the node a hardware block of its own."
 )
 
@@ -104,6 +106,7 @@ var Keys = []Kind{
 	{Key: SMT, Area: Setting, Part: "CPU", Fault: true, Action: doBIOS},
 	{Key: NUMA, Area: Setting, Part: "CPU", Fault: true, Action: doBIOS},
 	{Key: MTU, Area: Setting, Part: "NIC", Fault: true, Action: doMTU, Mixture: true},
+	{Key: TimeSource, Area: Setting, Part: "clock", Fault: true, Action: doTime},
 	{Key: GPUVBIOS, Area: Firmware, Part: "GPU", Fault: true, Action: doFlash},
 	{Key: GPUInfoROM, Area: Firmware, Part: "GPU", Action: doFlash},
 	{Key: GPUMIG, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},

@@ -63,6 +63,7 @@ const (
 	NVLinkDown       Kind = "nvlink-down"
 	NVLinkUnseated   Kind = "nvlink-unseated"
 	IMEXConfig       Kind = "imex-config"
+	NoTime           Kind = "no-time"
 	CableSwap        Kind = "cable-swap"
 	DegradedLink     Kind = "degraded-link"
 	RailConfig       Kind = "rail-config"
@@ -190,6 +191,8 @@ var rows = []Row{
 		Suspects: "that GPU on HGX; the NVLink of that node where a domain spans nodes"},
 	{Kind: IMEXConfig, Does: "a prolog of jobs writes IMEX's list of nodes without its last line whenever the service starts", Needs: []string{attrNode},
 		Suspects: "the IMEX of that node"},
+	{Kind: NoTime, Does: "a filter on the way to a node drops what time servers answer", Needs: []string{attrNode}, Takes: []string{attrAt},
+		Suspects: "the clock of that node"},
 	{Kind: CableSwap, Does: "two fabric cables are plugged into each other's switch port", Needs: []string{attrNode, attrWith}, Takes: []string{attrPort},
 		Suspects: "the two cables"},
 	{Kind: DegradedLink, Does: "a fabric link has one lane of four and bit errors", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},

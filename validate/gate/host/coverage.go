@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ironrail/ironrail/validate/gate/judge"
+	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
 // MemoryCoverage is how many memory controllers told their errors.
@@ -44,10 +45,23 @@ func DisksCoverage(j *judge.Node) judge.Coverage {
 // ClockCoverage is whether chronyd told the offset.
 func ClockCoverage(j *judge.Node) judge.Coverage {
 	switch t := j.Seen.Time; {
-	case t == nil:
-		return judge.Coverage{Missing: "chronyd did not report"}
+	case t == nil || t.Program == "":
+		return judge.Coverage{Missing: "nothing that sets the clock reported"}
 	case !t.Synced:
-		return judge.Coverage{Missing: "chronyd follows no time server"}
+		return judge.Coverage{Missing: t.Program + " follows no time server"}
+	case t.Program != look.Chronyd:
+		return judge.Coverage{Missing: t.Program + " does not say how far the clock is off"}
 	}
 	return judge.Covered("the clock against its time servers")
+}
+
+// TimeServersCoverage is how many servers chronyd is to ask.
+func TimeServersCoverage(j *judge.Node) judge.Coverage {
+	switch t := j.Seen.Time; {
+	case t == nil || t.Program != look.Chronyd:
+		return judge.Coverage{}
+	case t.Servers == 0:
+		return judge.Coverage{Missing: "chronyd has no time server"}
+	}
+	return judge.Covered("that one of %d time servers answers", j.Seen.Time.Servers)
 }

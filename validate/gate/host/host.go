@@ -15,6 +15,8 @@ import (
 const (
 	doDisk  = "Have the disk replaced."
 	doClock = "Look at chronyd of the node (chronyc sources) and at time_servers of the site: the servers must be reachable and agree."
+
+	doTimeServers = "Look at `chronyc sources` of the node: UDP port 123 of each server must be reachable from it. `time_servers` of the site names them."
 )
 
 // critical are the bits of an NVMe disk's critical warning (NVM Express Base
@@ -77,13 +79,25 @@ func CheckClock(j *judge.Node) {
 	if t == nil {
 		return
 	}
+	if t.Program == "" {
+		j.Note("neither chronyd nor systemd-timesyncd sets the clock: it runs by itself")
+		return
+	}
 	evidence := fmt.Sprintf("chronyc tracking: system time off by %.6f s", t.Offset)
 	switch off := math.Abs(t.Offset); {
 	case !t.Synced:
-		j.Note("chronyd follows no time server: the node's clock runs by itself")
+		j.Note("%s follows no time server: the node's clock runs by itself", t.Program)
 	case off >= offsetMost:
 		j.Fail("clock", doClock, evidence, "the clock is off by %.3f s", off)
 	case off >= offsetNote:
 		j.Note("the clock is off by %.1f ms, by what chronyd says", off*1e3)
+	}
+}
+
+// CheckTimeServers judges whether the servers answer that chronyd is to ask. Where one of them
+// answered lately, the clock follows it, or chronyd has its reasons not to.
+func CheckTimeServers(j *judge.Node) {
+	if t := j.Seen.Time; t != nil && t.Servers > 0 && t.Answering == 0 {
+		j.Fail("clock", doTimeServers, fmt.Sprintf("chronyc sources: reach is 0 of all %d", t.Servers), "none of its time servers answers")
 	}
 }

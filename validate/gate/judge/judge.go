@@ -24,6 +24,8 @@ type Fault struct {
 	// Unlike: the part may be well, and is not what the hardware block says. Where most of a
 	// role are so, the block or the delivery is wrong, and no node.
 	Unlike bool `json:"unlike,omitempty"`
+	// Of is the word of the site that is at fault then, where it is not the hardware block.
+	Of string `json:"of,omitempty"`
 }
 
 // Finding is what a fault says of its node, with further evidence.
@@ -43,7 +45,8 @@ type Node struct {
 	Failed   []string          // what it found
 	Let      []string          // what it found and the site allows
 	Allowed  map[string]string // reasons, by gate
-	Unlike   bool              // the gate compares with the hardware block
+	Unlike   bool              // the gate compares with the hardware block, or with another word of the site
+	Of       string            // that word
 }
 
 // New returns the judge of a node, which knows what its GPUs are called.
@@ -131,7 +134,7 @@ func (j *Node) Fail(part, action, evidence, cause string, args ...any) {
 	i, known := j.At[key]
 	if !known {
 		j.At[key] = len(j.Faults)
-		j.Faults = append(j.Faults, Fault{Part: part, Cause: part + ": " + cause, Evidence: []string{evidence}, Action: action, Unlike: j.Unlike})
+		j.Faults = append(j.Faults, Fault{Part: part, Cause: part + ": " + cause, Evidence: []string{evidence}, Action: action, Unlike: j.Unlike, Of: j.Of})
 		return
 	}
 	f := &j.Faults[i]

@@ -268,6 +268,12 @@ rack "net" {
     current = "63A"
     derate  = 0.8 # of a breaker's rating, for a load that stays
     outlets = 36
+    control {
+      protocol  = "snmp"
+      address   = cidrhost(network.oob.cidr, 16)
+      model     = "apc-rpdu2"
+      community = secret("env:PDU_COMMUNITY")
+    }
   }
   pdu "b" {
     feed    = "B"
@@ -276,6 +282,12 @@ rack "net" {
     current = "63A"
     derate  = 0.8 # of a breaker's rating, for a load that stays
     outlets = 36
+    control {
+      protocol  = "snmp"
+      address   = cidrhost(network.oob.cidr, 17)
+      model     = "apc-rpdu2"
+      community = secret("env:PDU_COMMUNITY")
+    }
   }
 
   switch "leaf" {

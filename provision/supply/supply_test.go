@@ -99,6 +99,44 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestWithoutNodes: PDUs that feed no installed node are read too, the first once all nodes
+// were worked on, and the others after it.
+func TestWithoutNodes(t *testing.T) {
+	t.Parallel()
+	inv := site("apc-rpdu2")
+	net := &inventory.Rack{Name: "net"}
+	for _, name := range []string{"net/a", "net/b", "net/c"} {
+		net.PDUs = append(net.PDUs, &inventory.PDU{Name: name, Rack: net, Phases: 3, Current: 32, Control: &inventory.PDUControl{Model: "apc-rpdu2"}})
+	}
+	net.PDUs[2].Control = nil // left alone
+	inv.Racks = append(inv.Racks, net)
+	inv.Switches = []*inventory.Switch{{Name: "net/leaf-1", Rack: net, Feeds: []inventory.Feed{{PDU: net.PDUs[0]}}}}
+	dead := pdu.Reading{Breakers: []pdu.Breaker{{Number: 1, State: pdu.BreakerOpen}, {Number: 2, State: pdu.BreakerOpen}}}
+	s := New(inv, &meter{readings: []pdu.Reading{dead, dead}})
+	steps, diags := s.Plan(nil)
+	var got []string
+	for _, st := range steps[2:] {
+		text := string(st.ID)
+		for _, n := range st.Needs {
+			text += " " + string(n.Step)
+		}
+		got = append(got, text)
+	}
+	want := "net/a/supply.before; net/a/supply.check net/a/supply.before n1/install.boot n2/validate.accept; net/b/supply.before; net/b/supply.check net/b/supply.before net/a/supply.check"
+	if strings.Join(got, "; ") != want || diags.HasErrors() {
+		t.Errorf("planned %s", strings.Join(got, "; "))
+	}
+	r := &run{facts: map[fact.Key]fact.Fact{}}
+	for _, i := range []int{3, 5} {
+		if err := s.Apply(t.Context(), r, steps[i]); err == nil {
+			t.Errorf("%s: nothing was found", steps[i].ID)
+		}
+	}
+	if len(r.found) != 2 || !strings.Contains(r.found[0].Evidence[0], "it feeds net/leaf-1") || !strings.Contains(r.found[1].Evidence[0], "it feeds nothing that the site says") {
+		t.Errorf("found %+v", r.found)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	banks := func(state pdu.BreakerState, amps ...float64) (r pdu.Reading) {
@@ -124,6 +162,7 @@ func TestJudge(t *testing.T) {
 		{"nothing flows, and never did, while the others carry", pdu.Reading{}, banks(pdu.BreakerUnknown, 9, 9, 0), "breaker 3", "open"},
 		{"nothing flows and little else does", pdu.Reading{}, banks(pdu.BreakerUnknown, 0.2, 0.2, 0), "", ""},
 		{"two banks, one unused", pdu.Reading{}, banks(pdu.BreakerUnknown, 9, 0), "", ""},
+		{"nothing flowed before, and nothing does", banks(pdu.BreakerUnknown, 0, 0, 0), banks(pdu.BreakerUnknown, 0, 0, 0), "", "nothing flows through it"},
 		{"a phase above its limit", pdu.Reading{}, banks(pdu.BreakerClosed, 26, 9), "phase 1", "more than its limit"},
 		{"a phase without voltage", pdu.Reading{}, dead, "input", "no voltage"},
 	}
@@ -133,7 +172,7 @@ func TestJudge(t *testing.T) {
 			inv := site("apc-rpdu2")
 			s := New(inv, &meter{readings: []pdu.Reading{tt.before, tt.now}})
 			steps, _ := s.Plan(nil)
-			r := &run{facts: map[fact.Key]fact.Fact{}}
+			r := &run{facts: map[fact.Key]fact.Fact{systemFact.Of(subject.OfNode("n2")): {}}}
 			if err := s.Apply(t.Context(), r, steps[0]); err != nil || len(r.found) > 0 {
 				t.Fatalf("the first reading: %v %v", err, r.found)
 			}
@@ -149,6 +188,23 @@ func TestJudge(t *testing.T) {
 				t.Errorf("finding %+v", f)
 			}
 		})
+	}
+}
+
+// TestUnusedBreaker: a PDU with fewer plugs than breakers has one that carries nothing.
+func TestUnusedBreaker(t *testing.T) {
+	t.Parallel()
+	inv := site("apc-rpdu2")
+	inv.Nodes = inv.Nodes[:1] // two supplies
+	r := &run{facts: map[fact.Key]fact.Fact{}}
+	now := pdu.Reading{}
+	for i, amps := range []float64{9, 9, 0} {
+		now.Breakers = append(now.Breakers, pdu.Breaker{Number: i + 1, Amps: amps})
+	}
+	s := New(inv, &meter{readings: []pdu.Reading{now}})
+	steps, _ := s.Plan(nil)
+	if err := s.Apply(t.Context(), r, steps[1]); err != nil || len(r.found) > 0 {
+		t.Errorf("%v %+v", err, r.found)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
@@ -82,21 +83,19 @@ func (t *Rehearsal) plantAt(e event.Event) {
 	}
 }
 
-// feeds reports whether a step is about what a PDU feeds, for a fault of one.
+// feeds reports whether a step is about what a PDU feeds, for a fault of one. One that
+// feeds no node may fail at the step of any.
 func (t *Rehearsal) feeds(f fault.Fault, st *plan.Step) bool {
 	if f.PDU == "" || st.Subject.Kind != subject.Node {
 		return true
 	}
 	n, ok := t.inv.Node(st.Subject.Name)
-	if !ok {
-		return true
-	}
-	for _, feed := range n.Feeds {
-		if feed.PDU != nil && feed.PDU.Name == f.PDU {
-			return true
-		}
-	}
-	return false
+	return !ok || hangsOn(n, f.PDU) || !slices.ContainsFunc(t.inv.Nodes, func(n *inventory.Node) bool { return hangsOn(n, f.PDU) })
+}
+
+// hangsOn reports whether a PDU feeds a node.
+func hangsOn(n *inventory.Node, pdu string) bool {
+	return slices.ContainsFunc(n.Feeds, func(feed inventory.Feed) bool { return feed.PDU != nil && feed.PDU.Name == pdu })
 }
 
 // timely refuses faults that wait for a step which the plan does not have: they

@@ -58,6 +58,31 @@ func TestTripOfTheOnlyFeed(t *testing.T) {
 	}
 }
 
+// TestTripBehindSwitches: a PDU that feeds switches alone is read, and its trip is one
+// finding that costs no node.
+func TestTripBehindSwitches(t *testing.T) {
+	t.Parallel()
+	inv := load(t, demo, nil)
+	of := map[string]*inventory.Rack{}
+	for _, r := range inv.Racks {
+		of[r.Name] = r
+	}
+	p, control := *of["r01"].PDUs[0], *of["r01"].PDUs[0].Control
+	control.Address = of["r02"].PDUs[1].Control.Address.Next()
+	p.Name, p.Rack, p.Control = "net/a", of["net"], &control
+	of["net"].PDUs = append(of["net"].PDUs, &p)
+	for _, s := range inv.Switches {
+		s.Power, s.Feeds = 1500, []inventory.Feed{{Supply: "psu1", PDU: &p}}
+	}
+	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 4, Faults: []fault.Fault{{Kind: fault.PDUTrip, PDU: "net/a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Accepted) != len(inv.Nodes) || len(sum.Findings) != 1 || !strings.Contains(sum.Findings[0].Part, "net/a") || !sum.AsExpected() {
+		t.Errorf("%d accepted, quarantined %+v, waiting %+v, findings %+v", len(sum.Accepted), sum.Quarantined, sum.Waiting, sum.Findings)
+	}
+}
+
 func nodesOf(inv *inventory.Inventory, rack string) (names []string) {
 	for _, n := range inv.Nodes {
 		if n.Rack.Name == rack {

@@ -79,7 +79,7 @@ func touches(f fault.Fault, n *inventory.Node) bool {
 	case fault.ControllerKill:
 		return false
 	case fault.PDUTrip:
-		return slices.ContainsFunc(n.Feeds, func(feed inventory.Feed) bool { return feed.PDU != nil && feed.PDU.Name == f.PDU })
+		return hangsOn(n, f.PDU)
 	}
 	return f.Node == n.Name || f.With == n.Name
 }

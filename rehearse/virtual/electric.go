@@ -3,6 +3,7 @@
 package virtual
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -11,9 +12,14 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/power"
 )
 
-const snmpPort = 161
+const (
+	snmpPort = 161
+	// usualSwitch is what a switch draws whose power the site does not say, watts. Belief.
+	usualSwitch = 500
+)
 
-// newGrid hangs the nodes on their PDUs.
+// newGrid hangs nodes and switches on their PDUs. A switch that loses all of its feeds
+// goes on: what a fabric does then is not simulated.
 func (w *World) newGrid() (err error) {
 	c := power.Config{Clock: w.opt.Clock}
 	for _, r := range w.inv.Racks {
@@ -26,6 +32,9 @@ func (w *World) newGrid() (err error) {
 		}
 		c.Loads = append(c.Loads, power.Load{Name: n.Name, Feeds: n.Feeds, Max: float64(n.Hardware.Power.Max), Mains: node.chassis.Mains, Off: true,
 			Draw: func(on bool) float64 { return node.watts(on) }})
+	}
+	for _, s := range w.inv.Switches { // they run from the start
+		c.Loads = append(c.Loads, power.Load{Name: s.Name, Feeds: s.Feeds, Max: float64(cmp.Or(s.Power, usualSwitch))})
 	}
 	if w.grid, err = power.New(c); err != nil {
 		return err

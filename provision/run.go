@@ -31,8 +31,8 @@ import (
 
 // sshParallel is how many commands run on nodes at a time: most of them wait for a
 // package manager or a test. The test between pairs needs both of its ends at the
-// same time: 64 pairs of nodes with 16 rails.
-const sshParallel = 2048
+// same time (rounds.CommandsAtOnce), and others go on beside it.
+const sshParallel = 18_432
 
 // parallel is how many steps of a site run at a time. A step that waits for a
 // self-test or a package manager loads nothing, and what loads something is held

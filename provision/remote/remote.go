@@ -105,8 +105,8 @@ func (c Config) same(o Config) bool {
 }
 
 // sessionsPerNode is how many commands run at a time on one connection. OpenSSH
-// refuses the eleventh by default (MaxSessions 10).
-const sessionsPerNode = 6
+// refuses the eleventh by default (MaxSessions 10); one that it refuses is tried again.
+const sessionsPerNode = 10
 
 // Client runs commands on one node. It is safe for concurrent use.
 type Client struct {

@@ -114,9 +114,18 @@ type Verdict struct {
 	// Ambiguous is true when there are several explanations of the same size, so
 	// that not every suspect is bad.
 	Ambiguous bool
+	// Groups are the same suspects by what they explain: bad measurements of which no part
+	// explains any of another group's. Each is ambiguous for itself.
+	Groups []Group
 	// Between are bad measurements that no part explains without contradicting a
 	// good one: the path between two nodes that are both good otherwise.
 	Between []Measurement
+}
+
+// Group is the suspects of bad measurements that have nothing to do with others.
+type Group struct {
+	Suspects  []Part
+	Ambiguous bool
 }
 
 // FindSuspects finds the suspects.
@@ -130,26 +139,21 @@ func FindSuspects(ms []Measurement) Verdict {
 	if len(bad) == 0 {
 		return Verdict{}
 	}
-	parts := listCandidates(ms)
-	var v Verdict
-	bad, v.Between = splitExplainable(bad, parts)
-	if len(bad) == 0 {
-		return v
-	}
-	v.Suspects, v.Ambiguous = explainAll(bad, parts)
-	return v
+	return explainAll(bad, listCandidates(ms))
 }
 
-// explainAll returns the parts of all smallest sets that explain the bad measurements,
-// and whether there are several.
-func explainAll(bad []Measurement, parts []Part) (suspects []Part, ambiguous bool) {
-	s := search{bad: bad, parts: parts, budget: maxSets}
-	s.run()
-	for _, set := range s.best {
-		suspects = append(suspects, set...)
+// explainAll returns the parts of all smallest sets that explain the bad measurements.
+func explainAll(bad []Measurement, parts []Part) (v Verdict) {
+	groups, without := splitGroups(bad, parts)
+	v.Between = without
+	for _, g := range groups {
+		list, ambiguous := newSearch(g).run()
+		v.Groups = append(v.Groups, Group{list, ambiguous})
+		v.Suspects, v.Ambiguous = append(v.Suspects, list...), v.Ambiguous || ambiguous
 	}
-	slices.SortFunc(suspects, compareParts)
-	return slices.Compact(suspects), len(s.best) > 1 || s.budget <= 0
+	slices.SortFunc(v.Suspects, compareParts)
+	slices.SortFunc(v.Groups, func(a, b Group) int { return compareParts(a.Suspects[0], b.Suspects[0]) })
+	return v
 }
 
 // tally is how many measurements a part would spoil.
@@ -243,18 +247,6 @@ func isPreferred(q, p Part) bool {
 // holds the other.
 func isNested(p, q Part) bool {
 	return p.Scope == WholeNode || q.Scope == WholeNode || p.Rail == q.Rail && p.Fabric == q.Fabric
-}
-
-// splitExplainable splits the bad measurements by whether any candidate spoils them.
-func splitExplainable(bad []Measurement, parts []Part) (with, without []Measurement) {
-	for _, m := range bad {
-		if slices.ContainsFunc(parts, func(p Part) bool { return p.Explains(m) }) {
-			with = append(with, m)
-		} else {
-			without = append(without, m)
-		}
-	}
-	return with, without
 }
 
 func compareParts(a, b Part) int {

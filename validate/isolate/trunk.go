@@ -31,12 +31,7 @@ func FindTrunks(ms []Measurement) Verdict {
 		}
 	}
 	slices.SortFunc(parts, compareParts)
-	var v Verdict
-	all, v.Between = splitExplainable(all, parts)
-	if len(all) > 0 {
-		v.Suspects, v.Ambiguous = explainAll(all, parts)
-	}
-	return v
+	return explainAll(all, parts)
 }
 
 // fewestUnexplained is how many bad transfers between leaves speak against what lies

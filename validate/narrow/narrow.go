@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package pair
+// Package narrow looks for further evidence where transfers alone leave several suspects.
+package narrow
 
 import (
 	"cmp"
@@ -9,10 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/validate/isolate"
 	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/rounds"
 	"github.com/ironrail/ironrail/validate/transfer"
 )
 
@@ -21,12 +25,19 @@ import (
 // sides, and is noisy.
 const loopbackShare = 0.5
 
-// narrow asks for further evidence where the transfers alone leave several
+// Evidence is what is known of ports beside what they carried.
+type Evidence struct {
+	Ends          map[string][]rail.End // by fabric and rail
+	Before, After map[string]rail.PortCounters
+	Runner        *transfer.Runner // of transfers of a node with itself
+}
+
+// Decide asks for further evidence where the transfers alone leave several
 // explanations: the speed that the ports negotiated, the errors that they
 // counted, and traffic of a node with itself over its own rail. Each piece
 // decides only when it speaks against one node and for the others. Without a
 // decision all stay suspects, and the notes say what was looked at.
-func (v verdict) narrow(ctx context.Context, parts []isolate.Part) ([]isolate.Part, []string) {
+func (x Evidence) Decide(ctx context.Context, parts []isolate.Part) ([]isolate.Part, []string) {
 	var nodes []string
 	for _, p := range parts {
 		if p.Node != "" && p.Scope != isolate.Leaf && !slices.Contains(nodes, p.Node) {
@@ -34,7 +45,7 @@ func (v verdict) narrow(ctx context.Context, parts []isolate.Part) ([]isolate.Pa
 		}
 	}
 	var notes []string
-	for _, look := range []func(context.Context, []isolate.Part, []string) (string, string){v.bySpeed, v.byErrors, v.byLoopback} {
+	for _, look := range []func(context.Context, []isolate.Part, []string) (string, string){x.bySpeed, x.byErrors, x.byLoopback} {
 		node, note := look(ctx, parts, nodes)
 		if note != "" {
 			notes = append(notes, note)
@@ -47,10 +58,10 @@ func (v verdict) narrow(ctx context.Context, parts []isolate.Part) ([]isolate.Pa
 	return parts, notes
 }
 
-// endsOf returns the ports that belong to a part.
-func (v verdict) endsOf(p isolate.Part) []rail.End {
+// EndsOf returns the ports that belong to a part.
+func (x Evidence) EndsOf(p isolate.Part) []rail.End {
 	var out []rail.End
-	for _, list := range v.ends {
+	for _, list := range x.Ends {
 		for _, e := range list {
 			if e.Node.Name == p.Node && (p.Scope == isolate.WholeNode || e.Port.Rail == p.Rail && e.Fabric == p.Fabric) {
 				out = append(out, e)
@@ -64,11 +75,11 @@ func (v verdict) endsOf(p isolate.Part) []rail.End {
 }
 
 // bySpeed finds the one suspect whose port runs slower than the others'.
-func (v verdict) bySpeed(_ context.Context, parts []isolate.Part, nodes []string) (string, string) {
+func (x Evidence) bySpeed(_ context.Context, parts []isolate.Part, nodes []string) (string, string) {
 	speed := map[string]int64{}
 	for _, p := range parts {
-		for _, e := range v.endsOf(p) {
-			s := v.after[e.Key()]["speed"]
+		for _, e := range x.EndsOf(p) {
+			s := x.After[e.Key()]["speed"]
 			if was, ok := speed[p.Node]; s > 0 && (!ok || s < was) {
 				speed[p.Node] = s
 			}
@@ -97,12 +108,12 @@ func (v verdict) bySpeed(_ context.Context, parts []isolate.Part, nodes []string
 }
 
 // byErrors finds the one suspect whose ports counted errors.
-func (v verdict) byErrors(_ context.Context, parts []isolate.Part, _ []string) (string, string) {
+func (x Evidence) byErrors(_ context.Context, parts []isolate.Part, _ []string) (string, string) {
 	with := map[string]string{}
 	for _, p := range parts {
-		for _, e := range v.endsOf(p) {
+		for _, e := range x.EndsOf(p) {
 			key := e.Key()
-			if g := rail.GrownCounters(v.before[key], v.after[key]); len(g) > 0 {
+			if g := rail.GrownCounters(x.Before[key], x.After[key]); len(g) > 0 {
 				with[p.Node] = strings.Join(g, ", ")
 			}
 		}
@@ -120,18 +131,25 @@ func (v verdict) byErrors(_ context.Context, parts []isolate.Part, _ []string) (
 }
 
 // byLoopback measures each suspect against itself over the rail in question.
-func (v verdict) byLoopback(ctx context.Context, parts []isolate.Part, nodes []string) (string, string) {
-	got, least := map[string]float64{}, 0.0
+func (x Evidence) byLoopback(ctx context.Context, parts []isolate.Part, nodes []string) (string, string) {
+	first := map[string]*transfer.Transfer{} // of each node
+	var g errgroup.Group                     // different nodes, at once
+	g.SetLimit(rounds.CommandsAtOnce / 2)
 	for _, p := range parts {
-		for _, e := range v.endsOf(p) {
-			if _, done := got[p.Node]; done {
+		for _, e := range x.EndsOf(p) {
+			if first[p.Node] != nil {
 				continue
 			}
-			v.p.Rec.Emit(event.Event{Type: event.StepProgress, Text: "loopback of " + p.Node})
+			x.Runner.Rec.Emit(event.Event{Type: event.StepProgress, Text: "loopback of " + p.Node})
 			t := &transfer.Transfer{From: e, To: e}
-			v.p.Runner.Run(ctx, t)
-			got[p.Node], least = t.Bw, max(least, t.Need().Least)
+			first[p.Node] = t
+			g.Go(func() error { x.Runner.Run(ctx, t); return nil })
 		}
+	}
+	_ = g.Wait() // none of them fails
+	got, least := map[string]float64{}, 0.0
+	for node, t := range first {
+		got[node], least = t.Bw, max(least, t.Need().Least)
 	}
 	best, text := 0.0, []string{}
 	for _, n := range nodes {

@@ -47,7 +47,8 @@ func (v verdict) blameDegraded(ctx context.Context, rep *result.Report, blamed [
 			}
 			between = slices.DeleteFunc(between, func(m isolate.Measurement) bool {
 				ours := m.Fabric == p.Fabric && m.Rail == p.Port.Rail && (m.From == p.Node.Name || m.To == p.Node.Name)
-				if t := v.transferOf(m); ours {
+				if ours {
+					t := v.transferOf(m)
 					f.Evidence = append(f.Evidence, t.Name()+": "+t.Outcome())
 				}
 				return ours

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -82,6 +83,8 @@ type pairTest struct {
 
 	inv          *inventory.Inventory
 	readSwitches target.CounterReader // nil: switches are not asked
+
+	best map[portUse]float64 // what ports carried at best in the rounds before, bytes per second
 
 	mu   sync.Mutex // guards what follows
 	done []*transfer.Transfer
@@ -201,10 +204,10 @@ func byNode(ends map[string][]rail.End) []map[*inventory.Node]rail.End {
 	return rails
 }
 
-// measure runs the rounds and then every bad transfer once more, alone.
+// measure runs the rounds, and then bad transfers once more, alone.
 func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) error {
 	p.mu.Lock()
-	p.done = nil
+	p.done, p.best = nil, map[portUse]float64{}
 	p.mu.Unlock()
 	all, rails := p.rounds, byNode(ends)
 	for i, pairs := range all {
@@ -218,41 +221,6 @@ func (p *pairTest) measure(ctx context.Context, ends map[string][]rail.End) erro
 	}
 	transfer.Compare(p.done)
 	return p.again(ctx)
-}
-
-// again runs every bad transfer once more, with nothing else on its two nodes.
-func (p *pairTest) again(ctx context.Context) error {
-	at := map[*inventory.Node]int{}
-	for i, n := range p.nodeOf {
-		at[n] = i
-	}
-	var pairs [][2]int
-	of := map[[2]int][]*transfer.Transfer{} // of each pair, one after another
-	for _, t := range p.done {
-		if !t.Bad() || t.Lost != "" {
-			continue
-		}
-		pair := [2]int{at[t.From.Node], at[t.To.Node]}
-		if of[pair] == nil {
-			pairs = append(pairs, pair)
-		}
-		of[pair] = append(of[pair], t)
-	}
-	all := rounds.Spread(pairs)
-	for i, round := range all {
-		p.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("once more, alone: round %d of %d, %d pairs, %s first", i+1, len(all), len(round), of[round[0]][0].Name())})
-		rounds.SideBySide(round, rounds.CommandsAtOnce/2, func(pair [2]int) {
-			for _, t := range of[pair] {
-				if ctx.Err() == nil {
-					p.Runner.Run(ctx, t)
-				}
-			}
-		})
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
 }
 
 // attach stores what the transfers printed that are not stored yet, and forgets it
@@ -294,29 +262,46 @@ func (p *pairTest) round(ctx context.Context, pairs [][2]int, ends []map[*invent
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, t := range p.done {
+		for _, use := range []portUse{{t.From, true}, {t.To, false}} {
+			p.best[use] = max(p.best[use], t.Bw)
+		}
+	}
 	slices.SortFunc(p.done, func(a, b *transfer.Transfer) int {
 		return cmp.Or(cmp.Compare(a.From.Fabric, b.From.Fabric), cmp.Compare(a.From.Port.Rail, b.From.Port.Rail), cmp.Compare(a.From.Node.Name, b.From.Node.Name), cmp.Compare(a.To.Node.Name, b.To.Node.Name))
 	})
 	return nil
 }
 
+// pace is what a transfer is expected to carry after the rounds before: what the slower of
+// its ports carried at best; 0: not known.
+func (p *pairTest) pace(from, to rail.End) float64 {
+	sent, received := p.best[portUse{from, true}], p.best[portUse{to, false}]
+	if sent == 0 || received == 0 {
+		return max(sent, received)
+	}
+	return min(sent, received)
+}
+
 func (p *pairTest) oneWay(ctx context.Context, from, to *inventory.Node, ends []map[*inventory.Node]rail.End) {
-	var wg sync.WaitGroup
+	var g errgroup.Group
+	g.SetLimit(rounds.PortsAtOnce) // both nodes begin with the same ones
 	for _, on := range ends {
 		a, aok := on[from]
 		b, bok := on[to]
 		if !aok || !bok || ctx.Err() != nil {
 			continue
 		}
-		wg.Go(func() {
-			t := &transfer.Transfer{From: a, To: b, FromLeaf: p.leafOf[a], ToLeaf: p.leafOf[b]}
+		g.Go(func() error {
+			t := &transfer.Transfer{From: a, To: b, FromLeaf: p.leafOf[a], ToLeaf: p.leafOf[b], Pace: p.pace(a, b)}
 			p.Runner.Run(ctx, t)
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.done = append(p.done, t)
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = g.Wait() // none of them fails
 }
 
 // measurements turns transfers into what the decoder reads.

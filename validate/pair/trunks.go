@@ -73,10 +73,10 @@ func (v verdict) searchTrunks(ctx context.Context, name string, bad []isolate.Me
 // runAlone runs one transfer with nothing beside it.
 func (v verdict) runAlone(ctx context.Context, m isolate.Measurement) (bad bool, packets uint64, text string) {
 	was := v.transferOf(m)
-	t := &transfer.Transfer{From: was.From, To: was.To, FromLeaf: was.FromLeaf, ToLeaf: was.ToLeaf, Usual: was.Usual}
+	t := &transfer.Transfer{From: was.From, To: was.To, FromLeaf: was.FromLeaf, ToLeaf: was.ToLeaf, Usual: was.Usual, Pace: was.Bw}
 	v.p.Rec.Emit(event.Event{Type: event.StepProgress, Text: "alone, for its way: " + t.Name()})
 	v.p.Runner.Run(ctx, t)
-	sent := uint64(transfer.CountWrites(v.p.Test, t.Need().Least)) * uint64(transfer.MessageSize(v.p.Test)) / packetSize
+	sent := uint64(t.Writes) * uint64(transfer.MessageSize(v.p.Test)) / packetSize
 	return t.Bad(), sent, t.Name() + ": " + t.Outcome()
 }
 
@@ -101,7 +101,7 @@ func (v verdict) reportTrunks(ctx context.Context, rep *result.Report, found tru
 
 // explainTransfer notes at the bad result of a transfer what is at fault for it.
 func (v verdict) explainTransfer(rep *result.Report, m isolate.Measurement, what string) {
-	rep.Results[slices.Index(v.p.done, v.transferOf(m))].Explain(what)
+	rep.Results[v.indexOf(m)].Explain(what)
 }
 
 // blameCrossings blames what all leaves of a fabric share, when every transfer between

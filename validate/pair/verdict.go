@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/validate/isolate"
+	"github.com/ironrail/ironrail/validate/narrow"
 	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/rounds"
@@ -29,11 +30,23 @@ type verdict struct {
 	ends          map[string][]rail.End
 	watches       trunk.Watches
 	loads         trunk.Loads
+	at            map[flow]int // the place of each transfer among those of the test
+}
+
+// flow tells transfers apart.
+type flow struct {
+	fabric   string
+	rail     int
+	from, to string
 }
 
 // evaluate turns transfers into results, and bad ones into findings about parts.
 func (v verdict) evaluate(ctx context.Context) (result.Report, error) {
 	p := v.p
+	v.at = make(map[flow]int, len(p.done))
+	for i, t := range slices.Backward(p.done) { // of several between the same ports the first
+		v.at[flow{t.From.Fabric, t.From.Port.Rail, t.From.Node.Name, t.To.Node.Name}] = i
+	}
 	rep := result.Report{At: p.Rec.Clock().Now().UTC(), Members: target.NodeNames(p.nodeOf), NotJudged: append(v.untested(), v.loads.NotTested()...),
 		Proves: "RDMA writes between pairs of nodes, one way at a time, in host memory. It does not prove the fabric under the load of all nodes at once."}
 	again, err := v.attachAgain()
@@ -73,7 +86,7 @@ func (v verdict) result(t *transfer.Transfer, again string) result.Result {
 	asked := t.Need()
 	r := result.Result{Check: result.WriteBandwidth, Nodes: []string{t.From.Node.Name, t.To.Node.Name}, Part: t.From.Rail(), Measured: t.Bw, Unit: "B/s",
 		Limit: asked.Limit, Verdict: result.Pass, Transport: "RDMA over " + t.From.Port.Device, Evidence: []string{t.Ref},
-		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", transfer.MessageSize(v.p.g.Validation.Pair), transfer.CountWrites(v.p.Test, asked.Least))}
+		Params: fmt.Sprintf("ib_write_bw, %s messages, %d of them", transfer.MessageSize(v.p.g.Validation.Pair), t.Writes)}
 	if t.Tries > 1 {
 		r.Evidence = append(r.Evidence, again)
 	}
@@ -138,25 +151,35 @@ func (v verdict) blameLost(ctx context.Context, rep *result.Report) error {
 // parts, and the bad transfers that none explains.
 func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.Part, []isolate.Measurement, error) {
 	d := isolate.FindSuspects(v.p.measurements())
-	parts, notes := d.Suspects, []string(nil)
-	if all, err := v.blameCrossings(ctx, rep, parts); all || err != nil {
+	if all, err := v.blameCrossings(ctx, rep, d.Suspects); all || err != nil {
 		return nil, d.Between, err
 	}
-	if d.Ambiguous && !onlyLeaves(parts) {
-		parts, notes = v.narrow(ctx, parts)
-	}
-	if d.Ambiguous && len(parts) > 1 {
-		if err := v.reportParts(ctx, rep, parts, notes, true); err != nil {
+	var blamed []isolate.Part
+	for _, g := range d.Groups {
+		parts, err := v.blameGroup(ctx, rep, g)
+		if err != nil {
 			return nil, nil, err
 		}
-	} else {
-		for _, part := range parts {
-			if err := v.reportParts(ctx, rep, []isolate.Part{part}, notes, false); err != nil {
-				return nil, nil, err
-			}
+		blamed = append(blamed, parts...)
+	}
+	return blamed, d.Between, nil
+}
+
+// blameGroup blames the suspects of bad transfers that have nothing to do with others.
+func (v verdict) blameGroup(ctx context.Context, rep *result.Report, g isolate.Group) ([]isolate.Part, error) {
+	parts, notes := g.Suspects, []string(nil)
+	if g.Ambiguous && !onlyLeaves(parts) {
+		parts, notes = v.further().Decide(ctx, parts)
+	}
+	if g.Ambiguous && len(parts) > 1 {
+		return parts, v.reportParts(ctx, rep, parts, notes, true)
+	}
+	for _, part := range parts {
+		if err := v.reportParts(ctx, rep, []isolate.Part{part}, notes, false); err != nil {
+			return nil, err
 		}
 	}
-	return parts, d.Between, nil
+	return parts, nil
 }
 
 func (v verdict) reportParts(ctx context.Context, rep *result.Report, parts []isolate.Part, notes []string, ambiguous bool) error {
@@ -194,6 +217,11 @@ func (v verdict) reportParts(ctx context.Context, rep *result.Report, parts []is
 		v.explain(rep, parts)
 	}
 	return v.p.Rec.Blame(ctx, f)
+}
+
+// further is what is known of the ports beside what they carried.
+func (v verdict) further() narrow.Evidence {
+	return narrow.Evidence{Ends: v.ends, Before: v.before, After: v.after, Runner: v.p.Runner}
 }
 
 // onlyLeaves reports whether no suspect is of a node.
@@ -271,7 +299,7 @@ func (v verdict) evidence(parts []isolate.Part) []string {
 	}
 	reported := map[string]bool{}
 	for _, part := range parts {
-		for _, e := range v.endsOf(part) {
+		for _, e := range v.further().EndsOf(part) {
 			key := e.Key()
 			if g := rail.GrownCounters(v.before[key], v.after[key]); len(g) > 0 {
 				out = append(out, fmt.Sprintf("%s %s counted %s during the test", e.Node.Name, e.Port.Netdev, strings.Join(g, ", ")))
@@ -311,11 +339,11 @@ func (v verdict) blamePaths(ctx context.Context, between []isolate.Measurement) 
 }
 
 // transferOf is the transfer that a measurement is of.
-func (v verdict) transferOf(m isolate.Measurement) *transfer.Transfer {
-	i := slices.IndexFunc(v.p.done, func(t *transfer.Transfer) bool {
-		return t.From.Fabric == m.Fabric && t.From.Port.Rail == m.Rail && t.From.Node.Name == m.From && t.To.Node.Name == m.To
-	})
-	return v.p.done[i]
+func (v verdict) transferOf(m isolate.Measurement) *transfer.Transfer { return v.p.done[v.indexOf(m)] }
+
+// indexOf is the place of that transfer among those of the test.
+func (v verdict) indexOf(m isolate.Measurement) int {
+	return v.at[flow{m.Fabric, m.Rail, m.From, m.To}]
 }
 
 // texts joins the raw outputs of the transfers that match.

@@ -8,10 +8,17 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// CommandsAtOnce is how many commands run on nodes side by side: two for each port of a
-// pair. A server whose client waits for its turn would be waited for in vain, so that it
-// is below what the controller runs at once.
-const CommandsAtOnce = 1792
+const (
+	// CommandsAtOnce is how many commands run on nodes side by side: two for each port of a
+	// pair, so that all pairs of 2,048 nodes with eight ports are one batch. A server whose
+	// client waits for its turn would be waited for in vain, so that it is below what the
+	// controller runs at once. A command costs the controller some 50 KB.
+	CommandsAtOnce = 16_384
+	// PortsAtOnce is how many ports of a pair are loaded side by side: as many as sshd lets
+	// commands of one connection be (MaxSessions, 10 unless it says otherwise). Of more, both
+	// nodes would begin with others, and wait for each other.
+	PortsAtOnce = 10
+)
 
 // PairsAtOnce is how many pairs of nodes with so many ports run side by side.
 func PairsAtOnce(ports int) int { return max(CommandsAtOnce/(2*max(ports, 1)), 1) }

@@ -59,6 +59,20 @@ func CountWrites(p *inventory.PairTest, floor float64) int {
 	return min(max(int(floor*measureSeconds/float64(MessageSize(p))), fewestWrites), mostWrites)
 }
 
+// shortest is the least of what a transfer that is expected to be slow writes, as a share of
+// what one at its floor does: half a second, where it turns out to be good.
+const shortest = 1.0 / 6
+
+// countWrites returns how many messages this transfer has: as many as keep it busy for
+// measureSeconds at the pace that is expected of it.
+func (t *Transfer) countWrites(p *inventory.PairTest) int {
+	floor := t.Need().Least
+	if floor > 0 && t.Pace > 0 && t.Pace < floor {
+		floor = max(t.Pace, shortest*floor)
+	}
+	return CountWrites(p, floor)
+}
+
 // transferLimit ends a transfer that hangs: ten times what it takes at the floor.
 func transferLimit(p *inventory.PairTest, floor float64) time.Duration {
 	if floor <= 0 {
@@ -108,6 +122,11 @@ type Transfer struct {
 	Cut      error  // its output could not be read whole
 	Lost     string // node that could not be reached over the boot network
 
+	// Pace is what it is expected to carry, bytes per second: a slow one writes less, so that
+	// it takes no longer than others. 0: not known.
+	Pace   float64
+	Writes int // messages of the last try
+
 	// Usual is what its like carry, set once enough of them were measured.
 	Usual rail.Need
 }
@@ -156,7 +175,8 @@ type Runner struct {
 func (p *Runner) Run(ctx context.Context, t *Transfer) {
 	floor := t.Need().Least
 	limit := transferLimit(p.Test, floor)
-	w := perftest.WriteBW{Size: int64(MessageSize(p.Test)), Iterations: CountWrites(p.Test, floor), Port: firstPort + int(p.ports.Add(1))%portsInRotation}
+	t.Writes = t.countWrites(p.Test)
+	w := perftest.WriteBW{Size: int64(MessageSize(p.Test)), Iterations: t.Writes, Port: firstPort + int(p.ports.Add(1))%portsInRotation}
 	ctx, cancel := context.WithTimeout(ctx, limit+transferGrace)
 	defer cancel()
 	server := make(chan answer, 1)

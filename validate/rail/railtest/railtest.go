@@ -24,7 +24,7 @@ func Site(t *testing.T, nodes int) ([]*inventory.Node, *onnodetest.Run) {
 		n := &inventory.Node{Name: fmt.Sprintf("n%04d", i), Hardware: h}
 		var ports []fabric.Port
 		for rail := range 8 {
-			ports = append(ports, fabric.Port{Rail: rail})
+			ports = append(ports, fabric.Port{Rail: rail, Device: fmt.Sprintf("mlx5_%d", rail)})
 		}
 		fact, err := fabric.Ports(f.Name).New(subject.OfNode(n.Name), ports, "")
 		if err == nil {

@@ -74,3 +74,30 @@ func TestTrunks(t *testing.T) {
 		})
 	}
 }
+
+// TestTrunksByAllReduce: where all-reduces alone test InfiniBand, the cable and the spine
+// are named as well, whether or not the run over all nodes went over them.
+func TestTrunksByAllReduce(t *testing.T) {
+	t.Parallel()
+	second, spine := firstTrunk(fourRacks(t), 12)
+	first, _ := firstTrunk(fourRacks(t), 16)
+	for _, tt := range []struct{ name, fault, part string }{
+		{"slow cable", "kind=slow-trunk,port=" + second, second},
+		{"cable with errors", "kind=trunk-errors,port=" + first, first},
+		{"spine", "kind=bad-spine,switch=" + spine, spine + " what goes over it"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			slow(t)
+			trunkFound(t, rehearsed(t, fourRacks(t), tt.fault), 16, tt.part)
+		})
+	}
+	t.Run("slow cable and a bad rail", func(t *testing.T) {
+		t.Parallel()
+		slow(t)
+		sum := rehearsed(t, fourRacks(t), "kind=slow-trunk,port="+second, "kind=degraded-link,node=r03-u10,port=rail/2")
+		if len(sum.Accepted) != 15 || len(sum.Quarantined) != 1 || sum.Quarantined[0].Node != "r03-u10" || len(sum.Findings) != 1 || sum.Findings[0].Part != second {
+			t.Errorf("%d accepted, quarantined %+v, findings %+v", len(sum.Accepted), sum.Quarantined, sum.Findings)
+		}
+	})
+}

@@ -68,7 +68,7 @@ func planAllReduce(r target.Request) plan.Step {
 	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*grouprun.LimitOf(len(g.Nodes)) + 10*time.Minute}
 	if onGPUs(*g) {
 		st.Inputs[len(st.Inputs)-1].Value = gpuInput(*g)
-		st.Deadline = collective.DeadlineOf(*g)
+		st.Deadline = grouprun.DeadlineOf(*g)
 	}
 	return st
 }

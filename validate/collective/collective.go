@@ -6,17 +6,16 @@ package collective
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/collective/crossing"
+	"github.com/ironrail/ironrail/validate/collective/verdict"
 	"github.com/ironrail/ironrail/validate/grouprun"
-	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -28,21 +27,15 @@ var scopes = []string{"node", "pair", "unit", "all"}
 // collective is one all-reduce test of GPUs, over every scope that the site asks
 // for.
 type collective struct {
-	*grouprun.Runner
-	st   plan.Step
-	list []*inventory.Node
-
-	usual    map[string]float64 // median bandwidth by scope; none of a scope with few runs
-	suspects []string           // nodes
-	findings []stage.Finding
-	done     []*grouprun.Run // all of them, in their order
-	leaves   rail.Leaves
-	merged   bool          // the run over all nodes is that over their one unit as well
-	cut      *grouprun.Run // the first one whose output could not be read whole
+	*verdict.Test
+	st     plan.Step
+	fabric *crossing.Fabric
+	merged bool // the run over all nodes is that over their one unit as well
 }
 
 func newCollective(j *target.Job) *collective {
-	return &collective{Runner: grouprun.NewRunner(j), st: j.Step, list: target.FrozenMembers(j.Inv, j.Run), leaves: rail.LeavesOf(j.Inv)}
+	t := verdict.New(j)
+	return &collective{Test: t, st: j.Step, fabric: crossing.New(t, j)}
 }
 
 // Run runs the test of a group.
@@ -52,12 +45,14 @@ func (c *collective) run(ctx context.Context) error {
 	err := c.Rec.Effect(ctx, stage.Effect{
 		Key:  fmt.Sprintf("%s/run-%d", c.st.ID, c.Rec.Clock().Now().UnixNano()),
 		Kind: plan.Load, Repeatable: true,
-		Does: fmt.Sprintf("load the GPUs and rails of %d nodes with all-reduces", len(c.list)),
+		Does: fmt.Sprintf("load the GPUs and rails of %d nodes with all-reduces", len(c.Members)),
 		Do: func(ctx context.Context) error {
-			c.usual, c.suspects, c.findings, c.done, c.merged, c.cut = map[string]float64{}, nil, nil, nil, false, nil
+			c.Forget()
+			c.merged = false
+			c.fabric.Begin(ctx)
 			c.loaded(ctx, c.scopes)
-			if c.cut != nil {
-				return c.notJudged(c.cut)
+			if c.Cut != nil {
+				return c.notJudged(c.Cut)
 			}
 			return context.Cause(ctx)
 		},
@@ -65,6 +60,7 @@ func (c *collective) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.fabric.End(ctx)
 	return c.record(ctx)
 }
 
@@ -78,7 +74,7 @@ func (c *collective) notJudged(b *grouprun.Run) error {
 func (c *collective) scopes(ctx context.Context) {
 	for _, scope := range scopes {
 		switch {
-		case !slices.Contains(c.Group.Validation.AllReduce.Scope, scope) || ctx.Err() != nil || c.cut != nil:
+		case !slices.Contains(c.Group.Validation.AllReduce.Scope, scope) || ctx.Err() != nil || c.Cut != nil:
 		case scope == "unit" && c.oneUnit():
 			c.merged = true
 			c.Rec.Emit(event.Event{Type: event.Note, Text: "all nodes are in one scalable unit: the all-reduce over all of them is that of scope \"unit\" too, and runs once"})
@@ -97,41 +93,34 @@ func (c *collective) oneUnit() bool {
 
 // remaining are the members that nothing speaks against yet.
 func (c *collective) remaining() []*inventory.Node {
-	return slices.DeleteFunc(slices.Clone(c.list), func(n *inventory.Node) bool { return slices.Contains(c.suspects, n.Name) })
+	return slices.DeleteFunc(slices.Clone(c.Members), func(n *inventory.Node) bool { return slices.Contains(c.Suspects, n.Name) })
 }
 
 // test runs one scope, judges it, and looks for the node that spoils a pair.
 func (c *collective) test(ctx context.Context, scope string) {
 	list := c.remaining()
-	runs := c.runSets(ctx, scope, c.Group.Sets(scope, list))
-	c.evaluate(runs)
-	if c.cut != nil {
+	runs := c.RunSets(ctx, scope, c.Group.Sets(scope, list))
+	c.Evaluate(runs)
+	if c.Cut != nil {
 		return
 	}
 	switch scope {
 	case "node":
 		for _, b := range runs {
 			if b.Why != "" {
-				c.suspect(b, b.Nodes[0].Name, "it alone is bad")
+				c.SuspectNode(b, b.Nodes[0].Name, "it alone is bad")
 			}
 		}
 	case "pair":
 		c.narrow(ctx, runs)
 	default:
 		for _, b := range runs {
-			if b.Why != "" && !c.searchLeaves(ctx, b) {
+			switch {
+			case b.Why == "" && scope == "all":
+				c.fabric.LoadTrunks(ctx, b)
+			case b.Why != "" && !c.fabric.SearchLeaves(ctx, b):
 				c.suspectNamed(b)
 			}
 		}
 	}
-}
-
-// runSets runs one test over every set, and keeps what came of it.
-func (c *collective) runSets(ctx context.Context, scope string, all [][]*inventory.Node) []*grouprun.Run {
-	list := c.Runner.RunSets(ctx, scope, all)
-	c.done = append(c.done, list...)
-	if i := slices.IndexFunc(list, func(b *grouprun.Run) bool { return errors.Is(b.Err, onnode.ErrCut) }); i >= 0 && c.cut == nil {
-		c.cut = list[i]
-	}
-	return list
 }

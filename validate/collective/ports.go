@@ -15,8 +15,8 @@ import (
 
 // ends are the ports that the GPUs of all members speak over.
 func (c *collective) ends() (list []rail.End) {
-	word := rail.FabricNames(c.list)
-	for _, n := range c.list {
+	word := rail.FabricNames(c.Members)
+	for _, n := range c.Members {
 		for _, f := range rail.GPUFabrics(n) {
 			of, _ := target.ReadFact(c.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
 			for _, p := range of {
@@ -42,18 +42,18 @@ func (c *collective) loaded(ctx context.Context, runs func(context.Context)) {
 func (c *collective) suspectPorts(ports []rail.DegradedPort) {
 	var fresh []rail.DegradedPort
 	for _, p := range ports {
-		if !slices.Contains(c.suspects, p.Node.Name) {
+		if !slices.Contains(c.Suspects, p.Node.Name) {
 			fresh = append(fresh, p)
 			continue
 		}
-		for i := range c.findings {
-			if slices.ContainsFunc(c.findings[i].Suspects, func(s stage.Suspect) bool { return s.Subject == subject.OfNode(p.Node.Name) }) {
-				c.findings[i].Evidence = append(c.findings[i].Evidence, p.Describe())
+		for i := range c.Findings {
+			if slices.ContainsFunc(c.Findings[i].Suspects, func(s stage.Suspect) bool { return s.Subject == subject.OfNode(p.Node.Name) }) {
+				c.Findings[i].Evidence = append(c.Findings[i].Evidence, p.Describe())
 			}
 		}
 	}
 	for _, f := range rail.DegradedFindings(fresh) {
-		c.suspects = append(c.suspects, f.Suspects[0].Subject.Name)
-		c.findings = append(c.findings, f)
+		c.Suspects = append(c.Suspects, f.Suspects[0].Subject.Name)
+		c.Findings = append(c.Findings, f)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ironrail/ironrail/validate/rail/railtest"
 
+	"github.com/ironrail/ironrail/validate/collective/verdict"
 	"github.com/ironrail/ironrail/validate/grouprun"
 )
 
@@ -16,7 +17,7 @@ func TestEndsAreLinear(t *testing.T) {
 	took := func(nodes int) float64 {
 		list, run := railtest.Site(t, nodes)
 		return testing.AllocsPerRun(3, func() {
-			c := &collective{Runner: &grouprun.Runner{Rec: run}, list: list}
+			c := &collective{Test: &verdict.Test{Runner: &grouprun.Runner{Rec: run}, Members: list}}
 			if got := c.ends(); len(got) != 8*nodes || got[0].Fabric != "" {
 				t.Fatalf("%d ports, the first on fabric %q", len(got), got[0].Fabric)
 			}

@@ -69,6 +69,9 @@ type Run struct {
 	Why   string // it is bad; "" when it is good
 	ref   string // its output
 
+	Alone   bool // it was slow beside others, and its figures are of a second time, alone
+	Crowded bool // it was slow beside others, and those like it were good alone
+
 	Explained string // what is at fault for it and is no node; "": nothing is known
 }
 
@@ -86,6 +89,12 @@ func (c *Runner) RunSets(ctx context.Context, scope string, all [][]*inventory.N
 	for _, set := range all {
 		list = append(list, &Run{Scope: scope, Nodes: set})
 	}
+	c.RunAll(ctx, list)
+	return list
+}
+
+// RunAll does runs: those that share no node side by side.
+func (c *Runner) RunAll(ctx context.Context, list []*Run) {
 	for rest := list; len(rest) > 0; {
 		var now, later []*Run
 		busy := map[string]bool{}
@@ -107,7 +116,6 @@ func (c *Runner) RunSets(ctx context.Context, scope string, all [][]*inventory.N
 		_ = g.Wait() // what went wrong is in the runs
 		rest = later
 	}
-	return list
 }
 
 // Try runs every size over one set; the last one is what is judged.

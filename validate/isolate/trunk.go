@@ -12,7 +12,13 @@ type Crossing struct{ Trunk, Spine string }
 // explain the bad ones among measurements whose way is known. A good one acquits all
 // that it went over. Bad ones that nothing explains are in Between: a part of their way
 // is good now and then, or is no cable and no switch above one.
-func FindTrunks(ms []Measurement) Verdict {
+func FindTrunks(ms []Measurement) Verdict { return findAbove(ms, false) }
+
+// FindTrunksAndLeaves is FindTrunks where a leaf may be at fault as well, for all that
+// crosses it. Measurements whose way is not known acquit the leaves that they are between.
+func FindTrunksAndLeaves(ms []Measurement) Verdict { return findAbove(ms, true) }
+
+func findAbove(ms []Measurement, leaves bool) Verdict {
 	bad, good := map[Part]bool{}, map[Part]bool{}
 	var all []Measurement
 	for _, m := range ms {
@@ -22,6 +28,9 @@ func FindTrunks(ms []Measurement) Verdict {
 		}
 		for _, c := range m.Via {
 			of[Part{Node: c.Trunk, Scope: Trunk}], of[Part{Node: c.Spine, Scope: Spine}] = true, true
+		}
+		if leaves && m.Crosses() {
+			of[Part{Node: m.FromLeaf, Scope: Leaf}], of[Part{Node: m.ToLeaf, Scope: Leaf}] = true, true
 		}
 	}
 	var parts []Part

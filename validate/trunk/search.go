@@ -22,6 +22,9 @@ const (
 type Search struct {
 	Watch *Watch // nil: the fabric's cables between switches are not known
 	Worn  []Worn
+	// Leaves says that a leaf may be at fault for all that crosses it: no measurement has
+	// acquitted it yet. Good transfers acquit the leaves that they are between.
+	Leaves bool
 	// Run runs one transfer with nothing beside it, and says whether it was bad, how many
 	// packets it sent at least, and what it gave in words.
 	Run func(context.Context, isolate.Measurement) (bad bool, packets uint64, text string)
@@ -59,6 +62,7 @@ func (s *Search) Find(ctx context.Context, bad, good []isolate.Measurement) Foun
 
 // trace learns the ways of transfers until they tell one part.
 func (s *Search) trace(ctx context.Context, f *Found, bad, good []isolate.Measurement) {
+	acquitting := slices.Clone(good)
 	for n := 0; n < mostTraced && ctx.Err() == nil; n++ {
 		next, ok := choose(f, &bad, &good)
 		if !ok {
@@ -67,6 +71,9 @@ func (s *Search) trace(ctx context.Context, f *Found, bad, good []isolate.Measur
 		m, text := s.traceOne(ctx, next)
 		f.traced, f.Notes = append(f.traced, m), append(f.Notes, text)
 		v := isolate.FindTrunks(f.traced)
+		if s.Leaves {
+			v = isolate.FindTrunksAndLeaves(slices.Concat(f.traced, acquitting))
+		}
 		f.Suspects, f.Ambiguous = s.narrow(v.Suspects, v.Ambiguous, f)
 	}
 }

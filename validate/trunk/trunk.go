@@ -139,6 +139,9 @@ func (w *Watch) Now(ctx context.Context, now time.Time) Load {
 	return l
 }
 
+// Loaded reports whether every cable carried data; false where one could not be read.
+func (l Load) Loaded() bool { return len(l.idle) == 0 && l.unread == 0 }
+
 // grown is by how much a counter rose; one that was reset meanwhile says nothing.
 func grown(now, was uint64) uint64 {
 	if now < was {

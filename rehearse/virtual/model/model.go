@@ -75,7 +75,7 @@ type attachment struct {
 type port struct {
 	Port
 	at       attachment
-	order    int // among all ports of the site: it stands for the LID
+	order    int // among the ports of its leaf: by it InfiniBand chooses the way to it
 	down     bool
 	lanes    int     // that carry
 	ber      float64 // errors a bit, after correction
@@ -99,7 +99,7 @@ type Model struct {
 // rail of each scalable unit is taken to have one leaf.
 func New(inv *inventory.Inventory, seed uint64) *Model {
 	m := &Model{seed: seed, ports: map[PortID]*port{}, nodes: map[string][]*port{}, cross: map[string]float64{}, network: newNetwork(inv)}
-	cables := leavesOfPorts(inv)
+	cables, onLeaf := leavesOfPorts(inv), map[string]int{}
 	for i, n := range inv.Nodes {
 		if n.Hardware == nil {
 			continue
@@ -107,10 +107,12 @@ func New(inv *inventory.Inventory, seed uint64) *Model {
 		for j := range n.Hardware.NICs {
 			nic := &n.Hardware.NICs[j]
 			for _, p := range portsOf(n.Name, nic) {
-				q := &port{Port: p, lanes: p.Lanes, order: len(m.ports), at: attachPort(p, nic, i)}
+				q := &port{Port: p, lanes: p.Lanes, at: attachPort(p, nic, i)}
 				if leaf, ok := cables[p.ID]; ok {
 					q.at.leaf = leaf
 				}
+				q.order = onLeaf[q.at.leaf]
+				onLeaf[q.at.leaf]++
 				m.ports[p.ID] = q
 				m.nodes[n.Name] = append(m.nodes[n.Name], q)
 			}

@@ -129,8 +129,9 @@ func (n network) above(a, b string) []string {
 func choose[T any](list []T, key uint64) T { return list[key%uint64(len(list))] }
 
 // routes are the ways of so many flows from one port to another; m.mu is held. InfiniBand
-// routes by the destination's LID: all flows to a port come down the same way (ftree,
-// minhop). Ethernet spreads flows by a hash of what distinguishes them (ECMP).
+// routes by the destination: all flows to a port come down the same way, and the ports of
+// a leaf have ways of their own as long as there are some (ftree). Ethernet spreads flows
+// by a hash of what distinguishes them (ECMP).
 func (m *Model) routes(from, to *port, flows int) [][]crossing {
 	if to.Medium == InfiniBand {
 		flows = 1

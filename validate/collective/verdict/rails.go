@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package collective
+package verdict
 
 import (
 	"context"
@@ -15,21 +15,21 @@ import (
 
 // railShare is the part of the others' median below which a rail by itself is to
 // be named.
-const railShare = cohortShare
+const railShare = CohortShare
 
-// suspectRails blames a node that is bad with every partner. Over all rails at once
+// SuspectRails blames a node that is bad with every partner. Over all rails at once
 // the slowest one decides, so each is run by itself with a good partner: when some
 // are slow and others are not, these are named.
-func (c *collective) suspectRails(ctx context.Context, b *grouprun.Run, node string, healthy []*inventory.Node, how string) {
-	i := slices.IndexFunc(c.list, func(n *inventory.Node) bool { return n.Name == node })
+func (c *Test) SuspectRails(ctx context.Context, b *grouprun.Run, node string, healthy []*inventory.Node, how string) {
+	i := slices.IndexFunc(c.Members, func(n *inventory.Node) bool { return n.Name == node })
 	j := slices.IndexFunc(healthy, func(n *inventory.Node) bool { return n.Name != node })
 	if i < 0 || j < 0 {
-		c.suspect(b, node, how)
+		c.SuspectNode(b, node, how)
 		return
 	}
-	speeds, text := c.railByRail(ctx, c.list[i], healthy[j])
+	speeds, text := c.railByRail(ctx, c.Members[i], healthy[j])
 	if len(speeds) < 2 {
-		c.suspect(b, node, how)
+		c.SuspectNode(b, node, how)
 		return
 	}
 	sorted := slices.Clone(speeds)
@@ -54,7 +54,7 @@ type railSpeed struct {
 }
 
 // railByRail runs a pair over each of its rails by itself, and says what each gave.
-func (c *collective) railByRail(ctx context.Context, n, partner *inventory.Node) ([]railSpeed, string) {
+func (c *Test) railByRail(ctx context.Context, n, partner *inventory.Node) ([]railSpeed, string) {
 	var speeds []railSpeed
 	var notes []string
 	for _, p := range c.Ports(n) {

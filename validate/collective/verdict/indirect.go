@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package collective
+package verdict
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +21,7 @@ import (
 // the library's log, though each GPU has a rail below its own PCIe switch. Of nodes
 // that are built in another way the library may have chosen so, and the site may
 // allow it.
-func (c *collective) indirect(b *grouprun.Run) (list []string) {
+func (c *Test) indirect(b *grouprun.Run) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(b.Got.Indirect)) {
 		i := slices.IndexFunc(b.Nodes, func(n *inventory.Node) bool { return n.Name == name })
 		if i < 0 {
@@ -38,7 +37,7 @@ func (c *collective) indirect(b *grouprun.Run) (list []string) {
 
 // notDirect is why a run is bad in which nodes do not use GPUDirect RDMA; "" when
 // all of them do.
-func (c *collective) notDirect(b *grouprun.Run) string {
+func (c *Test) notDirect(b *grouprun.Run) string {
 	list := c.indirect(b)
 	if len(list) == 0 {
 		return ""
@@ -46,19 +45,19 @@ func (c *collective) notDirect(b *grouprun.Run) string {
 	return fmt.Sprintf("GPUDirect RDMA is not used on %s: what its GPUs send goes through host memory", result.NameSome(list))
 }
 
-// suspectIndirect blames the nodes that do not use GPUDirect RDMA; false when there
+// SuspectIndirect blames the nodes that do not use GPUDirect RDMA; false when there
 // are none.
-func (c *collective) suspectIndirect(b *grouprun.Run) bool {
+func (c *Test) SuspectIndirect(b *grouprun.Run) bool {
 	list := c.indirect(b)
 	if b.Err != nil || len(list) == 0 {
 		return false
 	}
 	for _, node := range list {
-		if slices.Contains(c.suspects, node) {
+		if slices.Contains(c.Suspects, node) {
 			continue
 		}
-		c.suspects = append(c.suspects, node)
-		c.findings = append(c.findings, stage.Finding{
+		c.Suspects = append(c.Suspects, node)
+		c.Findings = append(c.Findings, stage.Finding{
 			Suspects: []stage.Suspect{{Subject: subject.OfNode(node), Part: "GPUDirect RDMA"}},
 			Cause:    fmt.Sprintf("GPUDirect RDMA is not used on %s, though each of its GPUs has a rail below its own PCIe switch: what they send goes through host memory", node),
 			Evidence: []string{"all-reduce over " + result.NameSome(target.NodeNames(b.Nodes)), b.Got.Indirect[node], b.Reference(c.Rec)},
@@ -67,13 +66,4 @@ func (c *collective) suspectIndirect(b *grouprun.Run) bool {
 		})
 	}
 	return true
-}
-
-// restOf tries the other node of a pair with good partners, when one was named.
-func (c *collective) restOf(ctx context.Context, b *grouprun.Run, healthy []*inventory.Node) {
-	for _, n := range b.Nodes {
-		if !slices.Contains(c.suspects, n.Name) && len(healthy) > 0 && c.badWith(ctx, n, healthy) {
-			c.suspectRails(ctx, b, n.Name, healthy, "it is bad with other partners as well")
-		}
-	}
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verdict judges all-reduces of GPUs, and keeps what one test of them found: the
+// runs, and the nodes and rails that are blamed for bad ones.
+package verdict
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/floor"
+	"github.com/ironrail/ironrail/validate/grouprun"
+	"github.com/ironrail/ironrail/validate/nccl"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
+)
+
+// Test is one test of a group, over all scopes.
+type Test struct {
+	*grouprun.Runner
+	Members []*inventory.Node
+
+	Usual    map[string]float64 // median bandwidth by scope; none of a scope with few runs
+	Suspects []string           // nodes
+	Findings []stage.Finding
+	Done     []*grouprun.Run // all of them, in their order
+	Cut      *grouprun.Run   // the first one whose output could not be read whole
+}
+
+// New returns the test of a job, which has run nothing.
+func New(j *target.Job) *Test {
+	return &Test{Runner: grouprun.NewRunner(j), Members: target.FrozenMembers(j.Inv, j.Run), Usual: map[string]float64{}}
+}
+
+// Forget makes a test as one that has run nothing: it is run once more.
+func (c *Test) Forget() {
+	c.Usual, c.Suspects, c.Findings, c.Done, c.Cut = map[string]float64{}, nil, nil, nil, nil
+}
+
+const (
+	// CohortShare is the part of the median of like runs that each must reach, and
+	// cohortLeast how many runs make a median.
+	CohortShare = 0.95
+	cohortLeast = 4
+	// beyond is how far above what the wire can carry a figure may lie: rounding and
+	// the rate of a link that is not exactly the nominal one.
+	beyond = 1.02
+)
+
+// Evaluate says which runs of one scope are bad: no result, wrong sums, a bandwidth
+// below what is asked for, published or usual among the others, and one above
+// what the wire can carry.
+func (c *Test) Evaluate(runs []*grouprun.Run) {
+	var good []float64
+	for _, b := range runs {
+		c.JudgeAlone(b)
+		if b.Why == "" {
+			good = append(good, b.Got.BusBW)
+		}
+	}
+	if len(good) >= cohortLeast {
+		slices.Sort(good)
+		c.Usual[runs[0].Scope] = good[len(good)/2]
+	}
+	for _, b := range runs {
+		c.JudgeCohort(b)
+	}
+}
+
+// JudgeCohort judges one run by what is usual among those of its scope.
+func (c *Test) JudgeCohort(b *grouprun.Run) {
+	if usual := c.Usual[b.Scope]; b.Why == "" && b.Got.BusBW < CohortShare*usual {
+		b.Limit = fmt.Sprintf(">= %s", result.FormatRate(CohortShare*usual))
+		b.Why = fmt.Sprintf("bus bandwidth %s, and the median of such runs is %s: less than %.0f%% of it", result.FormatRate(b.Got.BusBW), result.FormatRate(usual), 100*CohortShare)
+	}
+}
+
+// JudgeAlone judges one run by itself.
+func (c *Test) JudgeAlone(b *grouprun.Run) {
+	if b.Err != nil {
+		b.Why = b.Err.Error()
+		return
+	}
+	h := b.Nodes[0].Hardware
+	want := floor.ExpectCollective(h, len(b.Nodes) > 1, c.Group.Validation.AllReduce.Floor)
+	least, source := want.Least, want.Source
+	if given, limit := c.Group.Floor(result.AllReduceBandwidth); given > least {
+		least, source = given, "the limit of the site, "+limit
+	}
+	if all := len(c.Ports(b.Nodes[0])); (len(b.Skip) > 0 || b.Rail > 0) && all > 0 { // its part of what all rails carry
+		part := float64(all-len(b.Skip)) / float64(all)
+		if b.Rail > 0 {
+			part = 1 / float64(all)
+		}
+		least, want.Wire = least*part, want.Wire*part
+	}
+	if least > 0 {
+		b.Limit = ">= " + result.FormatRate(least)
+	}
+	most := nccl.BandwidthCeiling(len(b.Nodes), h.GPUCount(), want.Wire, b.Ring())
+	direct := c.notDirect(b)
+	switch {
+	case b.Got.Wrong > 0:
+		b.Why = fmt.Sprintf("%d elements were not the sum", b.Got.Wrong)
+	case direct != "": // before the bandwidth, whose cause it is
+		b.Why = direct
+	case b.Got.BusBW < least:
+		b.Why = fmt.Sprintf("bus bandwidth %s at %s, and %s is %s", result.FormatRate(b.Got.BusBW), unit.Bytes(b.Size), result.FormatRate(least), source)
+	case most > 0 && b.Got.BusBW > beyond*most:
+		b.Why = fmt.Sprintf("bus bandwidth %s is more than the rails can carry, %s: the data did not go over them", result.FormatRate(b.Got.BusBW), result.FormatRate(most))
+	}
+}
+
+// Among are the nodes of a run that are suspected.
+func (c *Test) Among(b *grouprun.Run) []string {
+	return slices.DeleteFunc(target.NodeNames(b.Nodes), func(n string) bool { return !slices.Contains(c.Suspects, n) })
+}
+
+// SuspectNode blames the whole of a node for a bad run.
+func (c *Test) SuspectNode(b *grouprun.Run, node, how string) { c.suspectParts(b, node, nil, how) }
+
+// suspectParts blames parts of a node, or the whole of it when none is named.
+func (c *Test) suspectParts(b *grouprun.Run, node string, parts []string, how ...string) {
+	if slices.Contains(c.Suspects, node) {
+		return
+	}
+	c.Suspects = append(c.Suspects, node)
+	action := "Look at " + node + ": its GPUs, the links between them, and the driver's log."
+	switch {
+	case len(parts) > 0:
+		action = "Look at " + strings.Join(parts, " and ") + " of " + node + ": NIC, cable and switch port."
+	case b.Scope != "node":
+		action = "Look at " + node + ": its GPUs, its links between them, and its rails, as the attached output says."
+	}
+	f := stage.Finding{Cause: "the all-reduce of GPUs over " + result.NameSome(target.NodeNames(b.Nodes)) + " is bad: " + b.Why, Evidence: append(how, b.Reference(c.Rec)), Action: action}
+	if len(parts) == 0 {
+		parts = []string{"all-reduce of GPUs"}
+	}
+	for _, part := range parts {
+		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.OfNode(node), Part: part})
+	}
+	c.Findings = append(c.Findings, f)
+}
+
+// BlameSet records that a run is bad and no node stands out.
+func (c *Test) BlameSet(b *grouprun.Run, how string) {
+	c.Findings = append(c.Findings, stage.Finding{
+		Suspects: []stage.Suspect{{Subject: result.OfGroup(c.Group.Set), Part: "all-reduce of GPUs"}},
+		Cause:    "the all-reduce of GPUs over " + result.NameSome(target.NodeNames(b.Nodes)) + " is bad: " + b.Why, Evidence: []string{how, b.Reference(c.Rec)},
+		Action: "Read the attached output. None of these nodes is accepted until their all-reduce is good.",
+	})
+}
+
+// RunSets runs one test over every set, and keeps what came of it.
+func (c *Test) RunSets(ctx context.Context, scope string, all [][]*inventory.Node) []*grouprun.Run {
+	list := c.Runner.RunSets(ctx, scope, all)
+	c.Done = append(c.Done, list...)
+	if i := slices.IndexFunc(list, func(b *grouprun.Run) bool { return errors.Is(b.Err, onnode.ErrCut) }); i >= 0 && c.Cut == nil {
+		c.Cut = list[i]
+	}
+	return list
+}

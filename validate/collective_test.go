@@ -139,6 +139,7 @@ func TestAllReduceOfGPUs(t *testing.T) {
 			return 495
 		}, "n5 all-reduce of GPUs", "the median of such runs is 495GB/s: less than 95% of it", "n1 n2 n3 n4 n6 n7 n8"},
 		{"more than the wire carries", 2, []string{"pair"}, func([]string, string) float64 { return 480 }, "all all-reduce of GPUs", "is more than the rails can carry, 400GB/s", ""},
+		{"every pair slow", 6, []string{"pair"}, func([]string, string) float64 { return 250 }, "rail all rails of all nodes", "every one of 3 pairs is slow, such as n1, n2: bus bandwidth 250GB/s", ""},
 		{"all slow together", 4, []string{"node", "pair", "all"}, func(nodes []string, devices string) float64 {
 			if len(nodes) == 4 {
 				return 250

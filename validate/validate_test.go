@@ -203,6 +203,7 @@ func TestPairs(t *testing.T) {
 			}
 			return 12
 		}, nil, "rail what rail 1 of all nodes shares", "fail", ""},
+		{"a fabric that is slow on all rails", 4, 3, func(_, _ string, _, _ int) float64 { return 1 }, nil, "rail all rails of all nodes", "RDMA writes over all rails of all nodes are slow", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

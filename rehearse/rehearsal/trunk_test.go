@@ -3,6 +3,8 @@
 package rehearsal_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,4 +102,22 @@ func TestTrunksByAllReduce(t *testing.T) {
 			t.Errorf("%d accepted, quarantined %+v, findings %+v", len(sum.Accepted), sum.Quarantined, sum.Findings)
 		}
 	})
+}
+
+// TestAllCrossingsByAllReduce: when all that crosses leaves is slow, it is one finding about
+// the fabric, and about no node and no switch.
+func TestAllCrossingsByAllReduce(t *testing.T) {
+	t.Parallel()
+	slow(t)
+	var all []string
+	for i := range 5 {
+		all = append(all, fmt.Sprintf("kind=bad-spine,switch=net/spine-%d", i+1))
+	}
+	sum, err := rehearsal.Run(context.Background(), fourRacks(t), rehearsal.Options{Seed: 7, Faults: planted(t, all...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Accepted) != 16 || len(sum.Quarantined) != 0 || len(sum.Findings) != 1 || sum.Findings[0].Part != "compute spines" || !strings.Contains(sum.Findings[0].Cause, "every transfer between leaves of fabric compute is bad") {
+		t.Errorf("%d accepted, quarantined %+v, findings %+v", len(sum.Accepted), sum.Quarantined, sum.Findings)
+	}
 }

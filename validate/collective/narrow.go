@@ -20,6 +20,9 @@ func (c *collective) narrow(ctx context.Context, runs []*grouprun.Run) {
 			healthy = append(healthy, b.Nodes...)
 		}
 	}
+	if len(healthy) == 0 && c.BlameAll(runs) {
+		return
+	}
 	for _, b := range runs {
 		switch {
 		case b.Why == "":

@@ -17,7 +17,7 @@ type group struct {
 func explainers(m Measurement) (list []Part) {
 	list = append(list, Part{m.From, WholeNode, "", 0}, Part{m.From, Rail, m.Fabric, m.Rail}, Part{m.From, Send, m.Fabric, m.Rail}, Part{m.To, Receive, m.Fabric, m.Rail})
 	if m.From != m.To {
-		list = append(list, Part{"", Shared, m.Fabric, m.Rail}, Part{m.To, WholeNode, "", 0}, Part{m.To, Rail, m.Fabric, m.Rail})
+		list = append(list, Part{"", Everything, m.Fabric, 0}, Part{"", Shared, m.Fabric, m.Rail}, Part{m.To, WholeNode, "", 0}, Part{m.To, Rail, m.Fabric, m.Rail})
 	}
 	if m.Crosses() {
 		list = append(list, Part{m.FromLeaf, Leaf, "", 0}, Part{m.ToLeaf, Leaf, "", 0})

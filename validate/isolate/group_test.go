@@ -27,6 +27,7 @@ func TestExplainers(t *testing.T) {
 			}
 		}
 	}
+	parts = append(parts, Part{"", Everything, "", 0}, Part{"", Everything, "storage", 0})
 	for _, m := range []Measurement{
 		{From: "a", To: "b"}, {From: "b", To: "a", Rail: 1, Fabric: "storage"}, {From: "a", To: "a", Rail: 1},
 		{From: "a", To: "b", FromLeaf: "leaf-1", ToLeaf: "leaf-1"}, {From: "a", To: "b", FromLeaf: "leaf-1", ToLeaf: "leaf-2"},

@@ -38,18 +38,19 @@ type Scope uint8
 
 // The scopes, from the widest to the narrowest.
 const (
-	WholeNode Scope = iota // every rail: the node's own board, memory or software
-	Rail                   // one rail in both directions: its NIC, cable or port
-	Send                   // one rail, sending only
-	Receive                // one rail, receiving only
-	Shared                 // one rail of every node: what they share, such as the leaf switch
-	Leaf                   // what one leaf passes to others and gets from them; not what stays on it
-	Trunk                  // one cable between two switches
-	Spine                  // a switch above the leaves
+	WholeNode  Scope = iota // every rail: the node's own board, memory or software
+	Rail                    // one rail in both directions: its NIC, cable or port
+	Send                    // one rail, sending only
+	Receive                 // one rail, receiving only
+	Shared                  // one rail of every node: what they share, such as the leaf switch
+	Leaf                    // what one leaf passes to others and gets from them; not what stays on it
+	Trunk                   // one cable between two switches
+	Spine                   // a switch above the leaves
+	Everything              // all rails of every node on one fabric: its routing, its settings
 )
 
 // Part is one suspect. Fabric and Rail have no meaning for WholeNode, Leaf, Trunk and
-// Spine. Node is empty for Shared, the name of the switch for Leaf and Spine, and the
+// Spine, and Rail has none for Everything. Node is empty for it and for Shared, the name of the switch for Leaf and Spine, and the
 // lower end of the cable for Trunk.
 type Part struct {
 	Node   string
@@ -75,6 +76,8 @@ func (p Part) String() string {
 		return "what goes over it"
 	case Shared:
 		return "what " + RailName(p.Fabric, p.Rail) + " of all nodes shares"
+	case Everything:
+		return strings.TrimSuffix("all rails of all nodes on "+p.Fabric, " on ")
 	}
 	return RailName(p.Fabric, p.Rail)
 }
@@ -96,7 +99,14 @@ func (p Part) Explains(m Measurement) bool {
 		return slices.ContainsFunc(m.Via, func(c Crossing) bool {
 			return c.Trunk == p.Node && p.Scope == Trunk || c.Spine == p.Node && p.Scope == Spine
 		})
+	case Everything:
+		return p.Fabric == m.Fabric && m.From != m.To
 	}
+	return p.ofNodeExplains(m)
+}
+
+// ofNodeExplains is Explains for parts of nodes, and for what one rail of all shares.
+func (p Part) ofNodeExplains(m Measurement) bool {
 	if p.Scope != WholeNode && (p.Rail != m.Rail || p.Fabric != m.Fabric) {
 		return false
 	}
@@ -226,6 +236,7 @@ func countParts(ms []Measurement) map[Part]tally {
 		add(Part{m.To, Receive, m.Fabric, m.Rail})
 		if m.From != m.To {
 			add(Part{"", Shared, m.Fabric, m.Rail})
+			add(Part{"", Everything, m.Fabric, 0})
 			add(Part{m.To, WholeNode, "", 0})
 			add(Part{m.To, Rail, m.Fabric, m.Rail})
 			if m.Crosses() {
@@ -239,18 +250,26 @@ func countParts(ms []Measurement) map[Part]tally {
 
 // isPreferred orders names for the same evidence: rail, node, then a direction.
 func isPreferred(q, p Part) bool {
-	rank := [...]int{WholeNode: 1, Rail: 0, Send: 2, Receive: 2, Shared: 0, Leaf: 0}
+	rank := [...]int{WholeNode: 1, Rail: 0, Send: 2, Receive: 2, Shared: 0, Leaf: 0, Everything: 1}
 	return rank[q.Scope] < rank[p.Scope]
 }
 
 // isNested reports whether one of two parts of a node, of which one is preferred,
 // holds the other.
 func isNested(p, q Part) bool {
+	if p.Scope == Everything {
+		return p.Fabric == q.Fabric
+	}
 	return p.Scope == WholeNode || q.Scope == WholeNode || p.Rail == q.Rail && p.Fabric == q.Fabric
 }
 
 func compareParts(a, b Part) int {
 	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Fabric, b.Fabric), cmp.Compare(a.Rail, b.Rail))
+}
+
+// OnlyLeaves reports whether no part is of a node.
+func OnlyLeaves(parts []Part) bool {
+	return !slices.ContainsFunc(parts, func(p Part) bool { return p.Scope != Leaf })
 }
 
 // NameParts names parts for a sentence.

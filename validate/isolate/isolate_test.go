@@ -59,6 +59,8 @@ func TestDecode(t *testing.T) {
 		{"two nodes, one direction", measure(2, 1, one("n2", Receive, 0)...), "n1 rail 0, sending; n2 rail 0, receiving", true},
 		{"two nodes, two rails, one bad", measure(2, 2, one("n2", Rail, 1)...), "what rail 1 of all nodes shares; n1 rail 1; n2 rail 1", true},
 		{"a switch of one rail", measure(6, 4, one("", Shared, 2)...), "what rail 2 of all nodes shares", false},
+		{"all rails of all nodes", measure(6, 4, Part{"", Everything, "", 0}), "all rails of all nodes", false},
+		{"the one rail of all nodes", measure(6, 1, Part{"", Everything, "", 0}), "what rail 0 of all nodes shares", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ func (v verdict) degradedPorts() []rail.DegradedPort {
 // theirs, or to what its rail shares.
 func isAmong(p rail.DegradedPort, parts []isolate.Part) bool {
 	return slices.ContainsFunc(parts, func(part isolate.Part) bool {
-		return part.Node == p.Node.Name || part.Scope == isolate.Shared && part.Fabric == p.Fabric && part.Rail == p.Port.Rail
+		return part.Node == p.Node.Name || part.Fabric == p.Fabric && (part.Scope == isolate.Everything || part.Scope == isolate.Shared && part.Rail == p.Port.Rail)
 	})
 }
 

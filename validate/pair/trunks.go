@@ -15,10 +15,6 @@ import (
 	"github.com/ironrail/ironrail/validate/trunk"
 )
 
-// packetSize is the most that an RDMA packet carries, bytes (IBTA): a transfer sends at
-// least as many packets as it has of these.
-const packetSize = 4096
-
 // blameTrunks looks between the leaves for what explains bad transfers between nodes that
 // are good with others, and blames cables that counted errors under load. It returns the
 // transfers that are left.
@@ -76,7 +72,7 @@ func (v verdict) runAlone(ctx context.Context, m isolate.Measurement) (bad bool,
 	t := &transfer.Transfer{From: was.From, To: was.To, FromLeaf: was.FromLeaf, ToLeaf: was.ToLeaf, Usual: was.Usual, Pace: was.Bw}
 	v.p.Rec.Emit(event.Event{Type: event.StepProgress, Text: "alone, for its way: " + t.Name()})
 	v.p.Runner.Run(ctx, t)
-	sent := uint64(t.Writes) * uint64(transfer.MessageSize(v.p.Test)) / packetSize
+	sent := uint64(t.Writes) * uint64(transfer.MessageSize(v.p.Test)) / trunk.PacketSize
 	return t.Bad(), sent, t.Name() + ": " + t.Outcome()
 }
 
@@ -108,7 +104,7 @@ func (v verdict) explainTransfer(rep *result.Report, m isolate.Measurement, what
 // leaves is bad; it reports whether it is so.
 func (v verdict) blameCrossings(ctx context.Context, rep *result.Report, parts []isolate.Part) (bool, error) {
 	bad := isolate.AllCrossings(v.p.measurements())
-	if len(bad) == 0 || !onlyLeaves(parts) {
+	if len(bad) == 0 || !isolate.OnlyLeaves(parts) {
 		return false, nil
 	}
 	name, t := v.fabricOf(bad[0].Fabric).Name, v.transferOf(bad[0])

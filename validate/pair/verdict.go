@@ -168,7 +168,7 @@ func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.
 // blameGroup blames the suspects of bad transfers that have nothing to do with others.
 func (v verdict) blameGroup(ctx context.Context, rep *result.Report, g isolate.Group) ([]isolate.Part, error) {
 	parts, notes := g.Suspects, []string(nil)
-	if g.Ambiguous && !onlyLeaves(parts) {
+	if g.Ambiguous && !isolate.OnlyLeaves(parts) {
 		parts, notes = v.further().Decide(ctx, parts)
 	}
 	if g.Ambiguous && len(parts) > 1 {
@@ -202,6 +202,11 @@ func (v verdict) reportParts(ctx context.Context, rep *result.Report, parts []is
 			if !ambiguous {
 				f.Action = "Every node is affected: check the switch of the rail, its settings and the limit, before any node."
 			}
+		case isolate.Everything:
+			s = stage.Suspect{Subject: v.fabricOf(part.Fabric), Part: part.String()}
+			if !ambiguous {
+				f.Action = rail.DoFabric
+			}
 		case isolate.Leaf:
 			s = rail.SuspectLeaf(part.Node)
 			f.Action = rail.DoUplinks([]string{part.Node})
@@ -213,7 +218,7 @@ func (v verdict) reportParts(ctx context.Context, rep *result.Report, parts []is
 		}
 		f.Suspects = append(f.Suspects, s)
 	}
-	if onlyLeaves(parts) {
+	if isolate.OnlyLeaves(parts) {
 		v.explain(rep, parts)
 	}
 	return v.p.Rec.Blame(ctx, f)
@@ -222,11 +227,6 @@ func (v verdict) reportParts(ctx context.Context, rep *result.Report, parts []is
 // further is what is known of the ports beside what they carried.
 func (v verdict) further() narrow.Evidence {
 	return narrow.Evidence{Ends: v.ends, Before: v.before, After: v.after, Runner: v.p.Runner}
-}
-
-// onlyLeaves reports whether no suspect is of a node.
-func onlyLeaves(parts []isolate.Part) bool {
-	return !slices.ContainsFunc(parts, func(p isolate.Part) bool { return p.Scope != isolate.Leaf })
 }
 
 // explain notes at bad results that leaves are at fault for them, and no node.

@@ -49,6 +49,9 @@ func SuspectLeaf(name string) stage.Suspect {
 	return stage.Suspect{Subject: subject.ID{Kind: subject.Switch, Name: name}, Part: "uplinks"}
 }
 
+// DoFabric is what to do about a fabric of which every node and rail is bad alike.
+const DoFabric = "Every rail of every node is affected: look at what they all share before any node: the routing engine (ftree, minhop) or ECMP, MTU, flow control and speed of all switches, the settings of the role (drivers, firmware, IOMMU), and the limit. No node was taken out."
+
 // DoUplinks is what to do about a leaf.
 func DoUplinks(leaves []string) string {
 	return fmt.Sprintf("Look at the links from %s to the spines: which are up, at which speed and width, with which errors, and how flows are spread over them (adaptive routing, ECMP); then at the switch itself. No node was taken out. Then apply again.", strings.Join(leaves, " and "))

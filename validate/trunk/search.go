@@ -12,6 +12,10 @@ import (
 	"github.com/ironrail/ironrail/validate/isolate"
 )
 
+// PacketSize is the most that an RDMA packet carries, bytes (IBTA): a transfer sends at
+// least as many packets as it has of these.
+const PacketSize = 4096
+
 // Bounds of a search.
 const (
 	mostTraced = 24 // transfers that are run alone to learn their ways

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/collective/verdict"
+	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/isolate"
 	"github.com/ironrail/ironrail/validate/rail"
@@ -139,13 +140,28 @@ func (s *crossSearch) decide(ctx context.Context) bool {
 	case slices.ContainsFunc(s.over, isBad) && s.searchTrunks(ctx, bad):
 		return true
 	case len(bad) == len(s.islands) && len(bad) > 2:
-		s.c.BlameSet(s.b, "every pair that crosses leaves is bad: what they share is to be looked at, such as the spines and the settings of all switches")
+		s.reportAll()
 		return true
 	case len(bad) == 0:
 		return len(nodes) > 0
 	}
 	s.over = all
 	return s.reportLeaves(ctx, bad)
+}
+
+// reportAll blames what all leaves share, when every pair that crosses two is bad and what
+// stays on them is good.
+func (s *crossSearch) reportAll() {
+	name, bad, first := floor.MainFabric(s.b.Nodes[0].Hardware).Name, 0, s.over[0]
+	for _, b := range append(slices.Clone(s.over), s.b) {
+		if isBad(b) {
+			b.Explained = "what all leaves of fabric " + name + " share"
+			bad++
+		}
+	}
+	f := trunk.CrossingsFinding(name, bad, fmt.Sprintf("%s with %s: %s", first.Nodes[0].Name, first.Nodes[1].Name, first.Why))
+	f.Evidence = append(f.Evidence, s.figures(s.islands), first.Reference(s.c.Rec))
+	s.c.Findings = append(s.c.Findings, f)
 }
 
 // measurements is what the decoder reads: all rails at once, an island for its leaves.

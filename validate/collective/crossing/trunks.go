@@ -18,13 +18,9 @@ import (
 	"github.com/ironrail/ironrail/validate/trunk"
 )
 
-const (
-	// packetSize is the most that an RDMA packet carries, bytes (IBTA).
-	packetSize = 4096
-	// mostPairs is how many bad pairs across leaves are run over each rail by itself: what
-	// is at fault for more of them is at fault for these as well, or is named next time.
-	mostPairs = 12
-)
+// mostPairs is how many bad pairs across leaves are run over each rail by itself: what is
+// at fault for more of them is at fault for these as well, or is named next time.
+const mostPairs = 12
 
 func isBad(b *grouprun.Run) bool { return b.Why != "" }
 
@@ -39,7 +35,7 @@ func (s *crossSearch) searchTrunks(ctx context.Context, leaves []*grouprun.Islan
 		return false
 	}
 	bad, good := s.flows(ctx)
-	if len(bad) == 0 {
+	if len(bad) == 0 || len(good) == 0 && len(s.islands) > 2 { // of three leaves or more: what all share
 		return false
 	}
 	s.c.Rec.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("%d flows between leaves of fabric %s are bad over one rail: looking for the cable or the spine", len(bad), f.Name)})
@@ -119,7 +115,7 @@ func (s *crossSearch) runFlow(ctx context.Context, m isolate.Measurement) (bad b
 	if isBad(b) {
 		s.slow = append(s.slow, b)
 	}
-	return isBad(b), uint64(b.Size) / packetSize, fmt.Sprintf("%s with %s over rail %d: %s", m.From, m.To, m.Rail, result.FormatRate(b.Got.BusBW))
+	return isBad(b), uint64(b.Size) / trunk.PacketSize, fmt.Sprintf("%s with %s over rail %d: %s", m.From, m.To, m.Rail, result.FormatRate(b.Got.BusBW))
 }
 
 // reportTrunks blames what was found. Where the run over all nodes is bad too, it looks

@@ -5,6 +5,7 @@
 package verdict
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/grouprun"
 	"github.com/ironrail/ironrail/validate/nccl"
+	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -148,6 +150,29 @@ func (c *Test) suspectParts(b *grouprun.Run, node string, parts []string, how ..
 		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.OfNode(node), Part: part})
 	}
 	c.Findings = append(c.Findings, f)
+}
+
+// fewestAlike is of how many pairs every one has to be slow before what all share is
+// blamed: of two the one bad node of each may be at fault.
+const fewestAlike = 3
+
+// BlameAll blames the fabric, or what all nodes have in common, when every one of several
+// pairs is slow: that many nodes do not fail at once. It is false where one has no result,
+// or does not use GPUDirect RDMA, which has a cause of its own.
+func (c *Test) BlameAll(runs []*grouprun.Run) bool {
+	f := floor.MainFabric(c.Members[0].Hardware)
+	if f == nil || len(runs) < fewestAlike || slices.ContainsFunc(runs, func(b *grouprun.Run) bool { return b.Why == "" || b.Err != nil || len(c.indirect(b)) > 0 }) {
+		return false
+	}
+	slow := slices.MinFunc(runs, func(a, b *grouprun.Run) int { return cmp.Compare(a.Got.BusBW, b.Got.BusBW) })
+	best := slices.MaxFunc(runs, func(a, b *grouprun.Run) int { return cmp.Compare(a.Got.BusBW, b.Got.BusBW) })
+	c.Findings = append(c.Findings, stage.Finding{
+		Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Fabric, Name: f.Name}, Part: "all rails of all nodes"}},
+		Cause:    fmt.Sprintf("every one of %d pairs is slow, such as %s: %s", len(runs), result.NameSome(target.NodeNames(slow.Nodes)), slow.Why),
+		Evidence: []string{fmt.Sprintf("they carry %s to %s", result.FormatRate(slow.Got.BusBW), result.FormatRate(best.Got.BusBW)), slow.Reference(c.Rec)},
+		Action:   rail.DoFabric,
+	})
+	return true
 }
 
 // BlameSet records that a run is bad and no node stands out.

@@ -113,7 +113,7 @@ func (w world) stages(digests map[string]string) []stage.Stage {
 // validate is the stage that tests and accepts nodes.
 func (w world) validate() stage.Stage {
 	kinds := fabricKinds(w)
-	return validate.New(w.inv, w.nodes).Asking(reach.ChassisBy(w.ask)).Counting(func(ctx context.Context, f *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
+	return validate.New(w.inv, w.nodes).Collecting().Asking(reach.ChassisBy(w.ask)).Counting(func(ctx context.Context, f *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
 		k, can := kinds[f.Kind].(fabric.Counting)
 		if !can {
 			return nil, fmt.Errorf("fabric %s: the counters of its switches are not read", f.Name)

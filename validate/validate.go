@@ -25,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/bundle"
 	"github.com/ironrail/ironrail/validate/chassis"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
@@ -42,6 +43,7 @@ type Stage struct {
 	judged result.Judgements
 	bmcs   func(node string) (chassis.BMC, error) // nil: none is asked
 	count  target.CounterReader                   // of switches; nil: they are not asked
+	keep   bool                                   // vendors' programs collect of what is found bad
 }
 
 // New returns the stage.
@@ -52,7 +54,7 @@ func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage {
 // Asking lets the stage ask the BMCs of nodes. Without it none is asked.
 func (s *Stage) Asking(open func(node string) (chassis.BMC, error)) *Stage {
 	c := New(s.inv, s.nodes)
-	c.bmcs, c.count = open, s.count
+	c.bmcs, c.count, c.keep = open, s.count, s.keep
 	return c
 }
 
@@ -60,7 +62,15 @@ func (s *Stage) Asking(open func(node string) (chassis.BMC, error)) *Stage {
 // not asked.
 func (s *Stage) Counting(read target.CounterReader) *Stage {
 	c := New(s.inv, s.nodes)
-	c.bmcs, c.count = s.bmcs, read
+	c.bmcs, c.count, c.keep = s.bmcs, read, s.keep
+	return c
+}
+
+// Collecting lets the stage have vendors' programs collect what they know of parts that are
+// found bad. Without it none is run.
+func (s *Stage) Collecting() *Stage {
+	c := New(s.inv, s.nodes)
+	c.bmcs, c.count, c.keep = s.bmcs, s.count, true
 	return c
 }
 
@@ -128,7 +138,17 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 			continue
 		}
 		if t, ok := s.target(c, of); ok {
-			return c.Run(ctx, &target.Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged, Counters: s.count})
+			j := &target.Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged, Counters: s.count}
+			if !s.keep {
+				return c.Run(ctx, j)
+			}
+			watched := bundle.Watch(run, st, s.inv, s.nodes, s.bmcs)
+			j.Run = watched
+			err := c.Run(ctx, j)
+			if kept := watched.Collect(ctx); err == nil {
+				err = kept
+			}
+			return err
 		}
 	}
 	return errkind.New(errkind.NotFound, "step %s is not in this inventory", st.ID).Do("Plan again: the site's files changed after the plan was made.")

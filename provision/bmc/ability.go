@@ -51,6 +51,13 @@ type EventLog interface {
 	ClearEventLog(context.Context) (Outcome, error)
 }
 
+// Diagnostics collects what the BMC knows for its maker's support.
+type Diagnostics interface {
+	// CollectDiagnostics waits for it within ctx and returns the file, of at most so many
+	// bytes, in the maker's format.
+	CollectDiagnostics(ctx context.Context, most int64) ([]byte, error)
+}
+
 // NIC is a network port of the node, as its BMC shows it.
 type NIC = redfish.NIC
 

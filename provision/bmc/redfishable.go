@@ -73,6 +73,11 @@ func (d *redfishDriver) ClearEventLog(ctx context.Context) (Outcome, error) {
 	})
 }
 
+// CollectDiagnostics implements Diagnostics.
+func (d *redfishDriver) CollectDiagnostics(ctx context.Context, most int64) ([]byte, error) {
+	return d.client.CollectDiagnostics(ctx, most)
+}
+
 // Components implements the interface Components.
 func (d *redfishDriver) Components(ctx context.Context) ([]Component, error) {
 	return d.client.Components(ctx)

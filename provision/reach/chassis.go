@@ -38,6 +38,15 @@ func (c nodeChassis) Parts(ctx context.Context) (parts []chassis.Part, err error
 	return parts, err
 }
 
+// Diagnostics implements chassis.Diagnostics.
+func (c nodeChassis) Diagnostics(ctx context.Context, most int64) (content []byte, err error) {
+	err = bmc.Use(ctx, c.h, "collect diagnostic data", func(b bmc.Diagnostics) error {
+		content, err = b.CollectDiagnostics(ctx, most)
+		return err
+	})
+	return content, err
+}
+
 // Log implements chassis.BMC.
 func (c nodeChassis) Log(ctx context.Context, since *chassis.LogMark) (end chassis.LogMark, log []chassis.LogEntry, err error) {
 	err = bmc.Use(ctx, c.h, "read the event log", func(b bmc.LogSince) error {

@@ -17,6 +17,14 @@ type LogMark struct {
 	Message string    `json:"message,omitempty"`
 }
 
+// Diagnostics is a BMC that collects what it knows for its maker's support. An error of kind
+// unsupported says that it has no way to.
+type Diagnostics interface {
+	// Diagnostics returns the file, of at most so many bytes, in the maker's format. It
+	// takes minutes.
+	Diagnostics(ctx context.Context, most int64) ([]byte, error)
+}
+
 // BMC is what the tests ask of a node's BMC. An error of kind unsupported says
 // that it has no way to tell.
 type BMC interface {

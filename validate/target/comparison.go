@@ -12,6 +12,10 @@ import (
 	"github.com/ironrail/ironrail/validate/result"
 )
 
+// comparisonLimit is how long a comparison may take: it compares in a second, and what vendors'
+// programs then collect of those that differ takes minutes.
+const comparisonLimit = 6 * time.Minute
+
 // Comparisons hold what was read of the nodes of a role against one another: none of
 // them asks a node, and each blames who differs before the tests between nodes begin.
 
@@ -22,7 +26,7 @@ func ComparisonStep(r Request, title string, yields fact.Key) plan.Step {
 	gr := &plan.Group{Set: g.Set, Min: 1, OnLoss: plan.Shrink, Partners: 1}
 	st := plan.Step{ID: r.ID, Stage: StageName, Action: plan.Read, Subject: result.OfGroup(g.Set), Group: gr, Barrier: true, Examines: true, Only: plan.WhenNeeded,
 		Title: title, Yields: []fact.Key{yields}, Decl: stage.Source(g.Nodes[0].Role.Decl), Version: 1,
-		Deadline: plan.Budget{Expected: time.Second, Limit: 2 * time.Minute}}
+		Deadline: plan.Budget{Expected: time.Second, Limit: comparisonLimit}}
 	gr.Members, st.Needs = make([]subject.ID, 0, len(g.Nodes)), make([]plan.Need, 0, len(g.Nodes))
 	for _, n := range g.Nodes {
 		gr.Members = append(gr.Members, subject.OfNode(n.Name))

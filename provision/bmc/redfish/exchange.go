@@ -20,6 +20,9 @@ import (
 // registries of some 2 MB.
 const maxBody = 8 << 20
 
+// attachmentTimes is how much longer than another answer an attachment may take.
+const attachmentTimes = 4
+
 // request is one request to the service.
 type request struct {
 	method, path string
@@ -28,6 +31,7 @@ type request struct {
 	match        string // If-Match; "": none
 	open         bool   // without credentials
 	write        bool   // changes something on the BMC
+	most         int64  // bytes of the answer, of an attachment; 0: maxBody
 	flip         bool   // with a slash at the end where the client writes none, or the other way round
 }
 
@@ -40,7 +44,11 @@ func (c *Client) exchange(ctx context.Context, r request) (answer, error) {
 			return answer{}, classify(ctx, err)
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	limit, timeout := int64(maxBody), c.cfg.Timeout
+	if r.most > 0 { // BMCs send some 1 MB a second
+		limit, timeout = r.most, attachmentTimes*timeout
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := c.build(limited, r)
 	if err != nil {
@@ -55,11 +63,11 @@ func (c *Client) exchange(ctx context.Context, r request) (answer, error) {
 		return answer{}, c.classifyError(ctx, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err != nil {
 		return answer{}, c.classifyError(ctx, err)
 	}
-	if len(body) > maxBody {
+	if int64(len(body)) > limit {
 		return answer{}, errkind.New(errkind.Internal, "the answer to %s is longer than %d MiB", r.path, maxBody>>20)
 	}
 	return answer{path: r.path, status: resp.StatusCode, header: resp.Header, body: body}, nil

@@ -95,17 +95,7 @@ func (c *Client) StartUpdate(ctx context.Context, up Update) (task string, err e
 	if err != nil {
 		return "", err
 	}
-	var doc struct {
-		ID   text `json:"@odata.id"`
-		Type text `json:"@odata.type"`
-	}
-	if len(a.body) > 0 && a.decode(&doc) == nil && strings.Contains(string(doc.Type), "Task") {
-		task, _ = cleanPath(string(doc.ID))
-	}
-	if task == "" {
-		task = a.location()
-	}
-	return task, nil
+	return a.task(), nil
 }
 
 // taskPoll is the time between two looks at a task.

@@ -71,6 +71,7 @@ type lab struct {
 	net    *network.Memory
 	target bmc.Target
 	noPXE  bool
+	maker  string // as of its subject
 	opts   bmc.Options
 }
 
@@ -93,7 +94,7 @@ func (s subject) run(t *testing.T, body func(l *lab)) {
 		c.SetBoard(board{c})
 		wg.Go(func() { _ = c.Run(ctx) })
 		m := network.NewMemory()
-		l := &lab{T: t, c: c, net: m, noPXE: s.noPXE, opts: bmc.Options{Network: m.At(netip.MustParseAddr("10.77.0.1"))},
+		l := &lab{T: t, c: c, net: m, noPXE: s.noPXE, maker: s.maker, opts: bmc.Options{Network: m.At(netip.MustParseAddr("10.77.0.1"))},
 			target: bmc.Target{Node: "n1", Protocol: s.protocol, Username: rigUser, Password: secret.NewValue(rigPassword), Addr: netip.AddrPortFrom(rigAddr, 623)}}
 		if isRedfish {
 			l.target.Addr = netip.AddrPortFrom(rigAddr, 443)
@@ -424,6 +425,27 @@ func TestConformEventLog(t *testing.T) {
 		})
 		if err != nil {
 			l.Error(err)
+		}
+	})
+}
+
+// TestConformDiagnostics: a BMC collects what it knows for its maker's support, twice, or
+// says that it has no way to.
+func TestConformDiagnostics(t *testing.T) {
+	telling(t, func(l *lab) {
+		p := bmc.NewPool(l.opts)
+		defer p.Close(l.Context())
+		h := p.Handle(l.target)
+		for i := range 2 {
+			var got []byte
+			err := bmc.Use(l.Context(), h, "collect diagnostic data", func(b bmc.Diagnostics) (err error) {
+				got, err = b.CollectDiagnostics(l.Context(), 1<<20)
+				return err
+			})
+			collects := l.maker == "openbmc" || l.maker == "dgx-h100"
+			if collects && (err != nil || len(got) < 50 || got[0] != 0x1f) || !collects && errkind.Of(err) != errkind.Unsupported {
+				l.Errorf("%d: %d bytes, %v", i, len(got), err)
+			}
 		}
 	})
 }

@@ -20,6 +20,9 @@ func (c *call) logs() []string {
 			out = append(out, l.ID)
 		}
 	}
+	if c.s.p.Dump.Parent == kind {
+		out = append(out, c.s.p.Dump.ID)
+	}
 	return out
 }
 
@@ -48,6 +51,9 @@ func getLogService(c *call) obj {
 	if !c.isLog() {
 		return nil
 	}
+	if c.isDump() {
+		return c.dumpService()
+	}
 	return obj{"@odata.type": "#LogService.v1_3_0.LogService", "Id": c.args[2], "Name": "Event Log Service", "ServiceEnabled": true,
 		"LogEntryType": "SEL", "OverWritePolicy": "WrapsWhenFull", "Status": statusOK(),
 		"Entries": obj{"@odata.id": c.log() + "/Entries"},
@@ -59,6 +65,9 @@ func getLogService(c *call) obj {
 func getEntries(c *call) obj {
 	if !c.isLog() {
 		return nil
+	}
+	if c.isDump() {
+		return c.dumpEntries()
 	}
 	entries := c.s.c.Entries()
 	members := make([]obj, len(entries))
@@ -72,6 +81,9 @@ func getEntries(c *call) obj {
 func getEntry(c *call) obj {
 	if !c.isLog() {
 		return nil
+	}
+	if c.isDump() {
+		return c.dumpEntry(c.args[3])
 	}
 	for _, e := range c.s.c.Entries() {
 		if strconv.Itoa(e.ID) == c.args[3] {
@@ -93,6 +105,12 @@ func clearLog(c *call) {
 		c.missing()
 		return
 	}
-	c.s.c.ClearLog()
+	if c.isDump() {
+		c.s.mu.Lock()
+		c.s.dumps = nil
+		c.s.mu.Unlock()
+	} else {
+		c.s.c.ClearLog()
+	}
 	c.done(c.s.p.PatchStatus)
 }

@@ -25,6 +25,7 @@ type Personality struct {
 	Targets  []chassis.Target // boot override targets
 	Resets   []chassis.Action // reset types of the system
 	Logs     []Place          // where the event log is shown
+	Dump     Place            // log service that collects diagnostic data; empty: there is none
 	Media    Place            // collection that the virtual media slots are in
 	Slots    []Slot           // virtual media
 	Settings string           // last part of the pending BIOS settings' URI

@@ -48,6 +48,7 @@ type server struct {
 	lastSID  int
 	tasks    []*task
 	lastTask int
+	dumps    [][]byte          // diagnostic data that was collected, oldest first
 	staged   map[string]string // BIOS settings that have no job yet
 }
 

@@ -84,7 +84,7 @@ func getSystem(c *call) obj {
 // hang adds the links to what hangs at a resource only with some makers.
 func (s *server) hang(o obj, parent string) {
 	owner := s.owner(parent)
-	for _, l := range s.p.Logs {
+	for _, l := range append(s.p.Logs[:len(s.p.Logs):len(s.p.Logs)], s.p.Dump) {
 		if l.Parent == parent {
 			o["LogServices"] = linkTo(parent, owner, "LogServices")
 		}

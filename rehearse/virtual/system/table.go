@@ -41,6 +41,7 @@ var commands = map[string]program{
 
 	"mpirun": {pkgMPI, runMpirun}, "mpiexec": {pkgMPI, runMpirun}, "orterun": {pkgMPI, runMpirun}, perfProgram + withMPI: {pkgMPI, allReducePerf}, "python3": {pkgMPI4Py, runPython},
 	"nvidia-imex-ctl": {run: imexCtl}, "nvidia-smi": {run: nvidiaSMI}, "amd-smi": {run: amdSMI}, "dcgmi": {run: runDcgmi},
+	"nvidia-bug-report.sh": {run: nvidiaBugReport}, "mlxlink": {run: runMlxlink},
 }
 
 // lookupProgram returns what a program's name stands for.

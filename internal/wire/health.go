@@ -60,6 +60,12 @@ type Transceiver struct {
 	Maker  string `json:"maker,omitempty"`
 	Part   string `json:"part"`
 	Serial string `json:"serial,omitempty"`
+	// Firmware is the version that runs in the module; "" where it does not say.
+	Firmware string `json:"firmware,omitempty"`
+	// Received and Sent are the optical power of each lane, dBm; nil where the module, or
+	// the driver, does not say.
+	Received []float64 `json:"received_dbm,omitempty"`
+	Sent     []float64 `json:"sent_dbm,omitempty"`
 }
 
 // PCIBridge is a root port, or a port of a PCIe switch.

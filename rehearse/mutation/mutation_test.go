@@ -252,7 +252,7 @@ func complete(h *wire.Health) {
 	for i := range h.PCI {
 		if h.PCI[i].MTU != nil && h.PCI[i].Vendor == "15b3" {
 			mtu := int64(9000)
-			h.PCI[i].MTU, h.PCI[i].Transceiver = &mtu, &wire.Transceiver{Maker: "NVIDIA", Part: "MMS4X00-NS", Serial: fmt.Sprintf("MT%d", i)}
+			h.PCI[i].MTU, h.PCI[i].Transceiver = &mtu, &wire.Transceiver{Maker: "NVIDIA", Part: "MMS4X00-NS", Serial: fmt.Sprintf("MT%d", i), Firmware: "46.120", Received: []float64{0.5, 0.7}, Sent: []float64{1.1, 1.2}}
 		}
 	}
 }

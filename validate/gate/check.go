@@ -32,6 +32,8 @@ type Report struct {
 	Evidence []string        `json:"evidence,omitempty"` // what the programs printed
 	// GPUs are what the GPUs are called, by PCI address: number, address, serial.
 	GPUs map[string]string `json:"gpus,omitempty"`
+	// Parts are what is in the node, with serial numbers.
+	Parts []Fitted `json:"parts,omitempty"`
 }
 
 // Fact is the fact of a node's last gates.
@@ -80,7 +82,7 @@ func runGates(ctx context.Context, j *target.Job) error {
 	if err != nil {
 		return err
 	}
-	r := Report{At: run.Clock().Now().UTC(), Evidence: []string{ref}, GPUs: judge.PartNames(n.Hardware, seen)}
+	r := Report{At: run.Clock().Now().UTC(), Evidence: []string{ref}, GPUs: judge.PartNames(n.Hardware, seen), Parts: listFitted(seen)}
 	seen.Fabrics = fabricsUp(j)
 	r.Faults, r.Notes, r.Gates = JudgeEach(n.Hardware, target.AllowedGates(n), seen)
 	r.Near = link.HasNearRails(n.Hardware, seen)

@@ -26,10 +26,10 @@ const (
 	modulesI2C      = 0x50 // where all kinds of modules have page 0
 )
 
-// ReadEEPROM reads bytes of page 0 of the module in a network interface by the kernel's ethtool
+// ReadEEPROM reads bytes of a page of the module in a network interface by the kernel's ethtool
 // netlink (Linux 5.13; root). It changes nothing. The kernel answers within the time that an I2C
 // bus takes, or fails where there is no module.
-func ReadEEPROM(netdev string, offset, length int) ([]byte, error) {
+func ReadEEPROM(netdev string, page byte, offset, length int) ([]byte, error) {
 	family, err := netlink.GenlFamilyGet("ethtool")
 	if err != nil {
 		return nil, fmt.Errorf("ethtool netlink: %w", err)
@@ -43,10 +43,10 @@ func ReadEEPROM(netdev string, offset, length int) ([]byte, error) {
 		req.AddData(nl.NewRtAttr(kind, binary.NativeEndian.AppendUint32(nil, v)))
 	}
 	// A request may not pass byte 127 of the lower half or 255 of the upper; the kernel counts the
-	// upper half of page 0 from 128.
+	// upper half of a page from 128, and page 0 alone has a lower half.
 	word(eepromOffset, uint32(offset))
 	word(eepromLength, uint32(length))
-	for kind, v := range map[int]byte{eepromPage: 0, eepromBank: 0, eepromAddress: modulesI2C} {
+	for kind, v := range map[int]byte{eepromPage: page, eepromBank: 0, eepromAddress: modulesI2C} {
 		req.AddData(nl.NewRtAttr(kind, []byte{v}))
 	}
 	messages, err := req.Execute(unix.NETLINK_GENERIC, 0)

@@ -97,7 +97,7 @@ type Config struct {
 	// SMART reads the log page of an NVMe disk; nil: no disk answers.
 	SMART func(device string) ([]byte, error)
 	// Module reads the memory of the transceiver in a network interface; nil: none answers.
-	Module func(netdev string, offset, length int) ([]byte, error)
+	Module func(netdev string, page byte, offset, length int) ([]byte, error)
 	// DarkNVLinks is how many NVLinks of the GPU at a PCI address have no signal,
 	// negative for all of them; nil: every one has.
 	DarkNVLinks func(address string) int

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -32,6 +34,7 @@ type rehearseFlags struct {
 	speed    float64
 	linger   bool
 	verbose  bool
+	report   string
 }
 
 // repoIndexes is the environment variable that names a folder with indexes of real
@@ -82,11 +85,8 @@ What it does not model stands in docs/rehearsal.md.`,
 		Example: "  ironrail rehearse\n  ironrail rehearse --faults monday.faults\n  ironrail rehearse --fault kind=bmc-dead,node=r01-u17 --fault kind=pdu-trip,pdu=r02/a,at=install.write\n  ironrail rehearse --json | jq 'select(.type == \"summary\")'",
 		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			switch {
-			case !f.loopback && (f.linger || c.Flags().Changed("speed")):
-				return wrongUsage(c, errors.New("--linger and --speed need --loopback: in memory, time is virtual"))
-			case !(f.speed > 0 && f.speed <= mostSpeed):
-				return wrongUsage(c, fmt.Errorf("--speed is above 0 and at most %d", mostSpeed))
+			if err := f.check(c); err != nil {
+				return err
 			}
 			return a.rehearse(c.Context(), f)
 		},
@@ -99,7 +99,21 @@ What it does not model stands in docs/rehearsal.md.`,
 	fs.Float64Var(&f.speed, "speed", rehearsal.DefaultSpeed, "with --loopback: how many times faster than in a room hardware is")
 	fs.BoolVar(&f.linger, "linger", false, "with --loopback: keep the virtual rack running until Ctrl-C")
 	fs.BoolVar(&f.verbose, "verbose", false, "where there is no terminal: print every step")
+	fs.StringVar(&f.report, "report", "", "write the acceptance report into this `FILE`, in the form that its name says: .html, .json, .txt, .xml (JUnit)")
 	return c
+}
+
+// check refuses flags that contradict each other.
+func (f rehearseFlags) check(c *cobra.Command) error {
+	switch {
+	case f.report != "" && formOf(f.report) == nil:
+		return wrongUsage(c, errors.New("--report: the name of the file ends in .html, .json, .txt or .xml"))
+	case !f.loopback && (f.linger || c.Flags().Changed("speed")):
+		return wrongUsage(c, errors.New("--linger and --speed need --loopback: in memory, time is virtual"))
+	case !(f.speed > 0 && f.speed <= mostSpeed):
+		return wrongUsage(c, fmt.Errorf("--speed is above 0 and at most %d", mostSpeed))
+	}
+	return nil
 }
 
 // faultHelp lists the kinds of faults.
@@ -133,6 +147,11 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	var sum rehearsal.Summary
 	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: thisVersion(), Indexes: repo.Recorded(os.Getenv(repoIndexes)),
 		OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.showEndpoints, OnLinger: show.lingers, Interrupted: stop}
+	if f.report != "" {
+		o.OnReport = func(in report.Input) error {
+			return replaceWith(f.report, func(w io.Writer) error { return formOf(f.report)(w, in) })
+		}
+	}
 	wg.Go(func() {
 		defer show.over()
 		sum, err = rehearsal.Run(ctx, inv, o)

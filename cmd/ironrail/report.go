@@ -20,6 +20,11 @@ import (
 // reportForms are the forms of a report, by the name that --format has for them.
 var reportForms = map[string]func(io.Writer, report.Input) error{"text": report.Text, "json": report.JSON, "html": report.HTML, "junit": report.JUnit}
 
+// formOf is the form that the name of a file says; nil: none.
+func formOf(file string) func(io.Writer, report.Input) error {
+	return reportForms[map[string]string{".txt": "text", ".json": "json", ".html": "html", ".xml": "junit"}[filepath.Ext(file)]]
+}
+
 func (a *app) reportCommand() *cobra.Command {
 	format := "text"
 	c := &cobra.Command{
@@ -48,25 +53,30 @@ was not judged is skipped, never passed.`,
 		},
 	}
 	c.Flags().StringVar(&format, "format", format, "text, json, html or junit")
-	c.AddCommand(a.reportDiffCommand(), a.reportKeyCommand(), a.reportSignCommand(), a.reportVerifyCommand())
+	c.AddCommand(a.reportPartCommand(), a.reportDiffCommand(), a.reportKeyCommand(), a.reportSignCommand(), a.reportVerifyCommand())
 	return c
 }
 
 func (a *app) report(ctx context.Context, write func(io.Writer, report.Input) error) error {
-	site, err := a.openRecords()
-	if err != nil {
-		return err
-	}
-	r, closeState, err := a.openReader()
-	if err != nil {
-		return err
-	}
-	defer closeState()
-	in, err := site.Report(ctx, r, thisVersion(), a.now())
+	in, err := a.makeReport(ctx)
 	if err != nil {
 		return err
 	}
 	return write(a.out, in)
+}
+
+// makeReport makes the report of the site's state.
+func (a *app) makeReport(ctx context.Context) (report.Input, error) {
+	site, err := a.openRecords()
+	if err != nil {
+		return report.Input{}, err
+	}
+	r, closeState, err := a.openReader()
+	if err != nil {
+		return report.Input{}, err
+	}
+	defer closeState()
+	return site.Report(ctx, r, thisVersion(), a.now())
 }
 
 // saveReport writes the report of a run that ended. It is no reason to fail.

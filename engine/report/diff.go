@@ -211,7 +211,7 @@ func (d Difference) WriteText(w io.Writer, beyond float64) error {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "\n%d alike, %d in the first report alone, %d in the second alone.\n", d.Alike, d.OnlyIn[0], d.OnlyIn[1])
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(wrapLines(b.Bytes(), textWidth))
 	return err
 }
 

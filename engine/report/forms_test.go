@@ -24,7 +24,7 @@ func TestHTML(t *testing.T) {
 	if strings.Contains(text, "<script") || strings.Contains(text, "http://") || strings.Contains(text, "\x1b") {
 		t.Error("the page holds a script, an address, or a control character")
 	}
-	for _, want := range []string{"<strong>2 of 4 nodes are accepted.</strong>", "not prove the fabric", `<td class="fail">fail</td>`, "n1 -&gt; n3 rail 0", "&lt;script&gt;"} {
+	for _, want := range []string{"<strong>2 of 4 nodes are accepted, 1 quarantined, 1 held.</strong>", "Not accepted as a whole", "not prove the fabric", `<td class="fail">fail</td>`, "n1 -&gt; n3 rail 0", "&lt;script&gt;"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not there", want)
 		}

@@ -20,10 +20,13 @@ func HTML(w io.Writer, in Input) error {
 	in = orderInput(in)
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"clean": clean, "where": formatPlace, "limit": formatLimit, "value": formatValue, "most": RoleRow.most, "others": RoleRow.others, "approval": approvalText, "chain": chainText,
-		"join":   func(list []string) string { return clean(strings.Join(list, ", ")) },
-		"time":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"short":  func(d Duration) string { return formatDuration(time.Duration(d)) },
-		"counts": func(k kind) string { return countOutcomes(k.all()) },
+		"join":    func(list []string) string { return clean(strings.Join(list, ", ")) },
+		"time":    func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"short":   func(d Duration) string { return formatDuration(time.Duration(d)) },
+		"counts":  func(k kind) string { return countOutcomes(k.all()) },
+		"figures": figureTexts, "bundles": textsOf[Bundle],
+		"return": func(p *FailedPart) []string { return returnText(in, p) },
+		"cause":  partCause,
 		"proof":  func(k kind) []string { return collectProven(Input{Tests: k.Tests}) },
 	}).Parse(page)
 	if err != nil {
@@ -45,7 +48,8 @@ func HTML(w io.Writer, in Input) error {
 		Kinds     []kind
 		Own       []Node   // with the findings that no other node has
 		Shared    []shared // findings of several nodes
-	}{in, count, collectNotProven(in), collectProven(in), groupByTitle(in.Tests), own, common})
+		Overview  overview
+	}{in, count, collectNotProven(in), collectProven(in), groupByTitle(in.Tests), own, common, makeOverview(in)})
 	if err != nil {
 		return err
 	}

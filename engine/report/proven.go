@@ -3,9 +3,12 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // gathered are sentences with whom they are about, each sentence once.
@@ -125,6 +128,48 @@ func (k kind) all() (list []Measurement) {
 		list = append(list, t.Measurements...)
 	}
 	return list
+}
+
+// rowsShown is how many passing measurements of a kind the page lists, in the order of the
+// tests; of a kind with more, those nearest to their limits.
+const rowsShown = 64
+
+// row is a measurement of a kind, with when its test was.
+type row struct {
+	Measurement
+	At time.Time
+}
+
+// Rows are the measurements that the page lists: all that did not pass, and some that did.
+func (k kind) Rows() (list []row) {
+	var good []row
+	for _, t := range k.Tests {
+		for _, m := range t.Measurements {
+			if m.Verdict == Pass {
+				good = append(good, row{m, t.At})
+			} else {
+				list = append(list, row{m, t.At})
+			}
+		}
+	}
+	if len(good) <= rowsShown {
+		return append(list, good...)
+	}
+	slices.SortStableFunc(good, func(a, b row) int { return cmp.Compare(nearness(a.Measurement), nearness(b.Measurement)) })
+	return append(list, good[:rowsShown]...)
+}
+
+// More is how many that passed the page does not list.
+func (k kind) More() int { return len(k.all()) - len(k.Rows()) }
+
+// nearness is how far a figure is from its limit, in percent of it; what has no figure, or no
+// limit, is farthest.
+func nearness(m Measurement) float64 {
+	p, ok := share(m)
+	if !ok {
+		return math.Inf(1)
+	}
+	return math.Abs(p - 100)
 }
 
 // testOutcome is what the tests of a kind came to for a node.

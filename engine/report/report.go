@@ -37,6 +37,7 @@ type Input struct {
 	Images    []Image          `json:"images,omitempty"`
 	Nodes     []Node           `json:"nodes"`
 	Findings  []Finding        `json:"findings,omitempty"` // about things that are not one node
+	Racks     []Rack           `json:"racks,omitempty"`    // with what stands in them, in the order of the site
 	Roles     []Role           `json:"roles,omitempty"`    // what the nodes of each have in common
 	Tests     []Test           `json:"tests,omitempty"`
 	Untested  []string         `json:"untested,omitempty"` // sentences: what no test has looked at
@@ -167,11 +168,14 @@ func (n Node) SerialText() string {
 
 // Finding is what is wrong, on what evidence, and what to do.
 type Finding struct {
-	Part     string   `json:"part,omitempty"` // one or several, in words
-	Step     string   `json:"step,omitempty"`
-	Cause    string   `json:"cause"`
-	Evidence []string `json:"evidence,omitempty"`
-	Action   string   `json:"action,omitempty"`
+	Part     string    `json:"part,omitempty"` // one or several, in words
+	At       time.Time `json:"at,omitzero"`    // when it was found
+	Step     string    `json:"step,omitempty"`
+	Cause    string    `json:"cause"`
+	Evidence []string  `json:"evidence,omitempty"`
+	Action   string    `json:"action,omitempty"`
+	Suspects []Suspect `json:"suspects,omitempty"` // the parts, with their places and serial numbers
+	Bundles  []Bundle  `json:"bundles,omitempty"`  // of vendors' programs, collected when it was found
 }
 
 // Test is one test with its measurements.

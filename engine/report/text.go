@@ -25,6 +25,7 @@ func Text(w io.Writer, in Input) error {
 	in = orderInput(in)
 	var b bytes.Buffer
 	writeHead(&b, in)
+	writeOverview(&b, in)
 	writeNodes(&b, in)
 	writeList(&b, "Not proven", collectNotProven(in))
 	writeRoles(&b, in)
@@ -33,7 +34,7 @@ func Text(w io.Writer, in Input) error {
 	}
 	writeTimes(&b, in)
 	writeList(&b, "What a pass proves, and what not", collectProven(in))
-	_, err := w.Write(b.Bytes())
+	_, err := w.Write(wrapLines(b.Bytes(), textWidth))
 	return err
 }
 
@@ -77,17 +78,13 @@ func writeHead(b *bytes.Buffer, in Input) {
 }
 
 func writeNodes(b *bytes.Buffer, in Input) {
-	count := map[Status]int{}
+	accepted := 0
 	for _, n := range in.Nodes {
-		count[n.Status]++
-	}
-	fmt.Fprintf(b, "\nNodes: %d of %d accepted", count[Accepted], len(in.Nodes))
-	for _, s := range []Status{Quarantined, Held, Adopted, Unfinished, NotAccepted, NoReference} {
-		if count[s] > 0 {
-			fmt.Fprintf(b, ", %d %s", count[s], s)
+		if n.Status == Accepted {
+			accepted++
 		}
 	}
-	b.WriteString("\n")
+	fmt.Fprintf(b, "\nNodes: %s\n", strings.Join(append([]string{fmt.Sprintf("%d of %d accepted", accepted, len(in.Nodes))}, countOthers(in)...), ", "))
 	own, common := extractShared(in)
 	for _, n := range own {
 		writeNode(b, n)

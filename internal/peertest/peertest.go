@@ -85,6 +85,7 @@ var packages = map[string]string{
 	"opensm":             "opensm",
 	"parted":             "parted",
 	"pdfinfo":            "poppler-utils",
+	"pdftotext":          "poppler-utils",
 	"perfdhcp":           "kea-admin",
 	"pvcreate":           "lvm2",
 	"qemu-img":           "qemu-utils",

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/report"
@@ -51,23 +50,23 @@ func ReadReport(ctx context.Context, r state.Reader, inv *inventory.Inventory, d
 	}
 	in.Run, in.Approvals = run.ID, run.Approvals
 	in.Duration = tookOf(run.Started, run.Ended)
+	made, err := readFound(ctx, r)
+	if err != nil {
+		return in, err
+	}
+	d := &describer{inv: inv, prior: prior, made: made}
 	for _, n := range inv.Nodes {
-		in.Nodes = append(in.Nodes, reportNode(n, known[n.Name], prior))
+		in.Nodes = append(in.Nodes, d.node(n, known[n.Name]))
 		if hw, ok, _ := factOf(prior, install.HardwareFact, n.Name); ok && strings.Contains(hw.CPU.Model, "QEMU") {
 			in.Caveats = append(in.Caveats, fmt.Sprintf("%s runs on an emulated CPU (%s): no figure of it is one of hardware", n.Name, hw.CPU.Model))
 		}
 	}
+	in.Racks = reportRacks(inv)
 	in.Images = reportImages(inv, in.Nodes, digests)
 	in.Tests = reportTests(prior)
 	in.Roles = reportRoles(prior)
 	in.Untested = reportUntested(inv, prior, in.Tests)
-	left, err := control.ReadLastRun(ctx, r)
-	if err != nil {
-		return in, err
-	}
-	for _, f := range left.Findings {
-		in.Findings = append(in.Findings, reportFinding(f))
-	}
+	in.Findings = d.aboutNoNode(in.Nodes)
 	in.Steps, err = reportSteps(ctx, r, inv)
 	return in, err
 }
@@ -104,7 +103,9 @@ func factOf[T any](prior plan.Prior, name fact.Name[T], node string) (v T, ok bo
 	return v, err == nil, err
 }
 
-func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node {
+// node is where a node stands, with what was found of it.
+func (d *describer) node(n *inventory.Node, st state.Node) report.Node {
+	prior := d.prior
 	out := report.Node{Name: n.Name, Serial: seenSerial(prior, n.Name), Status: report.Unfinished, AcceptedAt: st.AcceptedAt}
 	if !strings.EqualFold(out.Serial, n.Serial) {
 		out.Declared = n.Serial
@@ -114,9 +115,8 @@ func reportNode(n *inventory.Node, st state.Node, prior plan.Prior) report.Node 
 		out.Status, out.Reason = report.Held, st.Hold.Reason
 	case st.Quarantine != nil:
 		out.Status = report.Quarantined
-		out.Findings = append(out.Findings, reportFinding(st.Quarantine.Finding))
-		for _, f := range st.Quarantine.More {
-			out.Findings = append(out.Findings, reportFinding(f))
+		for _, f := range append([]stage.Finding{st.Quarantine.Finding}, st.Quarantine.More...) {
+			out.Findings = append(out.Findings, d.finding(found{f, cmp.Or(timeOf(d.made, f), st.Quarantine.At)}))
 		}
 	case st.Accepted:
 		out.Status = report.Accepted
@@ -157,14 +157,6 @@ func reportDrivers(n *inventory.Node, prior plan.Prior) (all []report.Version) {
 		}
 	}
 	return all
-}
-
-func reportFinding(f stage.Finding) report.Finding {
-	var parts []string
-	for _, s := range f.Suspects {
-		parts = append(parts, strings.TrimSpace(s.Subject.Name+" "+s.Part))
-	}
-	return report.Finding{Part: strings.Join(parts, ", "), Step: f.Step, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action}
 }
 
 // seenSerial is the serial number that a node showed: in its ramdisk, or else by its

@@ -50,8 +50,9 @@ func TestReportTellsWhatIsInstalled(t *testing.T) {
 	set(t, prior, oob.ReportFact, "n3", oob.Report{Serial: "OTHER"})
 
 	var nodes []report.Node
+	d := &describer{inv: inv, prior: prior}
 	for _, n := range inv.Nodes {
-		nodes = append(nodes, reportNode(n, state.Node{Accepted: n.Name < "n3", AcceptedAt: time.Unix(1, 0)}, prior))
+		nodes = append(nodes, d.node(n, state.Node{Accepted: n.Name < "n3", AcceptedAt: time.Unix(1, 0)}))
 	}
 	images := reportImages(inv, nodes, map[string]string{"os": "sha256:2222"})
 	if len(images) != 1 || images[0] != (report.Image{Name: "os", Digest: "sha256:1111", Nodes: 2, Files: "sha256:2222"}) {

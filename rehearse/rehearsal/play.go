@@ -168,7 +168,26 @@ func (t *Rehearsal) rehearse(ctx context.Context) error {
 	if cause := context.Cause(ctx); err == nil && errkind.Of(cause) == errkind.Interrupted {
 		err = cause
 	}
+	if err == nil {
+		err = t.report(ctx)
+	}
 	return err
+}
+
+// simulated stands at the head of every report of a rehearsal.
+const simulated = "A rehearsal: the hardware was simulated, and no figure here was measured on any."
+
+// report hands over the report of the run that ended, if somebody wants it.
+func (t *Rehearsal) report(ctx context.Context) error {
+	if t.opt.OnReport == nil || t.sum.Result.Run == "" {
+		return nil
+	}
+	in, err := t.Site.Report(ctx, t.Store, t.opt.Version, t.Clock.Now())
+	if err != nil {
+		return err
+	}
+	in.Origin = simulated
+	return t.opt.OnReport(in)
 }
 
 // triggers are the conditions under which the controller dies.

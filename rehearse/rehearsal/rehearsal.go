@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/clock"
@@ -77,6 +78,8 @@ type Options struct {
 	// Then goes on after the first run, with the same state and the same hardware;
 	// nil: nothing follows.
 	Then func(context.Context, *Rehearsal) error
+	// OnReport gets the report of the run, as a site's state gives it. nil: none is made.
+	OnReport func(report.Input) error
 	// OnEnd is shown the virtual rack and the state after the last run; for tests.
 	OnEnd func(*virtual.World, state.Reader)
 }

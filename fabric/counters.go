@@ -5,6 +5,7 @@ package fabric
 import (
 	"context"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -25,4 +26,20 @@ type Counting interface {
 	// nothing yet has zeros; one that is absent could not be read. It may block, and is
 	// safe for concurrent use.
 	SwitchCounters(ctx context.Context, f *inventory.Fabric) (map[SwitchPort]SwitchCounters, error)
+}
+
+// Sweeping is a Kind that can compare the cables of a fabric with the site at any time.
+type Sweeping interface {
+	Kind
+	// Resweep returns what is wrong with the cables of a fabric and was not yet when it was
+	// brought up, by what steps of the run have learned. It may block.
+	Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) ([]stage.Finding, error)
+}
+
+// Verifying is a Kind that can compare a node's ports with their settings at any time.
+type Verifying interface {
+	Kind
+	// Verify returns what is not as Apply has set it on a node, and changes nothing. It may block,
+	// and is safe for concurrent use.
+	Verify(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) ([]stage.Finding, error)
 }

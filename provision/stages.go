@@ -113,13 +113,28 @@ func (w world) stages(digests map[string]string) []stage.Stage {
 // validate is the stage that tests and accepts nodes.
 func (w world) validate() stage.Stage {
 	kinds := fabricKinds(w)
-	return validate.New(w.inv, w.nodes).Collecting().Asking(reach.ChassisBy(w.ask)).Counting(func(ctx context.Context, f *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
+	count := func(ctx context.Context, f *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
 		k, can := kinds[f.Kind].(fabric.Counting)
 		if !can {
 			return nil, fmt.Errorf("fabric %s: the counters of its switches are not read", f.Name)
 		}
 		return k.SwitchCounters(ctx, f)
-	})
+	}
+	sweep := func(ctx context.Context, run stage.Run, f *inventory.Fabric) ([]stage.Finding, error) {
+		k, can := kinds[f.Kind].(fabric.Sweeping)
+		if !can {
+			return nil, nil
+		}
+		return k.Resweep(ctx, run, f)
+	}
+	verify := func(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) ([]stage.Finding, error) {
+		k, can := kinds[f.Kind].(fabric.Verifying)
+		if !can {
+			return nil, nil
+		}
+		return k.Verify(ctx, run, f, n)
+	}
+	return validate.New(w.inv, w.nodes).Collecting().Asking(reach.ChassisBy(w.ask)).Counting(count).Sweeping(sweep, verify)
 }
 
 // handover is the stage that gives nodes to their schedulers and takes them back.

@@ -42,35 +42,52 @@ type Stage struct {
 	groups func() []target.Group // of the inventory, found once
 	judged result.Judgements
 	bmcs   func(node string) (chassis.BMC, error) // nil: none is asked
-	count  target.CounterReader                   // of switches; nil: they are not asked
 	keep   bool                                   // vendors' programs collect of what is found bad
+	last   lastSweeps
 }
 
 // New returns the stage.
 func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage {
-	return &Stage{inv: inv, nodes: nodes, checks: Checks, groups: sync.OnceValue(func() []target.Group { return target.ListGroups(inv) })}
+	return &Stage{inv: inv, nodes: nodes, checks: Checks, groups: sync.OnceValue(func() []target.Group { return target.ListGroups(inv) }),
+		last: newLastSweeps(inv)}
+}
+
+// copied is a stage of the same site that reaches the same, and has looked at nothing yet.
+func (s *Stage) copied() *Stage {
+	c := New(s.inv, s.nodes)
+	c.bmcs, c.keep = s.bmcs, s.keep
+	c.last.read, c.last.sweep, c.last.verify = s.last.read, s.last.sweep, s.last.verify
+	return c
 }
 
 // Asking lets the stage ask the BMCs of nodes. Without it none is asked.
 func (s *Stage) Asking(open func(node string) (chassis.BMC, error)) *Stage {
-	c := New(s.inv, s.nodes)
-	c.bmcs, c.count, c.keep = open, s.count, s.keep
+	c := s.copied()
+	c.bmcs = open
 	return c
 }
 
 // Counting lets the stage read what the switches of fabrics count. Without it they are
 // not asked.
 func (s *Stage) Counting(read target.CounterReader) *Stage {
-	c := New(s.inv, s.nodes)
-	c.bmcs, c.count, c.keep = s.bmcs, read, s.keep
+	c := s.copied()
+	c.last.read = read
 	return c
 }
 
 // Collecting lets the stage have vendors' programs collect what they know of parts that are
 // found bad. Without it none is run.
 func (s *Stage) Collecting() *Stage {
-	c := New(s.inv, s.nodes)
-	c.bmcs, c.count, c.keep = s.bmcs, s.count, true
+	c := s.copied()
+	c.keep = true
+	return c
+}
+
+// Sweeping lets the stage compare the cables of fabrics, and the settings of nodes' ports, once
+// more when nodes are accepted. Without it that is not done.
+func (s *Stage) Sweeping(sweep Sweeper, verify Verifier) *Stage {
+	c := s.copied()
+	c.last.sweep, c.last.verify = sweep, verify
 	return c
 }
 
@@ -138,7 +155,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 			continue
 		}
 		if t, ok := s.target(c, of); ok {
-			j := &target.Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged, Counters: s.count}
+			j := &target.Job{Target: t, Inv: s.inv, Nodes: s.nodes, Run: run, Step: st, BMCs: s.bmcs, Tests: s.tests(c, t), Judged: &s.judged, Counters: s.last.counters(run), LastSweep: s.last.look}
 			if !s.keep {
 				return c.Run(ctx, j)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )
 
 // The further steps of a fabric: n1/fabric.compute.ports, and of the whole fabric
@@ -362,20 +363,11 @@ func (b *InfiniBand) compare(ctx context.Context, run stage.Run, f *inventory.Fa
 	case err != nil:
 		return err
 	}
-	r := cabling.CompareSweep(b.inv, f, Plugs(members), found)
+	findings := b.compareCables(f, members, found)
 	suspects := []string{}
-	for _, x := range r.Findings {
-		for i, s := range x.Suspects {
-			suspects = append(suspects, s.Subject.Name)
-			node, port, ok := strings.Cut(s.Subject.Name, "/")
-			if _, known := b.inv.Node(node); ok && known && s.Subject.Kind == subject.Link {
-				if s.Part != "" {
-					port += " (" + s.Part + ")"
-				}
-				x.Suspects[i] = stage.Suspect{Subject: subject.OfNode(node), Part: port}
-			}
-		}
-		if err := run.Blame(ctx, x); err != nil {
+	for _, x := range findings {
+		suspects = append(suspects, x.swept...)
+		if err := run.Blame(ctx, x.Finding); err != nil {
 			return err
 		}
 	}
@@ -383,8 +375,58 @@ func (b *InfiniBand) compare(ctx context.Context, run stage.Run, f *inventory.Fa
 	if err != nil {
 		return err
 	}
-	if err := run.Learn(ctx, fc); err != nil || len(r.Findings) == 0 {
+	if err := run.Learn(ctx, fc); err != nil || len(findings) == 0 {
 		return err
 	}
-	return errkind.New(errkind.Mismatch, "%s", r.Findings[0].Cause).Do(r.Findings[0].Action)
+	return errkind.New(errkind.Mismatch, "%s", findings[0].Cause).Do(findings[0].Action)
+}
+
+// badCable is what a sweep found of a cable: it suspects nodes where one of its ends is at a
+// node's port.
+type badCable struct {
+	stage.Finding
+	swept []string // names of its suspects as the sweep has them
+}
+
+// compareCables holds a sweep against the site's cables.
+func (b *InfiniBand) compareCables(f *inventory.Fabric, members []Member, found *ibnetdiscover.Topology) (list []badCable) {
+	for _, x := range cabling.CompareSweep(b.inv, f, Plugs(members), found).Findings {
+		bad := badCable{Finding: x}
+		for i, s := range x.Suspects {
+			bad.swept = append(bad.swept, s.Subject.Name)
+			node, port, ok := strings.Cut(s.Subject.Name, "/")
+			if _, known := b.inv.Node(node); ok && known && s.Subject.Kind == subject.Link {
+				if s.Part != "" {
+					port += " (" + s.Part + ")"
+				}
+				bad.Suspects[i] = stage.Suspect{Subject: subject.OfNode(node), Part: port}
+			}
+		}
+		list = append(list, bad)
+	}
+	return list
+}
+
+// Resweep implements fabric.Sweeping.
+func (b *InfiniBand) Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (list []stage.Finding, err error) {
+	sub, members, err := b.subnet(run, f)
+	if err != nil {
+		return nil, err
+	}
+	found, err := sub.Sweep(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var before []string
+	if known, ok := run.Fact(SuspectsFact.Of(subjectOf(f))); ok {
+		if before, err = SuspectsFact.Get(known); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range b.compareCables(f, members, found) {
+		if slices.ContainsFunc(x.swept, func(name string) bool { return !slices.Contains(before, name) }) {
+			list = append(list, x.Finding)
+		}
+	}
+	return list, nil
 }

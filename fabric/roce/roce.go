@@ -317,6 +317,20 @@ func (r *RoCE) Observe(ctx context.Context, run stage.Run, f *inventory.Fabric, 
 	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d ports active", len(ports))}, ports, nil
 }
 
+// Verify implements fabric.Verifying.
+func (r *RoCE) Verify(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) ([]stage.Finding, error) {
+	want := r.params(f, n)
+	var rep wire.RoCEResult
+	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "check"); err != nil {
+		return nil, err
+	}
+	if _, wrong, rails := compareReport(want, rep); len(rails) > 0 {
+		return []stage.Finding{{Suspects: suspectRails(f, n, rails), Evidence: evidenceOf(rep), Action: action,
+			Cause: fmt.Sprintf("node %s: fabric %s was configured and tested, and now %s", n.Name, f.Name, strings.Join(wrong, "; "))}}, nil
+	}
+	return r.apart(run, f, n, rep)
+}
+
 // compareReport holds a report against what is wanted and lists in words what is
 // wrong, and the rails that it is about; with nothing wrong the ports are complete.
 func compareReport(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Port, wrong []string, rails []int) {

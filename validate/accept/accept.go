@@ -4,13 +4,16 @@
 package accept
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/validate/gate"
@@ -72,14 +75,42 @@ func runAccept(ctx context.Context, j *target.Job) error {
 			a.Provisional = append(a.Provisional, string(id)+": "+found.Provisional)
 		}
 	}
-	if err := gate.LastLook(ctx, j); err != nil {
-		return err
-	}
-	if err := host.ChassisAgain(ctx, j); err != nil {
+	if err := lookAgain(ctx, j); err != nil {
 		return err
 	}
 	a.Results = "sha256:" + hex.EncodeToString(digest.Sum(nil))
 	return target.LearnFact(ctx, run, result.AcceptedFact, subject.OfNode(n.Name), a)
+}
+
+// lookAgain looks at all of the node once more, whatever the first look finds: its parts, the cables of
+// its fabrics, and its chassis.
+func lookAgain(ctx context.Context, j *target.Job) (refused error) {
+	for _, look := range []func(context.Context, *target.Job) error{gate.LastLook, lookAtFabrics, host.ChassisAgain} {
+		err := look(ctx, j)
+		if err != nil && errkind.Of(err) != errkind.Refused || ctx.Err() != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		refused = cmp.Or(refused, err)
+	}
+	return refused
+}
+
+// lookAtFabrics compares the cables of the node's fabrics, and what their switches counted, once
+// more. What is about no node is a finding, and keeps none out.
+func lookAtFabrics(ctx context.Context, j *target.Job) error {
+	var own *stage.Finding
+	for _, f := range j.LastSweep(ctx, j.Run, j.Node) {
+		if err := j.Run.Blame(ctx, f); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(f.Suspects, func(s stage.Suspect) bool { return s.Subject == subject.OfNode(j.Node.Name) }) {
+			own = &f
+		}
+	}
+	if err := ctx.Err(); err != nil || own == nil {
+		return err
+	}
+	return result.RefuseNode(j.Node.Name, "%s", own.Cause)
 }
 
 // groundsOf returns the test that a node is accepted on, and where its report is:

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/link"
 	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/gate/since"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 	"github.com/ironrail/ironrail/validate/uniform"
@@ -34,6 +35,8 @@ type Report struct {
 	GPUs map[string]string `json:"gpus,omitempty"`
 	// Parts are what is in the node, with serial numbers.
 	Parts []Fitted `json:"parts,omitempty"`
+	// Counts are what its ports had counted; nil: they did not report.
+	Counts *since.Counts `json:"counts,omitempty"`
 }
 
 // Fact is the fact of a node's last gates.
@@ -83,7 +86,7 @@ func runGates(ctx context.Context, j *target.Job) error {
 		return err
 	}
 	r := Report{At: run.Clock().Now().UTC(), Evidence: []string{ref}, GPUs: judge.PartNames(n.Hardware, seen), Parts: listFitted(seen)}
-	seen.Fabrics = fabricsUp(j)
+	seen.Fabrics = FabricsUp(run, n)
 	r.Faults, r.Notes, r.Gates = JudgeEach(n.Hardware, target.AllowedGates(n), seen)
 	r.Near = link.HasNearRails(n.Hardware, seen)
 	chassisGates(ctx, j, &r)

@@ -23,14 +23,14 @@ import (
 // traitsWait is how long the agent may take to read versions.
 const traitsWait = 30 * time.Second
 
-// askVersions asks a node's agent for what else its role has in common: versions of
-// firmware, drivers and the kernel. It changes nothing. The deadline is its own.
-func askVersions(ctx context.Context, nodes onnode.Nodes, node string) ([]wire.Item, error) {
+// askVersions asks a node's agent for what else its role has in common, versions of
+// firmware, drivers and the kernel, and for what its ports counted. It changes nothing. The
+// deadline is its own.
+func askVersions(ctx context.Context, nodes onnode.Nodes, node string) (b wire.Baseline, err error) {
 	ctx, cancel := context.WithTimeout(ctx, traitsWait)
 	defer cancel()
-	var b wire.Baseline
-	err := onnode.Agent(ctx, nodes, node, wire.BaselineParams{Bare: true}, &b, "baseline")
-	return b.Items, err
+	err = onnode.Agent(ctx, nodes, node, wire.BaselineParams{Bare: true}, &b, "baseline")
+	return b, err
 }
 
 // CommonTraits returns what nodes of a role have in common, of what was read off one: what

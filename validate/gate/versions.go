@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/gate/since"
 	"github.com/ironrail/ironrail/validate/target"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
@@ -26,14 +27,15 @@ const bmcSays = fact.Name[struct {
 // not report is noted: it was well enough to pass its gates.
 func readVersions(ctx context.Context, j *target.Job, seen look.Seen, r *Report) (uniform.Record, error) {
 	n, run := j.Node, j.Run
-	items, err := askVersions(ctx, j.Nodes, n.Name)
+	b, err := askVersions(ctx, j.Nodes, n.Name)
 	if ctx.Err() != nil {
 		return uniform.Record{}, ctx.Err()
 	}
 	if err != nil {
 		r.Notes = append(r.Notes, "its versions were not read: "+err.Error())
 	}
-	rec := uniform.Record{Cohort: uniform.CohortOf(run, n), Traits: CommonTraits(n.Name, seen, items)}
+	rec := uniform.Record{Cohort: uniform.CohortOf(run, n), Traits: CommonTraits(n.Name, seen, b.Items)}
+	r.Counts = since.CountsOf(b, r.At)
 	if b, ok := target.ReadFact(run, bmcSays, subject.OfNode(n.Name)); ok && b.Firmware != "" {
 		rec.Traits = append(rec.Traits, uniform.Trait{Key: uniform.BMC, Value: b.Firmware})
 	}

@@ -26,8 +26,8 @@ var mostErrors = []struct {
 	{"link_error_recovery", 5. / 60},
 }
 
-// wornCounters lists the counters of a port that rose faster than a good link's.
-func wornCounters(before, after PortCounters, took time.Duration) (list []string) {
+// WornCounters lists the counters of a port that rose faster than a good link's.
+func WornCounters(before, after PortCounters, took time.Duration) (list []string) {
 	for _, m := range mostErrors {
 		was, ok := before[m.counter]
 		if grew := after[m.counter] - was; ok && grew > 0 && float64(grew) > m.rate*took.Seconds() {
@@ -47,7 +47,7 @@ type DegradedPort struct {
 // DegradedPorts returns those of the ports that did, in their order.
 func DegradedPorts(ends []End, before, after map[string]PortCounters, took time.Duration) (list []DegradedPort) {
 	for _, e := range ends {
-		if rose := wornCounters(before[e.Key()], after[e.Key()], took); len(rose) > 0 {
+		if rose := WornCounters(before[e.Key()], after[e.Key()], took); len(rose) > 0 {
 			list = append(list, DegradedPort{e, rose, took})
 		}
 	}

@@ -25,7 +25,7 @@ func TestDegradedPorts(t *testing.T) {
 		"not read":      {nil, nil},
 		"not known yet": {PortCounters{"excessive_buffer_overrun_errors": 9}, nil},
 	} {
-		if got := wornCounters(before, c.after, time.Minute); !slices.Equal(got, c.want) {
+		if got := WornCounters(before, c.after, time.Minute); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -64,6 +64,8 @@ type Job struct {
 	Judged *result.Judgements
 	// Counters reads what the switches of a fabric count; nil: they are not asked.
 	Counters CounterReader
+	// LastSweep looks at the fabrics of a node once more, as its acceptance does.
+	LastSweep func(context.Context, stage.Run, *inventory.Node) []stage.Finding
 }
 
 // CounterReader reads the counters of the ports of a fabric's switches, as

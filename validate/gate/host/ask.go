@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -40,22 +41,31 @@ const (
 // what is new in its event log. A BMC that does not report is a gap: that it answers
 // is proven elsewhere.
 func AskChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chassis, now *chassis.LogMark) {
+	c, now, _ = askChassis(ctx, j, wait)
+	return c, now
+}
+
+// askChassis is AskChassis; silent is why the BMC could not be spoken to at all.
+func askChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chassis, now *chassis.LogMark, silent error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	gap := func(what string, err error) {
 		c.Gaps = append(c.Gaps, fmt.Sprintf("%s: not looked at: %v", what, err))
+		if k := errkind.Of(err); k == errkind.Unreachable || k == errkind.Timeout || k == errkind.Auth {
+			silent = err
+		}
 	}
 	n := j.Node
 	h, err := j.BMCs(n.Name)
 	if err != nil {
 		gap("power supplies, fans and event log", err)
-		return c, nil
+		return c, nil, silent
 	}
 	c.Parts, err = h.Parts(ctx)
 	switch {
 	case err != nil && errkind.Of(err) != errkind.Unsupported:
 		gap("power supplies, fans and event log", err)
-		return c, nil
+		return c, nil, silent
 	case len(c.Parts) == 0:
 		c.Gaps = append(c.Gaps, "the BMC tells nothing of power supplies and fans")
 	}
@@ -70,10 +80,10 @@ func AskChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chass
 	mark, log, err := h.Log(ctx, from)
 	if err != nil {
 		gap("the event log", err)
-		return c, nil
+		return c, nil, silent
 	}
 	c.Log, c.Logged = log, ok
-	return c, &mark
+	return c, &mark, nil
 }
 
 // lastMark is where the event log ended when the node was accepted last, or when
@@ -99,15 +109,22 @@ func isWatched(n *inventory.Node) bool {
 
 // ChassisAgain asks a node's BMC once more when its tests are over: load is what
 // power supplies and memory fail under. What it finds keeps the node from being
-// accepted.
+// accepted, and so does a BMC that does not answer any more: without it nobody can repair the
+// node from afar.
 func ChassisAgain(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	if j.BMCs == nil || !target.HasGates(n) {
 		return nil
 	}
-	c, now := AskChassis(ctx, j, againWait)
+	c, now, silent := askChassis(ctx, j, againWait)
+	if silent != nil && ctx.Err() == nil { // it may be busy, or restarting
+		c, now, silent = askChassis(ctx, j, ChassisWait)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if silent != nil {
+		return refuseSilent(ctx, j, silent)
 	}
 	faults, _ := JudgeChassis(n.Hardware, c)
 	for _, f := range faults {
@@ -122,4 +139,21 @@ func ChassisAgain(ctx context.Context, j *target.Job) error {
 		return nil
 	}
 	return target.LearnFact(ctx, run, logAtAccept, subject.OfNode(n.Name), logMark{run.Clock().Now().UTC(), *now})
+}
+
+const doBMC = "Look at the BMC's cable and switch port, at its login, and reset the BMC itself if it stays silent; then run `ironrail apply` again."
+
+// refuseSilent blames a BMC that could not be spoken to. Where the controller itself has no way
+// to its network, no BMC is at fault.
+func refuseSilent(ctx context.Context, j *target.Job, why error) error {
+	n := j.Node
+	if errkind.Of(why) == errkind.Unreachable && errkind.ReachOf(why) == errkind.NoNetwork {
+		return why
+	}
+	const cause = "the BMC does not answer any more"
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}}, Cause: cause, Evidence: []string{why.Error()}, Action: cmp.Or(errkind.Action(why), doBMC)}
+	if err := j.Run.Blame(ctx, f); err != nil {
+		return err
+	}
+	return result.RefuseNode(n.Name, "%s", cause)
 }

@@ -81,7 +81,7 @@ func firstDifference(got, want string) string {
 // faultTable lists the kinds of faults.
 func faultTable(*testing.T) string {
 	var b strings.Builder
-	b.WriteString("| kind | what breaks | attributes | when | suspects |\n|---|---|---|---|---|\n")
+	b.WriteString("| kind | what breaks | attributes | when | in service | suspects |\n|---|---|---|---|---|---|\n")
 	for _, r := range fault.Rows() {
 		var takes []string
 		for _, n := range r.Needs {
@@ -91,7 +91,14 @@ func faultTable(*testing.T) string {
 		if r.At != "" {
 			at = "`" + r.At + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.Kind, r.Does, strings.Join(append(takes, r.Takes...), ", "), at, r.Suspects)
+		late := "no"
+		switch {
+		case r.Passing:
+			late = "begins late, comes and goes"
+		case r.Serving:
+			late = "begins late"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", r.Kind, r.Does, strings.Join(append(takes, r.Takes...), ", "), at, late, r.Suspects)
 	}
 	return b.String()
 }

@@ -209,6 +209,7 @@ var kindsOfFaults = map[string]kind{
 	"imex-config":      {place: domainNode, names: ofNode(`\bIMEX\b`)},
 	"cable-swap":       {place: twoPlugs, names: ofPort},
 	"degraded-link":    {place: anyPort(isPort), names: ofPort},
+	"link-down":        {place: anyPort(isPort), names: ofPort},
 	"rail-config":      {place: eitherEnd, names: ofEitherEnd},
 	"high-ber":         {place: anyPort(isPort), tested: true, names: ofPort},
 	"bad-uplink":       {place: trunk, names: outside(func(f planted) string { return f.Port })},

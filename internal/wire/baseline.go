@@ -54,6 +54,12 @@ type Counter struct {
 	Value int64  `json:"value"`
 }
 
+// Names of counters that are no port's.
+const (
+	CorrectedPCIe   = "aer_dev_correctable" // frames that a PCIe link sent once more
+	CorrectedMemory = "ce_count"            // bits that a memory controller corrected
+)
+
 // Package is one installed package.
 type Package struct {
 	Name    string `json:"name"` // with the architecture where that is not the node's own: libc6:i386

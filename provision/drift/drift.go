@@ -23,11 +23,12 @@ const (
 	Cables   = "cables"   // whom the ports hear by LLDP
 	Errors   = "errors"   // counters that grow faster than a good link's
 	Settings = "settings" // what the site's steps configure, asked by their own stages
+	Health   = "health"   // the health checks of GPU nodes, which passed when they were accepted
 )
 
 // Kinds are all kinds, in the order in which they are shown.
 var Kinds = []string{wire.ItemHardware, wire.ItemFirmware, BIOS, wire.ItemImage, wire.ItemKernel, wire.ItemDrivers, wire.ItemPackages,
-	Settings, wire.ItemNetwork, wire.ItemLink, Errors, Cables}
+	Settings, wire.ItemNetwork, wire.ItemLink, Errors, Cables, Health}
 
 // IsKnown reports whether a word is a kind.
 func IsKnown(kind string) bool { return slices.Contains(Kinds, kind) }

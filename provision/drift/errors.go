@@ -3,6 +3,7 @@
 package drift
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -24,6 +25,16 @@ var limits = map[string]float64{
 	"link_error_recovery":             1,
 	"tx_carrier_errors":               1,
 	"link_downed":                     1.0 / 24,
+	// The node checks of GPUd: fewer than ten correctable errors an hour are good.
+	wire.CorrectedPCIe: 10,
+	// ce-error-threshold of [dimm] in mcelog.conf: ten a day.
+	wire.CorrectedMemory: 10.0 / 24,
+}
+
+// doCounter is what to do about counters that are no link's.
+var doCounter = map[string]string{
+	wire.CorrectedPCIe:   "reseat the part, then exchange its slot, riser and cable one by one; look at the slot's settings in the BIOS",
+	wire.CorrectedMemory: "have the DIMM replaced: dmesg and the BMC's event log name its slot",
 }
 
 // shortest is the time that a rate is over at least: a few errors in a minute are
@@ -52,7 +63,8 @@ func (c *comparison) counters() {
 		}
 		rate := float64(grown) / max(over, shortest).Hours()
 		if grown > 0 && rate > most {
-			c.change(Errors, x.Part, x.Name, fmt.Sprint(before), fmt.Sprintf("%d (%+d in %s; at most %s)", x.Value, grown, over.Round(time.Minute), perHour(most)))
+			changed := c.change(Errors, x.Part, x.Name, fmt.Sprint(before), fmt.Sprintf("%d (%+d in %s; at most %s)", x.Value, grown, over.Round(time.Minute), perHour(most)))
+			changed.Action = cmp.Or(doCounter[x.Name], changed.Action)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/selection"
+	"github.com/ironrail/ironrail/validate/gate/judge"
 )
 
 // How many nodes and BMCs are looked at together. BMCs are slow computers on a
@@ -125,7 +126,9 @@ type driftLook struct {
 	bmcs      reach.BMCs
 	watch     *drift.Observer
 	settled   func(context.Context, string) []StepState
-	slots     chan struct{} // of BMCs
+	health    *healthLook     // nil: health checks are not wanted
+	accepted  map[string]bool // nodes that passed them
+	slots     chan struct{}   // of BMCs
 }
 
 // nodeObservation is what a look has shown of one node.
@@ -133,6 +136,8 @@ type nodeObservation struct {
 	drift.Snapshot
 	lists   map[string]drift.Set
 	settled []StepState
+	faults  []judge.Fault   // of its health checks
+	blind   []drift.Unknown // what of them could not be seen
 }
 
 // add takes a node into the look, if something is known to compare it with; one that was
@@ -146,7 +151,7 @@ func (l *driftLook) add(ctx context.Context, n *inventory.Node, st state.Node, c
 	}
 	switch {
 	case was:
-		l.nodes = append(l.nodes, n)
+		l.nodes, l.accepted[n.Name] = append(l.nodes, n), st.Accepted
 	case chosen:
 		l.unmanaged = append(l.unmanaged, n.Name)
 	}
@@ -163,7 +168,8 @@ func (ob Observer) driftLook(ctx context.Context, store state.Store, fence state
 	if err != nil {
 		return nil, err
 	}
-	l := &driftLook{Observer: ob, o: o, store: store, writer: drift.Writer{Store: store, Fence: fence}, pool: remote.NewPoolOn(driftNodes, ob.Network), slots: make(chan struct{}, driftBMCs)}
+	l := &driftLook{Observer: ob, o: o, store: store, writer: drift.Writer{Store: store, Fence: fence}, pool: remote.NewPoolOn(driftNodes, ob.Network), slots: make(chan struct{}, driftBMCs),
+		accepted: map[string]bool{}}
 	for _, n := range ob.Inv.Nodes {
 		if n.Image == nil || len(o.Words) > 0 && !chosen[n.Name] {
 			continue
@@ -178,6 +184,9 @@ func (ob Observer) driftLook(ctx context.Context, store state.Store, fence state
 	l.watch = drift.NewObserver(ssh, l.wants)
 	if l.wants(drift.Settings) {
 		l.settled = ob.NodeObserver(ssh, readOnlyFacts(facts))
+	}
+	if l.wants(drift.Health) {
+		l.health = &healthLook{nodes: ssh, facts: facts}
 	}
 	return l, nil
 }
@@ -246,6 +255,7 @@ func (l *driftLook) one(ctx context.Context, n *inventory.Node) (nodeObservation
 			return x, err
 		}
 	}
+	l.lookAtHealth(ctx, n, &x, seen.BMC != nil)
 	if l.settled != nil {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()

@@ -38,7 +38,7 @@ func (l *driftLook) compareAccepted(ctx context.Context, seen []nodeObservation)
 			d.Links.count(base, found)
 			d.Changes = append(d.Changes, l.wanted(found)...)
 		}
-		d.Changes = append(d.Changes, settings(x, base.At)...)
+		d.Changes = append(append(d.Changes, settings(x, base.At)...), changesOf(x, base.At)...)
 	}
 	d.Notes = append(d.Notes, drift.Majority(snaps, l.roleOf, func(n string) bool { return judged[n] }, sets)...)
 	drift.Sort(d.Changes)
@@ -91,7 +91,7 @@ func (l *driftLook) unknown(x nodeObservation) (all []drift.Unknown) {
 			all = append(all, drift.Unknown{Node: x.Node, Kind: g.Kind, Why: g.Why})
 		}
 	}
-	return all
+	return append(all, x.blind...)
 }
 
 // optional reports whether a gap is one that a node of its kind always has.

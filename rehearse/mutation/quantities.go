@@ -56,7 +56,7 @@ var quantities = map[string]quantity{
 	"Node.SplitNUMA":       of(fault.NUMASplit),
 	"Node.StickPause":      of(fault.RailConfig),
 	"Node.WearDisk":        {why: "open: a worn disk is judged by a gate and has no kind of fault"},
-	"Model.SetDown":        {why: "open: a link that is down is judged by the gates of ports and has no kind of fault of its own"},
+	"Model.SetDown":        of(fault.LinkDown),
 	"Model.SetErrors":      of(fault.DegradedLink, fault.HighBER),
 	"Model.SetLanes":       of(fault.DegradedLink),
 	"Model.SetSwitchShare": of(fault.BadLeaf, fault.BadSpine),

@@ -124,6 +124,9 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.WrongMTU: {
 		{site: "hgx-h100", node: "r01-u17", port: "mgmt/0", part: "NIC at ", cause: "MTU is 1400, and OTHERS of role"},
 	},
+	fault.LinkDown: {
+		{site: "hgx-h100", node: "r01-u17", part: "rail/0 (OSFP 1/1)", cause: "has no link to r01/leaf-1/17"},
+	},
 	fault.HighBER: {
 		{site: "hgx-h100", node: "r01-u17", part: "rail 0", cause: "the link of rail 0 of r01-u17 makes errors"},
 		{site: "mi300x-roce", node: "r01-u09", part: "rail 0", cause: "the link of rail 0 of r01-u09 makes errors"},

@@ -304,7 +304,7 @@ func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
 				return s.Subject.Kind == subject.Switch && strings.Contains(s.Part, "("+f.Node+"/"+port+")")
 			}}
 		}
-	case fault.DegradedLink:
+	case fault.DegradedLink, fault.LinkDown:
 		e := expectation{want: end(f.Node)}
 		if len(inv.Nodes) == 2 { // neither end can be told from the other
 			for _, other := range inv.Nodes {

@@ -4,27 +4,157 @@ package rehearsal_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
-// TestLateFaults: what breaks after all tests, as its node is about to be accepted, keeps
-// the node out and is named; the others are accepted.
+// lateRow is a kind of fault that can begin on a node in service, where a test plants it, and
+// why it is not found where it is not.
+type lateRow struct {
+	fault string
+	// At the last look: "" where the node is not accepted, or the part is named; after
+	// acceptance: "" where drift names the part. Else why not.
+	last, drift string
+}
+
+// Reasons.
+const (
+	underLoad = "it shows under load alone, and nothing is loaded after the tests"
+	noTest    = "it shows in bandwidths or clocks under load alone, and drift loads nothing: the next test finds it"
+	noSwitch  = "drift does not read what switches count, nor their settings: open"
+	noSweep   = "drift does not sweep InfiniBand: `ironrail plan --refresh` does"
+	expires   = "the lock of the account has expired by then"
+)
+
+// lateRows are those of one site each. Faults of a site are planted together, on several parts.
+var lateRows = map[string][]lateRow{
+	"hgx-h100": {
+		{"kind=pcie-width,node=r01-u09,gpu=1", "", ""},
+		{"kind=pcie-speed,node=r01-u09,gpu=2", "", ""},
+		{"kind=gpu-xid,node=r01-u09,gpu=3", "", ""},
+		{"kind=nvlink-down,node=r01-u09,gpu=4", "", ""},
+		{"kind=nvlink-errors,node=r01-u09,gpu=5", underLoad, ""},
+		{"kind=pcie-errors,node=r01-u09,gpu=6", underLoad, ""},
+		{"kind=gpu-row-remap,node=r01-u09,gpu=7", "", ""},
+		{"kind=degraded-link,node=r01-u09,port=rail/0", "", ""},
+		{"kind=link-down,node=r01-u09,port=rail/1", "", ""},
+		{"kind=slow-gpu,node=r01-u17,gpu=0", underLoad, noTest},
+		{"kind=dead-cores,node=r01-u17,gpu=1", underLoad, noTest},
+		{"kind=hot-gpu,node=r01-u17,gpu=2", underLoad, noTest},
+		{"kind=weak-hbm,node=r01-u17,gpu=3", underLoad, noTest},
+		{"kind=missing-gpu,node=r01-u17,gpu=7", "", ""},
+		{"kind=dimm-errors,node=r01-u17", underLoad, ""},
+		{"kind=psu-lost,node=r01-u17", "", ""},
+		{"kind=missing-nic,node=r01-u17,port=rail/2", "", ""},
+		{"kind=odd-firmware,node=r01-u17,port=rail/3", "", ""},
+		{"kind=high-ber,node=r01-u17,port=rail/4", underLoad, ""},
+		{"kind=nvlink-unseated,node=r01-u25,gpu=0", "", ""},
+		{"kind=bmc-dead,node=r01-u25", "", ""},
+		{"kind=bmc-locked,node=r01-u01", "", expires},
+		{"kind=cable-swap,node=r01-u17,with=r01-u25,port=rail/6", "", noSweep},
+	},
+	"mi300x-roce": {
+		{"kind=rail-config,node=r01-u09", "", ""},
+		{"kind=wrong-mtu,node=r01-u17,port=rail/1", "", ""},
+		{"kind=wrong-optic,node=r02-u09,port=rail/2", "", ""},
+		{"kind=bmc-wrong-password,node=r01-u25", "", ""},
+	},
+}
+
+// lateReasons are those of kinds that are not planted by the table.
+var lateReasons = map[fault.Kind]string{
+	fault.BadUplink:   "a trunk of InfiniBand: the sweep of the last look is that of the site's cables (fabric/infiniband), and drift has none",
+	fault.BadLeaf:     underLoad + "; " + noSwitch,
+	fault.BadSpine:    underLoad + "; " + noSwitch,
+	fault.SlowTrunk:   underLoad + "; " + noSwitch,
+	fault.TrunkErrors: underLoad + "; " + noSwitch,
+	fault.PDUTrip:     "the stage of PDUs reads each outlet after the tests, and drift does not look at PDUs: open",
+}
+
+// lateFaults are the faults of a site at a moment.
+func lateFaults(t *testing.T, rows []lateRow, at string) (list []fault.Fault) {
+	for _, r := range rows {
+		list = append(list, planted(t, r.fault+",at="+at)...)
+	}
+	return list
+}
+
+// TestLateFaults: each kind that can begin late is in the table or has a reason. One that begins
+// as its node is about to be accepted keeps the node out and is named; one that begins in service
+// is found by drift; and one that is not found has a reason.
 func TestLateFaults(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []fault.Kind{fault.GPUXid, fault.GPURowRemap, fault.PCIeWidth, fault.MissingGPU, fault.NVLinkDown, fault.DegradedLink, fault.PSULost} {
-		t.Run(string(kind), func(t *testing.T) {
-			t.Parallel()
-			inv := load(t, "../../examples/hgx-h100", nil)
-			sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, Faults: []fault.Fault{{Kind: kind, Node: "r01-u09", At: "validate.accept"}}})
-			if err != nil {
-				t.Fatal(err)
+	listed := map[fault.Kind]bool{}
+	for site, rows := range lateRows {
+		for _, f := range lateFaults(t, rows, fault.Accepted) {
+			listed[f.Kind] = true
+		}
+		for _, at := range []string{"validate.accept", fault.Accepted} {
+			t.Run(site+" "+at, func(t *testing.T) {
+				t.Parallel()
+				inv := load(t, "../../examples/"+site, nil)
+				nodes := len(inv.Nodes)
+				sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 3, Faults: lateFaults(t, rows, at)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if at == fault.Accepted && (len(sum.Accepted) != nodes || len(sum.Quarantined) > 0) {
+					t.Errorf("%d of %d accepted before the faults began, quarantined %+v", len(sum.Accepted), nodes, sum.Quarantined)
+				}
+				for i, r := range rows {
+					why := r.last
+					if at == fault.Accepted {
+						why = r.drift
+					}
+					if p := sum.Faults[i]; p.Found == (why != "") {
+						t.Errorf("%s: found %t, and its reason is %q", r.fault, p.Found, why)
+					}
+				}
+				for _, u := range sum.Unexpected {
+					t.Errorf("unexpected %+v", u)
+				}
+			})
+		}
+	}
+	for _, r := range fault.Rows() {
+		if r.Serving && listed[r.Kind] == (lateReasons[r.Kind] != "") {
+			t.Errorf("%s is in neither the table nor the reasons, or in both", r.Kind)
+		}
+		if !r.Serving && (listed[r.Kind] || lateReasons[r.Kind] != "") {
+			t.Errorf("%s cannot begin late", r.Kind)
+		}
+	}
+}
+
+// TestPassingFaults: a link that comes and goes after acceptance, and errors that do, are found by
+// what their ports counted, though all is well when drift looks.
+func TestPassingFaults(t *testing.T) {
+	t.Parallel()
+	faults := planted(t, "kind=link-down,node=r01-u09,port=rail/0,at=accepted,for=5s,every=1m,probability=0.4", "kind=high-ber,node=r01-u17,port=rail/1,at=accepted,after=2m,for=20s")
+	var drift [2]string
+	for i := range drift {
+		sum, err := rehearsal.Run(context.Background(), load(t, "../../examples/hgx-h100", nil), rehearsal.Options{Seed: 3, Faults: faults})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sum.AsExpected() || len(sum.Accepted) != 4 {
+			t.Errorf("%d accepted, unexpected %+v, faults %+v", len(sum.Accepted), sum.Unexpected, sum.Faults)
+		}
+		for _, d := range sum.Drift {
+			drift[i] += strings.Join([]string{d.Node, d.Kind, d.Part, d.Name, d.Cause}, " ") + "\n"
+			if d.Kind != "errors" {
+				t.Errorf("%+v is no counter", d)
 			}
-			if !sum.AsExpected() || len(sum.Accepted) != len(inv.Nodes)-1 || len(sum.Quarantined) != 1 || sum.Quarantined[0].Node != "r01-u09" {
-				t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
-			}
-		})
+		}
+	}
+	if drift[0] != drift[1] || !strings.Contains(drift[0], "link_downed") || !strings.Contains(drift[0], "symbol_error") {
+		t.Errorf("drift of two rehearsals with one seed:\n%s\n%s", drift[0], drift[1])
+	}
+	if n := len(slices.Collect(strings.Lines(drift[0]))); n < 2 {
+		t.Errorf("%d counters", n)
 	}
 }

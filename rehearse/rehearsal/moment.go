@@ -77,7 +77,7 @@ func (t *Rehearsal) plantAt(e event.Event) {
 	t.waiting = later
 	t.mu.Unlock()
 	for _, f := range now {
-		if err := t.Plant(f); err != nil {
+		if err := t.begin(f); err != nil {
 			t.note(fmt.Sprintf("fault %s cannot be planted: %v", f.Kind, err))
 		}
 	}
@@ -105,7 +105,7 @@ func timely(p *plan.Plan, faults []fault.Fault) error {
 	var wrong error
 	for _, f := range faults {
 		row, _ := fault.FindRow(f.Kind)
-		if f.At == "" || f.At == row.At {
+		if f.At == "" || f.At == row.At || f.At == fault.Accepted {
 			continue
 		}
 		if err := inTime(p, f); err != nil {

@@ -72,6 +72,9 @@ func (t *Rehearsal) play(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	var untimed context.CancelFunc
+	t.timed, untimed = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() { untimed(); t.timers.Wait() }()
 	if err := errors.Join(t.plantEarly(), t.World.Open(ctx)); err != nil {
 		return err
 	}
@@ -170,6 +173,9 @@ func (t *Rehearsal) rehearse(ctx context.Context) error {
 	}
 	if err == nil {
 		err = t.report(ctx)
+	}
+	if late := t.late(); len(late) > 0 && err == nil {
+		err = t.serve(ctx, late)
 	}
 	return err
 }
@@ -313,11 +319,11 @@ func (t *Rehearsal) listen(sub *event.Subscription) {
 func (t *Rehearsal) plantEarly() error {
 	for _, f := range t.opt.Faults {
 		switch {
-		case f.Kind == fault.ControllerKill:
+		case f.Kind == fault.ControllerKill, f.At == fault.Accepted:
 		case f.At != "":
 			t.waiting = append(t.waiting, f)
 		default:
-			if err := t.Plant(f); err != nil {
+			if err := t.begin(f); err != nil {
 				return fmt.Errorf("fault %s: %w", f.Kind, err)
 			}
 		}

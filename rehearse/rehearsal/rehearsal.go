@@ -192,6 +192,9 @@ type Rehearsal struct {
 	mu      sync.Mutex // guards waiting
 	waiting []fault.Fault
 
+	timed  context.Context // ends with the virtual rack; faults that come late wait on it
+	timers sync.WaitGroup  // of them
+
 	began time.Time // on the wall
 	meter meter
 	sum   Summary

@@ -35,6 +35,7 @@ type Summary struct {
 	Findings    []Found        `json:"findings,omitempty"`   // about parts that are no node
 	Unexpected  []ExtraSuspect `json:"unexpected,omitempty"` // what was blamed and is no planted fault's
 	Faults      []Planted      `json:"faults"`
+	Drift       []Drifted      `json:"drift,omitempty"` // where faults begin after acceptance: what `ironrail drift` finds of them
 
 	Simulated []gaps.Simulated `json:"simulated"` // what of the site was not as in a run of the same plan
 
@@ -63,7 +64,7 @@ func (s Summary) AsExpected() bool {
 func unaccepted(res apply.Result, inv *inventory.Inventory, faults []fault.Fault) (out []string) {
 	for _, r := range res.Nodes {
 		n, ok := inv.Node(r.Name)
-		if !ok || r.Accepted && r.Outcome == apply.NodeDone || slices.ContainsFunc(faults, func(f fault.Fault) bool { return touches(f, n) }) {
+		if !ok || r.Accepted && r.Outcome == apply.NodeDone || slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.At != fault.Accepted && touches(f, n) }) {
 			continue
 		}
 		out = append(out, r.Name)
@@ -115,6 +116,7 @@ type Planted struct {
 	// Expected is the suspect that this kind of fault leads to; Found says that a finding
 	// names it: the subject and the part, not only something like it.
 	Expected string `json:"expected"`
+	When     string `json:"when,omitempty"` // "accepted": it began after acceptance, and drift is to find it
 	Found    bool   `json:"found"`
 }
 
@@ -122,7 +124,6 @@ type Planted struct {
 func (s *Summary) evaluate(res apply.Result, inv *inventory.Inventory, faults []fault.Fault, partOf func(fault.Fault) virtual.FaultyPart, deaths int) {
 	s.Result, s.Outcome, s.Steps = res, res.Outcome, len(res.Steps)
 	s.Accepted, s.Quarantined, s.Faults = []string{}, []Quarantined{}, []Planted{}
-	told := map[string]bool{}
 	for _, n := range res.Nodes {
 		switch {
 		case n.Outcome == apply.NodeDone && n.Accepted:
@@ -141,24 +142,36 @@ func (s *Summary) evaluate(res apply.Result, inv *inventory.Inventory, faults []
 			s.Waiting = append(s.Waiting, w)
 		}
 	}
-	for _, f := range res.Findings {
+	s.listFindings(res.Findings)
+	s.unaccepted = unaccepted(res, inv, faults)
+	var all []expectation
+	for _, f := range faults {
+		e := expect(f, inv, partOf(f))
+		p := Planted{Kind: f.Kind, Where: f.Where(), Expected: e.String()}
+		switch {
+		case f.At == fault.Accepted: // it is not there yet
+			p.When = f.At
+		case f.Kind == fault.ControllerKill:
+			p.Found = deaths > 0 // and this result is of the run that went on
+			all = append(all, e)
+		default:
+			p.Found = e.matchesAny(res.Findings)
+			all = append(all, e)
+		}
+		s.Faults = append(s.Faults, p)
+	}
+	s.Unexpected = listExtraSuspects(res.Findings, all)
+}
+
+// listFindings fills in the findings about parts that are no node, each once.
+func (s *Summary) listFindings(all []stage.Finding) {
+	told := map[string]bool{}
+	for _, f := range all {
 		if key := partsOf(f, "") + f.Cause; !aboutNodes(f) && !told[key] {
 			told[key] = true
 			s.Findings = append(s.Findings, Found{Part: partsOf(f, ""), Cause: f.Cause, Evidence: f.Evidence, Action: f.Action})
 		}
 	}
-	s.unaccepted = unaccepted(res, inv, faults)
-	var all []expectation
-	for _, f := range faults {
-		e := expect(f, inv, partOf(f))
-		all = append(all, e)
-		p := Planted{Kind: f.Kind, Where: f.Where(), Expected: e.String(), Found: e.matchesAny(res.Findings)}
-		if f.Kind == fault.ControllerKill {
-			p.Found = deaths > 0 // and this result is of the run that went on
-		}
-		s.Faults = append(s.Faults, p)
-	}
-	s.Unexpected = listExtraSuspects(res.Findings, all)
 }
 
 // foundBeside lists what else was found of a node that one finding has taken out.

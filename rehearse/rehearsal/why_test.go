@@ -56,6 +56,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.IMEXConfig:       {},
 	fault.NoTime:           {},
 	fault.HighBER:          {},
+	fault.LinkDown:         {},
 	fault.MissingGPU:       {},
 	fault.PCIeWidth:        {},
 	fault.GPURowRemap:      {},

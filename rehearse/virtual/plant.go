@@ -87,6 +87,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.CableSwap:        (*World).swapCables,
 	fault.DegradedLink:     onNode((*Node).degrade),
 	fault.HighBER:          onNode((*Node).damageBits),
+	fault.LinkDown:         onPort(func(m *model.Model, id model.PortID) error { return m.SetDown(id, true) }),
 	fault.RailConfig:       (*World).pauseMore,
 	fault.BadUplink:        (*World).narrowTrunk,
 	fault.BadLeaf:          func(w *World, f fault.Fault) error { return w.model.SetSwitchShare(f.Leaf, badSwitchShare) },

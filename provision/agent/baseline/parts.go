@@ -35,9 +35,27 @@ func (b *reading) functions() {
 			if c.speed {
 				b.add(wire.ItemLink, at, "PCIe speed", known(text("current_link_speed")))
 			}
+			b.corrected(at, text("aer_dev_correctable"))
 			break
 		}
 		b.nvidia(at)
+	}
+	const edac = "sys/devices/system/edac/mc"
+	for _, mc := range b.FS.Names(edac) {
+		if b.FS.Exists(edac, mc, "ce_count") {
+			b.out.Counters = append(b.out.Counters, wire.Counter{Part: "memory " + mc, Name: wire.CorrectedMemory, Value: b.FS.Int(edac, mc, "ce_count")})
+		}
+	}
+}
+
+// corrected is how many errors a PCIe link corrected, where the operating system owns AER.
+func (b *reading) corrected(at, text string) {
+	for line := range strings.Lines(text) {
+		if n, told := strings.CutPrefix(strings.TrimSpace(line), "TOTAL_ERR_COR "); told {
+			if v, err := strconv.ParseInt(strings.TrimSpace(n), 10, 64); err == nil && v >= 0 {
+				b.out.Counters = append(b.out.Counters, wire.Counter{Part: at, Name: wire.CorrectedPCIe, Value: v})
+			}
+		}
 	}
 }
 

@@ -66,6 +66,7 @@ const (
 	NoTime           Kind = "no-time"
 	CableSwap        Kind = "cable-swap"
 	DegradedLink     Kind = "degraded-link"
+	LinkDown         Kind = "link-down"
 	RailConfig       Kind = "rail-config"
 	HighBER          Kind = "high-ber"
 	BadUplink        Kind = "bad-uplink"
@@ -90,6 +91,10 @@ const (
 	attrAt   = "at"
 )
 
+// Accepted is the moment of faults that begin after the site's bring-up ended, on
+// nodes that are in service.
+const Accepted = "accepted"
+
 // EndSwitch is the end of a cable that is no node.
 const EndSwitch = "switch"
 
@@ -101,6 +106,8 @@ type Row struct {
 	Takes    []string // further attributes
 	At       string   // when it happens, unless said otherwise; empty: from the start
 	Suspects string   // how small the evidence lets the suspect set be
+	Serving  bool     // it can begin on a node that is in service
+	Passing  bool     // it can come and go
 }
 
 // Rows is the table of kinds.
@@ -108,11 +115,11 @@ func Rows() []Row { return slices.Clone(rows) }
 
 var rows = []Row{
 	{Kind: BMCDead, Does: "the BMC's network port has no link", Needs: []string{attrNode}, Takes: []string{attrAt},
-		Suspects: "the BMC of that node"},
+		Suspects: "the BMC of that node", Serving: true, Passing: true},
 	{Kind: BMCLocked, Does: "the BMC's counter of failed log-ins stands at its limit", Needs: []string{attrNode}, Takes: []string{attrAt},
-		Suspects: "the BMC of that node"},
+		Suspects: "the BMC of that node", Serving: true},
 	{Kind: BMCWrongPassword, Does: "one byte of the password that the BMC stores differs", Needs: []string{attrNode}, Takes: []string{attrAt},
-		Suspects: "the BMC of that node"},
+		Suspects: "the BMC of that node", Serving: true},
 	{Kind: BMCWriteLost, Does: "the BMC's flash keeps no boot setting: writes are answered with success", Needs: []string{attrNode}, Takes: []string{attrAt},
 		Suspects: "the BMC of that node"},
 	{Kind: BMCSwapped, Does: "the network cables of two BMCs are exchanged", Needs: []string{attrNode, attrWith},
@@ -125,8 +132,8 @@ var rows = []Row{
 		Suspects: "the chassis of that node"},
 	{Kind: MissingDIMM, Does: "one DIMM slot is empty", Needs: []string{attrNode},
 		Suspects: "the memory of that node; which slot only where the firmware says"},
-	{Kind: MissingNIC, Does: "one PCI function of a fabric NIC is not there", Needs: []string{attrNode}, Takes: []string{attrPort},
-		Suspects: "that NIC"},
+	{Kind: MissingNIC, Does: "one PCI function of a fabric NIC is not there", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
+		Suspects: "that NIC", Serving: true},
 	{Kind: DiskWriteError, Does: "sectors of the system disk cannot be written", Needs: []string{attrNode},
 		Suspects: "that disk"},
 	{Kind: KernelHang, Does: "the install kernel executes no instruction any more after its start", Needs: []string{attrNode},
@@ -136,37 +143,37 @@ var rows = []Row{
 	{Kind: DriverMismatch, Does: "a file of the GPU driver's module, of an older version, lies where the kernel's loader looks first", Needs: []string{attrNode},
 		Suspects: "the driver of that node"},
 	{Kind: MissingGPU, Does: "the PCI function of one GPU is not there", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
-		Suspects: "the GPUs of that node; which one only where its slot says"},
+		Suspects: "the GPUs of that node; which one only where its slot says", Serving: true},
 	{Kind: PCIeWidth, Does: "half of the lanes of a GPU's PCIe link carry nothing", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
-		Suspects: "that GPU"},
+		Suspects: "that GPU", Serving: true},
 	{Kind: GPURowRemap, Does: "a row of a GPU's memory has failed, and waits for a spare one to take its place", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
-		Suspects: "that GPU"},
+		Suspects: "that GPU", Serving: true},
 	{Kind: GPUXid, Does: "two bits of one word in a GPU's memory have flipped: an Xid of NVIDIA's driver, a RAS error of AMD's", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
-		Suspects: "that GPU"},
-	{Kind: HotGPU, Does: "the heat sink of a GPU takes away less than two thirds of what it should", Needs: []string{attrNode}, Takes: []string{attrGPU},
-		Suspects: "that GPU"},
-	{Kind: SlowGPU, Does: "the clock of a GPU's compute units is a sixth lower under load, and no reason is given", Needs: []string{attrNode}, Takes: []string{attrGPU},
-		Suspects: "that GPU, of four nodes or more"},
-	{Kind: DeadCores, Does: "a fifth of a GPU's compute units do no work; its clock is right", Needs: []string{attrNode}, Takes: []string{attrGPU},
-		Suspects: "that GPU, of four nodes or more"},
-	{Kind: PCIeErrors, Does: "the PCIe link of a GPU sends 400 frames a minute once more under load", Needs: []string{attrNode}, Takes: []string{attrGPU},
-		Suspects: "that GPU"},
-	{Kind: NVLinkErrors, Does: "an NVLink of a GPU sends two packets a minute once more under load", Needs: []string{attrNode}, Takes: []string{attrGPU},
-		Suspects: "that GPU"},
-	{Kind: DIMMErrors, Does: "a memory module of the host returns three words a minute with a wrong bit under load, which is corrected", Needs: []string{attrNode},
-		Suspects: "the memory of that node"},
-	{Kind: WeakHBM, Does: "the clock of a GPU's memory is a fifth lower than it should be", Needs: []string{attrNode}, Takes: []string{attrGPU},
-		Suspects: "that GPU"},
-	{Kind: OddFirmware, Does: "the flash of a fabric NIC holds an older firmware", Needs: []string{attrNode}, Takes: []string{attrPort},
-		Suspects: "that NIC"},
+		Suspects: "that GPU", Serving: true},
+	{Kind: HotGPU, Does: "the heat sink of a GPU takes away less than two thirds of what it should", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
+		Suspects: "that GPU", Serving: true},
+	{Kind: SlowGPU, Does: "the clock of a GPU's compute units is a sixth lower under load, and no reason is given", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
+		Suspects: "that GPU, of four nodes or more", Serving: true},
+	{Kind: DeadCores, Does: "a fifth of a GPU's compute units do no work; its clock is right", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
+		Suspects: "that GPU, of four nodes or more", Serving: true},
+	{Kind: PCIeErrors, Does: "the PCIe link of a GPU sends 400 frames a minute once more under load", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
+		Suspects: "that GPU", Serving: true, Passing: true},
+	{Kind: NVLinkErrors, Does: "an NVLink of a GPU sends two packets a minute once more under load", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
+		Suspects: "that GPU", Serving: true, Passing: true},
+	{Kind: DIMMErrors, Does: "a memory module of the host returns three words a minute with a wrong bit under load, which is corrected", Needs: []string{attrNode}, Takes: []string{attrAt},
+		Suspects: "the memory of that node", Serving: true, Passing: true},
+	{Kind: WeakHBM, Does: "the clock of a GPU's memory is a fifth lower than it should be", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
+		Suspects: "that GPU", Serving: true},
+	{Kind: OddFirmware, Does: "the flash of a fabric NIC holds an older firmware", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
+		Suspects: "that NIC", Serving: true},
 	{Kind: PSULost, Does: "the first power supply of a node gives nothing any more; its mains are there", Needs: []string{attrNode}, Takes: []string{attrAt},
-		Suspects: "that supply"},
+		Suspects: "that supply", Serving: true},
 	{Kind: WrongGPU, Does: "in the place of one GPU is one of another model of the same vendor", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU"},
 	{Kind: LessHBM, Does: "a fifth of a GPU's memory is not there: a stack is off", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU"},
-	{Kind: PCIeSpeed, Does: "the PCIe link of a GPU runs at the speed of PCIe 4.0; both its ends can 5.0", Needs: []string{attrNode}, Takes: []string{attrGPU},
-		Suspects: "that GPU"},
+	{Kind: PCIeSpeed, Does: "the PCIe link of a GPU runs at the speed of PCIe 4.0; both its ends can 5.0", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
+		Suspects: "that GPU", Serving: true},
 	{Kind: WrongCPU, Does: "the CPUs are of another model with as many cores", Needs: []string{attrNode},
 		Suspects: "the CPU of that node"},
 	{Kind: SMTOff, Does: "a bit of the BIOS's flash lets each core run one thread", Needs: []string{attrNode},
@@ -181,38 +188,40 @@ var rows = []Row{
 		Suspects: "that NIC"},
 	{Kind: WrongDisk, Does: "the last disk is of another maker; its size is right", Needs: []string{attrNode},
 		Suspects: "that disk"},
-	{Kind: WrongMTU, Does: "an interface sends 1,400 bytes at once, whatever MTU is set", Needs: []string{attrNode}, Takes: []string{attrPort},
-		Suspects: "that NIC"},
-	{Kind: WrongOptic, Does: "in the Ethernet port of a fabric NIC is a transceiver of another model that has its speed", Needs: []string{attrNode}, Takes: []string{attrPort},
-		Suspects: "that NIC with its transceiver"},
+	{Kind: WrongMTU, Does: "an interface sends 1,400 bytes at once, whatever MTU is set", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
+		Suspects: "that NIC", Serving: true},
+	{Kind: WrongOptic, Does: "in the Ethernet port of a fabric NIC is a transceiver of another model that has its speed", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
+		Suspects: "that NIC with its transceiver", Serving: true},
 	{Kind: NVLinkDown, Does: "one NVLink of a GPU has no signal", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
-		Suspects: "that GPU"},
+		Suspects: "that GPU", Serving: true, Passing: true},
 	{Kind: NVLinkUnseated, Does: "no NVLink of a GPU has a signal: its board is not seated", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
-		Suspects: "that GPU on HGX; the NVLink of that node where a domain spans nodes"},
+		Suspects: "that GPU on HGX; the NVLink of that node where a domain spans nodes", Serving: true, Passing: true},
 	{Kind: IMEXConfig, Does: "a prolog of jobs writes IMEX's list of nodes without its last line whenever the service starts", Needs: []string{attrNode},
 		Suspects: "the IMEX of that node"},
 	{Kind: NoTime, Does: "a filter on the way to a node drops what time servers answer", Needs: []string{attrNode}, Takes: []string{attrAt},
 		Suspects: "the clock of that node"},
-	{Kind: CableSwap, Does: "two fabric cables are plugged into each other's switch port", Needs: []string{attrNode, attrWith}, Takes: []string{attrPort},
-		Suspects: "the two cables"},
+	{Kind: CableSwap, Does: "two fabric cables are plugged into each other's switch port", Needs: []string{attrNode, attrWith}, Takes: []string{attrPort, attrAt},
+		Suspects: "the two cables", Serving: true},
 	{Kind: DegradedLink, Does: "a fabric link has one lane of four and bit errors", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
-		Suspects: "that port with its cable; with two nodes both ends, since neither can be told from the other"},
-	{Kind: RailConfig, Does: "a bit of a fabric NIC's register of paused priorities is stuck: it pauses one more; with `end = \"switch\"` a second program writes one more into the switch's entry of the far port", Needs: []string{attrNode}, Takes: []string{attrPort, attrEnd},
-		Suspects: "that port; with `end = \"switch\"` the far port, and the node is not accepted"},
+		Suspects: "that port with its cable; with two nodes both ends, since neither can be told from the other", Serving: true, Passing: true},
+	{Kind: LinkDown, Does: "the cable of a fabric port carries no signal", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
+		Suspects: "that port with its cable", Serving: true, Passing: true},
+	{Kind: RailConfig, Does: "a bit of a fabric NIC's register of paused priorities is stuck: it pauses one more; with `end = \"switch\"` a second program writes one more into the switch's entry of the far port", Needs: []string{attrNode}, Takes: []string{attrPort, attrEnd, attrAt},
+		Suspects: "that port; with `end = \"switch\"` the far port, and the node is not accepted", Serving: true},
 	{Kind: HighBER, Does: "one bit in ten thousand million of a fabric link is wrong; all its lanes carry", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
-		Suspects: "that port with its cable"},
+		Suspects: "that port with its cable", Serving: true, Passing: true},
 	{Kind: BadUplink, Does: "an InfiniBand link between two switches has one lane of four", Needs: []string{attrPort}, Takes: []string{attrAt},
-		Suspects: "that cable, by its lower end; no node"},
+		Suspects: "that cable, by its lower end; no node", Serving: true, Passing: true},
 	{Kind: BadLeaf, Does: "a leaf passes seven tenths of what nodes send beyond it; what stays on it is whole", Needs: []string{attrLeaf}, Takes: []string{attrAt},
-		Suspects: "that leaf, of three or more to a rail; of two both; no node"},
+		Suspects: "that leaf, of three or more to a rail; of two both; no node", Serving: true, Passing: true},
 	{Kind: SlowTrunk, Does: "a cable between two switches passes half of what each flow brings; all its lanes are up, and nothing is counted", Needs: []string{attrPort}, Takes: []string{attrAt},
-		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node"},
+		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node", Serving: true, Passing: true},
 	{Kind: TrunkErrors, Does: "one bit in ten million of what goes up a cable between two switches is wrong; what comes down is right", Needs: []string{attrPort}, Takes: []string{attrAt},
-		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node"},
+		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node", Serving: true, Passing: true},
 	{Kind: BadSpine, Does: "a spine passes seven tenths of what goes over it", Needs: []string{attrLeaf}, Takes: []string{attrAt},
-		Suspects: "that spine, where the counters of its cables are read; else the spines; no node"},
+		Suspects: "that spine, where the counters of its cables are read; else the spines; no node", Serving: true, Passing: true},
 	{Kind: PDUTrip, Does: "the breaker of a PDU opens: its outlets have no voltage", Needs: []string{attrPDU}, Takes: []string{attrAt},
-		At: "install.write", Suspects: "that PDU"},
+		At: "install.write", Suspects: "that PDU", Serving: true},
 	{Kind: OtherDHCP, Does: "a second DHCP server is plugged into the boot network; it offers whoever asks an address and a boot file", Takes: []string{attrAt},
 		At: "install.netboot", Suspects: "that server; no node"},
 	{Kind: ControllerKill, Does: "the controller's process ends between two records of its journal", Takes: []string{attrNode, attrAt},
@@ -240,7 +249,8 @@ type Fault struct {
 	Port string `json:"port,omitempty"` // of the node: rail/0; empty: the first of a fabric
 	GPU  string `json:"gpu,omitempty"`  // of the node, from 0 in the order of the bus; empty: one of them
 	End  string `json:"end,omitempty"`  // of the port's cable: "switch"; empty: the node
-	At   string `json:"at,omitempty"`   // step, without the node: install.write; empty: from the start
+	At   string `json:"at,omitempty"`   // step, without the node: install.write; Accepted; empty: from the start
+	Timing
 	// Decl is where it was written; zero for one of the command line.
 	Decl   hcl.Range `json:"-"`
 	AtDecl hcl.Range `json:"-"` // of At; zero where that is not given
@@ -303,6 +313,9 @@ func (f *Fault) complete() error {
 	}
 	if f.End != "" && f.End != EndSwitch {
 		return fmt.Errorf("fault %s: end is %q or not given, not %q", f.Kind, EndSwitch, f.End)
+	}
+	if err := f.Timing.check(row, f.At); err != nil {
+		return fmt.Errorf("fault %s: %w", f.Kind, err)
 	}
 	if f.At == "" {
 		f.At = row.At

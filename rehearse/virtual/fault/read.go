@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
@@ -38,6 +39,11 @@ type block struct {
 	GPU  string `hcl:"gpu,optional"`
 	End  string `hcl:"end,optional"`
 	At   string `hcl:"at,optional"`
+
+	After       string   `hcl:"after,optional"`
+	For         string   `hcl:"for,optional"`
+	Every       string   `hcl:"every,optional"`
+	Probability *float64 `hcl:"probability,optional"`
 
 	Header  hcl.Range `hcl:",def_range"`
 	AtRange hcl.Range `hcl:"at,attr_value_range"`
@@ -73,7 +79,11 @@ func parseFile(name string, src []byte) ([]Fault, hcl.Diagnostics) {
 	for _, b := range all.Faults {
 		one := Fault{Kind: Kind(b.Kind), Node: b.Node, With: b.With, PDU: b.PDU, Port: b.Port, GPU: b.GPU, End: b.End, At: b.At, Decl: b.Header}
 		one.Leaf, one.AtDecl = b.Leaf, b.AtRange
-		if err := one.complete(); err != nil {
+		err := b.readTiming(&one)
+		if err == nil {
+			err = one.complete()
+		}
+		if err != nil {
 			diags = append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Fault cannot be planted", Detail: toSentence(err), Subject: b.Header.Ptr()})
 			continue
 		}
@@ -81,6 +91,40 @@ func parseFile(name string, src []byte) ([]Fault, hcl.Diagnostics) {
 	}
 	sort.SliceStable(diags, func(i, j int) bool { return compareRanges(diags[i].Subject, diags[j].Subject) })
 	return faults, diags
+}
+
+// readTiming reads when a fault comes.
+func (b block) readTiming(f *Fault) error {
+	for name, text := range map[string]string{attrAfter: b.After, attrFor: b.For, attrEvery: b.Every} {
+		if text != "" {
+			if err := f.setTime(name, text); err != nil {
+				return err
+			}
+		}
+	}
+	if b.Probability != nil {
+		return f.setProbability(*b.Probability)
+	}
+	return nil
+}
+
+// setTime sets an attribute that is a duration.
+func (f *Fault) setTime(name, text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d == 0 && name != attrAfter {
+		return fmt.Errorf("fault %s: %s is a duration above zero, such as \"90s\" or \"2h\", not %q", f.Kind, name, text)
+	}
+	*map[string]*time.Duration{attrAfter: &f.After, attrFor: &f.For, attrEvery: &f.Every}[name] = d
+	return nil
+}
+
+// setProbability sets the probability: 0 in a file is no fault at all.
+func (f *Fault) setProbability(p float64) error {
+	if !(p > 0 && p <= 1) {
+		return fmt.Errorf("fault %s: probability is above 0 and at most 1, not %g", f.Kind, p)
+	}
+	f.Probability = p
+	return nil
 }
 
 // compareRanges orders places; what has none comes first.
@@ -105,30 +149,31 @@ func Parse(text string) (Fault, error) {
 		if !ok || value == "" {
 			return f, fmt.Errorf("%q is not NAME=VALUE; a fault is written kind=KIND,node=NODE[,at=STEP]", word)
 		}
-		switch name {
-		case "kind":
-			f.Kind = Kind(value)
-		case attrLeaf:
-			f.Leaf = value
-		case attrNode:
-			f.Node = value
-		case attrWith:
-			f.With = value
-		case attrPDU:
-			f.PDU = value
-		case attrPort:
-			f.Port = value
-		case attrGPU:
-			f.GPU = value
-		case attrEnd:
-			f.End = value
-		case attrAt:
-			f.At = value
-		default:
-			return f, fmt.Errorf("%q is no attribute of a fault; it has kind, node, with, pdu, switch, port, gpu, end and at", name)
+		if err := f.set(name, value); err != nil {
+			return f, err
 		}
 	}
 	return f, f.complete()
+}
+
+// set sets an attribute of the command line.
+func (f *Fault) set(name, value string) error {
+	texts := map[string]*string{"kind": (*string)(&f.Kind), attrLeaf: &f.Leaf, attrNode: &f.Node, attrWith: &f.With, attrPDU: &f.PDU, attrPort: &f.Port, attrGPU: &f.GPU, attrEnd: &f.End, attrAt: &f.At}
+	if text, ok := texts[name]; ok {
+		*text = value
+		return nil
+	}
+	switch name {
+	case attrAfter, attrFor, attrEvery:
+		return f.setTime(name, value)
+	case attrProbability:
+		p, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			p = 0
+		}
+		return f.setProbability(p)
+	}
+	return fmt.Errorf("%q is no attribute of a fault; it has kind, node, with, pdu, switch, port, gpu, end, at, after, for, every and probability", name)
 }
 
 // CheckFits compares faults with the site that they are planted in.

@@ -8,43 +8,78 @@ import (
 	"time"
 )
 
-// errorRates are how many errors parts correct in a minute while the GPUs are loaded.
+// errorRates are how many errors parts correct while the GPUs are loaded.
 type errorRates struct {
-	pcie   map[int]float64 // of the links of PCI functions: frames that were sent once more
-	nvlink map[int]float64 // of the first NVLink of a GPU: packets that were sent once more
-	memory float64         // of the first memory controller: bits of a word
-	before time.Duration   // for how long they were loaded, before the load that is on
+	pcie   map[int]errorRate // of the links of PCI functions: frames that were sent once more
+	nvlink map[int]errorRate // of the first NVLink of a GPU: packets that were sent once more
+	memory errorRate         // of the first memory controller: bits of a word
+	before time.Duration     // for how long they were loaded, before the load that is on
 }
 
-// DisturbPCIe lets the link of the GPU at an address make so many errors a minute under load;
-// false if there is none. The link itself corrects them.
+// errorRate is how often one part corrects an error.
+type errorRate struct {
+	perMinute float64
+	since     time.Duration // of load, when the rate was set
+	counted   float64       // until then
+}
+
+// DisturbPCIe lets the link of the GPU at an address make so many errors a minute under load,
+// from now on; false if there is none. The link itself corrects them.
 func (n *Node) DisturbPCIe(address string, perMinute float64) bool {
-	return n.setOfGPU(&n.corrects.pcie, address, perMinute)
+	return n.disturb(&n.corrects.pcie, address, perMinute)
 }
 
 // DisturbNVLink lets the first NVLink of the GPU at an address make so many errors a minute
-// under load; false if there is none. The link itself corrects them.
+// under load, from now on; false if there is none. The link itself corrects them.
 func (n *Node) DisturbNVLink(address string, perMinute float64) bool {
-	return n.setOfGPU(&n.corrects.nvlink, address, perMinute)
+	return n.disturb(&n.corrects.nvlink, address, perMinute)
+}
+
+// disturb sets the rate of a GPU's link.
+func (n *Node) disturb(rates *map[int]errorRate, address string, perMinute float64) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := n.function(address)
+	if i < 0 || !isGPU(n.shape.functions[i]) {
+		return false
+	}
+	if *rates == nil {
+		*rates = map[int]errorRate{}
+	}
+	(*rates)[i] = n.changeRate((*rates)[i], perMinute)
+	return true
 }
 
 // FlipBits lets a memory module of the host return so many words a minute under load that have
-// one wrong bit. The memory controller corrects them.
+// one wrong bit, from now on. The memory controller corrects them.
 func (n *Node) FlipBits(perMinute float64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.corrects.memory = perMinute
+	n.corrects.memory = n.changeRate(n.corrects.memory, perMinute)
 }
 
-// counted is what a counter stands at that rises so often in a minute of load. Called with mu
-// held.
-func (n *Node) counted(perMinute float64) int64 {
+// changeRate sets a rate; what was counted stays. Called with mu held.
+func (n *Node) changeRate(r errorRate, perMinute float64) errorRate {
+	load := n.loadTime()
+	return errorRate{perMinute, load, r.at(load)}
+}
+
+// at is what a counter stands at after so much load.
+func (r errorRate) at(load time.Duration) float64 {
+	return r.counted + r.perMinute*(load-r.since).Minutes()
+}
+
+// loadTime is how long the GPUs were loaded so far. Called with mu held.
+func (n *Node) loadTime() time.Duration {
 	long := n.corrects.before
 	if n.loaded {
 		long += n.options.Clock.Now().Sub(n.since)
 	}
-	return int64(perMinute * long.Minutes())
+	return long
 }
+
+// counted is what a counter of errors stands at. Called with mu held.
+func (n *Node) counted(r errorRate) int64 { return int64(r.at(n.loadTime())) }
 
 // CorrectedPCIe is how many errors the link of the function at an address corrected.
 func (k *Kernel) CorrectedPCIe(address string) int64 {

@@ -47,7 +47,7 @@ What is changed:
 
 func writeReasons(b *strings.Builder, title string, open bool) {
 	fmt.Fprintf(b, "\n## %s\n", title)
-	for _, r := range reasons {
+	for _, r := range slices.Concat(reasons, betweenReasons) {
 		if r.Open != open {
 			continue
 		}
@@ -61,7 +61,7 @@ func writeReasons(b *strings.Builder, title string, open bool) {
 // excused returns the changes that have a reason, by source and path.
 func excused() (map[string]string, error) {
 	all := map[string]string{}
-	for _, r := range reasons {
+	for _, r := range slices.Concat(reasons, betweenReasons) {
 		for _, f := range r.Fields {
 			i := strings.LastIndexByte(f, ' ')
 			if i < 0 || strings.Trim(f[i+1:], "-+0xn") != "" {

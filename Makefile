@@ -142,9 +142,11 @@ fuzz:
 # what is shortened under the race detector, whole.
 nightly: fuzz crash repeats large race-whole
 
-# An all-reduce over 512 nodes, each kind of fault in whole example sites, a bad image
-# for 128 nodes, and each sample of a tool cut at 40 places and in 21 documents.
+# 1,024 nodes with 20 faults of different kinds, judged by the scorer; an all-reduce over
+# 512 nodes, each kind of fault in whole example sites, a bad image for 128 nodes, and each
+# sample of a tool cut at 40 places and in 21 documents.
 large:
+	$(GO) test -count=1 -timeout 90m -v -run '^TestLargeFaults$$' ./bench/score -args -large=1024 -faults=20
 	$(GO) test -count=1 -timeout 90m -run '^TestLargeAllReduce$$' ./rehearse/rehearsal -args -large=512
 	$(GO) test -count=1 -timeout 90m -run '^Test(ExampleFaults|NVL72|BadImageCostsOneNode)$$' ./rehearse/rehearsal -args -whole
 	$(GO) test -count=1 -timeout 90m -run '^Test(Torn|Long)Samples$$' ./tool/recognise -args -cuts=all

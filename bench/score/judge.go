@@ -38,7 +38,9 @@ type summary struct {
 	Faults []struct {
 		Found bool `json:"found"`
 	} `json:"faults"`
-	Runs int `json:"runs"`
+	Runs      int     `json:"runs"`
+	Simulated float64 `json:"simulated_time"` // seconds
+	Memory    uint64  `json:"peak_memory"`    // bytes
 }
 
 // kind is what is known of a kind of fault: where it can be, and what names it.

@@ -36,8 +36,12 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 )
 
-// limit is how long one rehearsal may take before it counts as one that hangs.
-const limit = 20 * time.Minute
+// limit is how long one rehearsal may take before it counts as one that hangs: so long, and
+// a few seconds for each node, on a busy machine.
+const (
+	limit   = 20 * time.Minute
+	perNode = 5 * time.Second
+)
 
 // options are those of the command line.
 type options struct {
@@ -223,9 +227,15 @@ func drawInOne(n int, s site, kinds []string, lot *rand.Rand) (run, bool) {
 
 // rehearse runs one rehearsal and returns what it ends with.
 func rehearse(program string, r run) (summary, error) {
+	_, s, err := rehearseAll(program, r)
+	return s, err
+}
+
+// rehearseAll runs one rehearsal and returns what it prints, and what it ends with.
+func rehearseAll(program string, r run) ([]byte, summary, error) {
 	dir, err := os.MkdirTemp("", "score-")
 	if err != nil {
-		return summary{}, err
+		return nil, summary{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	var text strings.Builder
@@ -234,23 +244,23 @@ func rehearse(program string, r run) (summary, error) {
 	}
 	file := filepath.Join(dir, "faults.hcl")
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-		return summary{}, err
+		return nil, summary{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit+time.Duration(len(r.site.inv.Nodes))*perNode)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "-C", r.site.dir, "rehearse", "--json", "--seed", fmt.Sprint(r.seed), "--faults", file)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		return summary{}, err
+		return nil, summary{}, err
 	}
 	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
 	var s summary
 	if err := json.Unmarshal(lines[len(lines)-1], &s); err != nil || s.Type != "summary" {
-		return summary{}, fmt.Errorf("no summary: %w: %s", err, stderr.Bytes())
+		return nil, summary{}, fmt.Errorf("no summary: %w: %s", err, stderr.Bytes())
 	}
-	return s, nil
+	return out, s, nil
 }
 
 // tally counts.

@@ -251,7 +251,7 @@ type PairTest struct {
 // CollectiveTest is a collective operation over growing sets of nodes.
 type CollectiveTest struct {
 	Engine string       // "nccl", "rccl" or "mpi"; empty: that of the GPUs
-	Scope  []string     // of "node", "pair", "unit", "all"
+	Scope  []string     // of "node", "pair", "domain", "unit", "all"
 	Sizes  []unit.Bytes // in ascending order
 	Floor  unit.Percent // of what the links can carry; 0: not given
 	Decl   hcl.Range

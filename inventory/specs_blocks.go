@@ -107,7 +107,7 @@ func validationSpec() language.BlockSpec {
 		singleBlock("pair", orText("engine", "perftest", language.OneOf("perftest")), optionalAttr("size", typeBytes)),
 		singleBlock("all_reduce",
 			optionalAttr("engine", language.OneOf("nccl", "rccl", "mpi")),
-			requiredAttr("scope", language.List(language.OneOf("node", "pair", "unit", "all"))),
+			requiredAttr("scope", language.List(language.OneOf("node", "pair", "domain", "unit", "all"))),
 			optionalAttr("sizes", language.List(typeBytes)),
 			optionalAttr("floor", typePercent)),
 		namedBlock("limit", optionalAttr("at_least", typeQuantity), optionalAttr("at_most", typeQuantity)),

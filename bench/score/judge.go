@@ -209,6 +209,7 @@ var kindsOfFaults = map[string]kind{
 	"nvlink-unseated":  {place: anyGPU(true), names: ofUnseated},
 	"no-time":          {place: anyGPUNode, names: ofNode(`\bclock\b`)},
 	"imex-config":      {place: domainNode, names: ofNode(`\bIMEX\b`)},
+	"imex-channel":     {place: domainNode, names: ofNode(`\bNVLink between nodes\b`)},
 	"cable-swap":       {place: twoPlugs, names: ofPort},
 	"degraded-link":    {place: anyPort(isPort), names: ofPort},
 	"link-down":        {place: anyPort(isPort), names: ofPort},

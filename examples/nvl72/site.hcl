@@ -172,7 +172,7 @@ validation "gb200" {
   provisional = true # who is left is tested all the same, and with the others again
   all_reduce {
     engine = "nccl"
-    scope  = ["node", "unit", "all"]
+    scope  = ["node", "domain", "unit", "all"] # "domain" is over NVLink between trays, "unit" and "all" over InfiniBand
     sizes  = ["8GiB"]
   }
 }

@@ -146,6 +146,9 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.IMEXConfig: {
 		{site: "nvl72", node: "r02-u09", part: "IMEX", cause: "nodes_config.cfg is not that of the others of domain r02 any more once nvidia-imex has started: it lacks 10.20.0."},
 	},
+	fault.IMEXChannel: {
+		{site: "nvl72", node: "r02-u09", part: "NVLink between nodes", cause: "the GPUs of r02-u09 do not use the NVLink of domain r02, though others of it do"},
+	},
 	fault.RailConfig: {
 		{site: "mi300x-roce", node: "r01-u01", part: "rail 0", cause: "PFC is on for priorities [3 5], not [3]"},
 	},

@@ -192,6 +192,8 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 	of := func(kind partKind) suspect { return suspect{subject: subject.OfNode(f.Node), kind: kind} }
 	switch f.Kind {
+	case fault.IMEXChannel:
+		return expectation{want: []suspect{of("NVLink between nodes")}}, true
 	case fault.WrongCPU, fault.SMTOff, fault.NUMASplit:
 		return expectation{want: []suspect{of("CPU")}}, true
 	case fault.SmallDIMM, fault.SlowDIMM:

@@ -54,6 +54,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.NVLinkDown:       {},
 	fault.NVLinkUnseated:   {},
 	fault.IMEXConfig:       {},
+	fault.IMEXChannel:      {},
 	fault.NoTime:           {},
 	fault.HighBER:          {},
 	fault.LinkDown:         {},

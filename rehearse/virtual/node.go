@@ -39,6 +39,7 @@ type Node struct {
 	serial  *ipmi.Line // nil: firmware and kernel print nowhere that the BMC reads
 
 	stray   atomic.Pointer[system.Stray] // a module of no package; nil: none
+	channel atomic.Bool                  // the device of the IMEX channel is not there
 	prolog  atomic.Bool                  // one of jobs writes the list of nvidia-imex
 	noTime  atomic.Int64                 // since when time servers do not answer, ns since 1970; 0: they do
 	settled atomic.Bool                  // its operating system ran since it was switched on
@@ -134,7 +135,7 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 	kernel := n.metal.Boot(installed.Twin.Kernel, "root=LABEL=ironrail-root ro", root)
 	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image, Twin: installed.Twin,
 		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART, Module: kernel.Module,
-		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load, Unanswered: n.timeUnanswered,
+		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load, NoChannel: n.channel.Load, Unanswered: n.timeUnanswered,
 		GPUModel:  kernel.GPUModel,
 		GPUMemory: func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },
 		Heat:      func() []system.GPUHeat { return heatOf(kernel) }, LoadGPUs: n.loadGPUs})

@@ -83,6 +83,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.NVLinkDown:       onNVLink(func(hw *metal.Node, at string) { hw.DarkenNVLinks(at, oneNVLink) }),
 	fault.NVLinkUnseated:   onNVLink(func(hw *metal.Node, at string) { hw.DarkenNVLinks(at, metal.AllNVLinks) }),
 	fault.IMEXConfig:       onNode((*Node).leaveProlog),
+	fault.IMEXChannel:      onNode((*Node).removeChannel),
 	fault.NoTime:           onNode((*Node).dropTime),
 	fault.CableSwap:        (*World).swapCables,
 	fault.DegradedLink:     onNode((*Node).degrade),
@@ -337,6 +338,15 @@ func (n *Node) timeUnanswered() (since time.Time) {
 		since = time.Unix(0, at)
 	}
 	return since
+}
+
+// removeChannel takes the device of the IMEX channel out of a node.
+func (n *Node) removeChannel(fault.Fault) error {
+	if n.inv.Domain == "" {
+		return errkind.New(errkind.NotFound, "%s is in no NVLink domain", n.inv.Name)
+	}
+	n.channel.Store(true)
+	return nil
 }
 
 // port finds the port that a fault names.

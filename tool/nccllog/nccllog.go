@@ -30,9 +30,10 @@ type Content struct {
 	GDR        GDR               `json:"gdr"`
 	Transports map[string]int    `json:"transports"` // connections, such as "NET/IB/GDRDMA" or "P2P/CUMEM"
 	Channels   *Channels         `json:"channels"`
-	NVLS       bool              `json:"nvls"`     // multicast of the NVSwitches is available to a rank
-	Tuning     []Choice          `json:"tuning"`   // algorithms that were taken; needs NCCL_DEBUG_SUBSYS=TUNING
-	Settings   map[string]string `json:"settings"` // NCCL_* that the log says were set
+	NVLS       bool              `json:"nvls"`            // multicast of the NVSwitches is available to a rank
+	MNNVL      map[string]int    `json:"mnnvl,omitempty"` // by host: GPUs of the NVLink domain that its ranks use between nodes
+	Tuning     []Choice          `json:"tuning"`          // algorithms that were taken; needs NCCL_DEBUG_SUBSYS=TUNING
+	Settings   map[string]string `json:"settings"`        // NCCL_* that the log says were set
 	Warnings   []Warning         `json:"warnings"`
 	// Of are the connections by the host that wrote of them, and NoGDR how often each
 	// said that a NIC does not reach GPU memory.

@@ -194,3 +194,17 @@ func TestNewMeanings(t *testing.T) {
 		}
 	}
 }
+
+// TestMultiNodeNVLink: lines of public logs of GB200. A rank that uses the NVLink between
+// nodes says with how many; a state of its GPU's fabric says nothing of that.
+func TestMultiNodeNVLink(t *testing.T) {
+	t.Parallel()
+	c, _, err := Parse([]byte(`gb200a-04:2101742:2101799 [0] NCCL INFO MNNVL busId 0x801000 fabric UUID 3143b15bc2cd192b.28cc9b5473fb5b93 cliqueId 0x7ffe state 3 healthMask 0xaa
+gb200a-04:2101742:2101799 [0] NCCL INFO MNNVL 1 cliqueId 7ffe cliqueSize 8 cliqueRank 2
+gb200a-05:2101743:2101803 [1] NCCL INFO MNNVL busId 0x901000 fabric UUID 3143b15bc2cd192b.28cc9b5473fb5b93 cliqueId 0x7ffe state 3 healthMask 0xaa
+gb200a-04:2101742:2101799 [0] NCCL INFO Channel 00/0 : 4[0] -> 3[3] via P2P/MNNVL
+`))
+	if err != nil || len(c.MNNVL) != 1 || c.MNNVL["gb200a-04"] != 8 || c.Transports["P2P/MNNVL"] != 1 {
+		t.Errorf("%v, %v, %v", err, c.MNNVL, c.Transports)
+	}
+}

@@ -40,6 +40,12 @@ var patterns = []pattern{
 	{"coll channels", lazyregexp.New(`^(\d+) coll channels, (?:(\d+) collnet channels, )?(?:(\d+) nvls channels, )?(\d+) p2p channels`), func(r *reader, _ string, m []string) {
 		r.c.Channels = &Channels{Collective: parseNumber(m[1]), CollNet: parseNumber(m[2]), NVLS: parseNumber(m[3]), P2P: parseNumber(m[4])}
 	}},
+	{"MNNVL 1 ", lazyregexp.New(`^MNNVL 1 cliqueId \w+ cliqueSize (\d+) cliqueRank \d+`), func(r *reader, host string, m []string) {
+		if r.c.MNNVL == nil {
+			r.c.MNNVL = map[string]int{}
+		}
+		r.c.MNNVL[host] = max(r.c.MNNVL[host], parseNumber(m[1]))
+	}},
 	{"NVLS multicast", lazyregexp.New(`^NVLS multicast support is available`), func(r *reader, _ string, _ []string) { r.c.NVLS = true }},
 	{" Bytes -> ", lazyregexp.New(`^(\w+): (\d+) Bytes -> [Aa]lgo (\w+) [Pp]roto (\w+)`), (*reader).choice},
 	{" Bytes -> ", lazyregexp.New(`^(\w+) \[(Symmetric)\]: (\d+) Bytes -> Kernel (\w+)`), (*reader).kernel},

@@ -66,6 +66,9 @@ func gpuProblems(g target.Group, p *target.Problems) {
 		case slices.Contains(a.Scope, "unit") && g.UnitOf(n) == "":
 			p.Add(hcl.DiagError, a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"unit\", and node %s has neither a domain nor a scalable_unit, and its leaves are of no unit or of several.", g.Validation.Name, n.Name)
 			return
+		case slices.Contains(a.Scope, grouprun.Domain) && (n.Domain == "" || grouprun.EngineOf(a, n) != nccl.NCCL):
+			p.Add(hcl.DiagError, a.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scope \"domain\", the NVLink between nodes, and node %s is in no NVLink domain, or its engine is not \"nccl\".", g.Validation.Name, n.Name)
+			return
 		}
 	}
 	tests := kinds.NCCLTests

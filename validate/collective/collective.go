@@ -22,7 +22,7 @@ import (
 
 // scopes are the sets of nodes that a collective of GPUs runs over, the smallest
 // first: what is wrong with one node is found before it can spoil a larger run.
-var scopes = []string{"node", "pair", "unit", "all"}
+var scopes = []string{"node", "pair", grouprun.Domain, "unit", "all"}
 
 // collective is one all-reduce test of GPUs, over every scope that the site asks
 // for.
@@ -113,6 +113,8 @@ func (c *collective) test(ctx context.Context, scope string) {
 		}
 	case "pair":
 		c.narrow(ctx, runs)
+	case grouprun.Domain:
+		c.narrowDomains(ctx, runs)
 	default:
 		for _, b := range runs {
 			switch {

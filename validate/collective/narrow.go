@@ -107,3 +107,25 @@ func (c *collective) restOf(ctx context.Context, b *grouprun.Run, healthy []*inv
 		}
 	}
 }
+
+// narrowDomains blames the nodes of bad runs over NVLink domains that do not use the NVLink
+// between nodes, and runs the others of their domain once more.
+func (c *collective) narrowDomains(ctx context.Context, runs []*grouprun.Run) {
+	for _, b := range runs {
+		switch {
+		case b.Why == "":
+		case !c.SuspectOutside(b):
+			c.suspectNamed(b)
+		default:
+			rest := slices.DeleteFunc(slices.Clone(b.Nodes), func(n *inventory.Node) bool { return slices.Contains(c.Suspects, n.Name) })
+			if len(rest) < 2 || ctx.Err() != nil {
+				continue
+			}
+			again := c.RunSets(ctx, grouprun.Domain, [][]*inventory.Node{rest})
+			c.Evaluate(again)
+			if again[0].Why != "" {
+				c.BlameSet(again[0], "it is bad without what is suspected as well")
+			}
+		}
+	}
+}

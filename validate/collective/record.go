@@ -29,7 +29,7 @@ func (c *collective) record(ctx context.Context) error {
 
 // proves says what a good report means.
 func (c *collective) proves() string {
-	over := map[string]string{"node": "the GPUs of each node", "pair": "each node with a partner over a ring on their rails", "unit": "each scalable unit", "all": "all nodes"}
+	over := map[string]string{"node": "the GPUs of each node", "pair": "each node with a partner over a ring on their rails", "domain": "each NVLink domain over its NVLink", "unit": "each scalable unit", "all": "all nodes"}
 	if c.merged {
 		over["all"] = "all nodes, which are one scalable unit"
 	}

@@ -174,7 +174,8 @@ func (c *Runner) once(ctx context.Context, b *Run) (nccl.Measured, []byte, error
 // describe is the test of one run, from the site and from what is known of its
 // nodes' ports.
 func (c *Runner) describe(b *Run) (nccl.Test, error) {
-	t := nccl.Test{Engine: EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]), Nodes: target.NodeNames(b.Nodes), GPUs: b.Nodes[0].Hardware.GPUCount(), Size: b.Size, Ring: b.Ring()}
+	t := nccl.Test{Engine: EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]), Nodes: target.NodeNames(b.Nodes), GPUs: b.Nodes[0].Hardware.GPUCount(), Size: b.Size, Ring: b.Ring(), Domain: b.Scope == Domain}
+	t.Rails = t.Engine == nccl.NCCL && !t.Domain && slices.ContainsFunc(b.Nodes, func(n *inventory.Node) bool { return n.Domain != "" })
 	for i, n := range b.Nodes {
 		if n.Hardware.GPUCount() != t.GPUs {
 			return t, errkind.New(errkind.Conflict, "node %s has %d GPUs and %s has %d", b.Nodes[0].Name, t.GPUs, n.Name, n.Hardware.GPUCount()).Do("Give nodes of different hardware validation blocks of their own.")
@@ -272,6 +273,11 @@ func (b *Run) Reference(rec stage.Run) string {
 	}
 	return b.ref
 }
+
+// Domain is the scope of NVLink domains that span nodes: the only one that runs over their
+// NVLink. The others test the rails, and a library that takes NVLink by itself would leave
+// these idle.
+const Domain = "domain"
 
 // Scopes of the search among leaves: pairs that stay on them, and pairs that cross
 // two. Both are rings over the rails, without NVLink between nodes.

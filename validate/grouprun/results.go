@@ -15,7 +15,7 @@ import (
 // Results are the bandwidth and the count of wrong elements of one run. A second
 // run of a bad pair speaks for the partner that it was run with only when good.
 func (b *Run) Results(engine nccl.Engine, ref string) []result.Result {
-	base := result.Result{Nodes: target.NodeNames(b.Nodes), Part: b.Scope, Transport: engine.Transport(len(b.Nodes)), Evidence: []string{ref}}
+	base := result.Result{Nodes: target.NodeNames(b.Nodes), Part: b.Scope, Transport: engine.Transport(len(b.Nodes), b.Scope == Domain), Evidence: []string{ref}}
 	if b.Again != "" {
 		base.Part += ", again for " + b.Again
 	}

@@ -43,8 +43,11 @@ func (e Engine) Places() []string {
 }
 
 // Transport is what results between nodes, or within one, say they ran over.
-func (e Engine) Transport(nodes int) string {
-	if nodes > 1 {
+func (e Engine) Transport(nodes int, domain bool) string {
+	switch {
+	case domain:
+		return string(e) + " over NVLink between nodes"
+	case nodes > 1:
 		return string(e) + " over RDMA"
 	}
 	return string(e) + " within the node"
@@ -57,6 +60,8 @@ type Test struct {
 	GPUs     int      // of each node
 	Size     int64    // bytes
 	Ring     bool     // force a ring over the wire, without NVLink SHARP: its bandwidth says what the wire carries
+	Domain   bool     // over the NVLink of a domain that spans nodes, as the library takes by itself
+	Rails    bool     // the nodes are of such domains, and the rails are tested: without that NVLink
 	Devices  []string // RDMA devices of the rails, in their order; empty within one node
 	GIDIndex int      // of RoCE; 0: InfiniBand, or that which the library chooses
 }
@@ -98,6 +103,8 @@ func (t Test) Env() []string {
 		if t.Engine == NCCL {
 			env = append(env, "NCCL_NVLS_ENABLE=0", "NCCL_MNNVL_ENABLE=0")
 		}
+	} else if t.Rails {
+		env = append(env, "NCCL_MNNVL_ENABLE=0")
 	}
 	return env
 }
@@ -111,6 +118,9 @@ type Measured struct {
 	// Indirect are the nodes whose connections over the rails all go through host
 	// memory, and what the log says of each.
 	Indirect map[string]string
+	// Outside are the nodes whose GPUs do not use the NVLink between nodes that the test
+	// is about, and what the log says of each.
+	Outside map[string]string
 }
 
 // ranks asks for one program over every GPU of every node, and nothing else.
@@ -168,6 +178,40 @@ func (t Test) indirect(log nccllog.Content) map[string]string {
 		if n := log.NoGDR[host]; n > 0 {
 			found[host] += fmt.Sprintf("; \"GPU Direct RDMA Disabled\" %d times", n)
 		}
+	}
+	return found
+}
+
+// outside are the nodes of a test of a domain whose ranks say of no NVLink between nodes,
+// or of less of it than others: a library that cannot use it takes the network instead and
+// goes on. It says "MNNVL 1 cliqueId 7ffe cliqueSize 72 cliqueRank 0" where it does (NCCL,
+// src/mnnvl.cc; public logs of GB200). All nodes are outside when none has as many GPUs
+// as the test.
+func (t Test) outside(log nccllog.Content) map[string]string {
+	if !t.Domain {
+		return nil
+	}
+	all, most := len(t.Nodes)*t.GPUs, 0
+	for _, n := range t.Nodes {
+		most = max(most, log.MNNVL[n])
+	}
+	found := map[string]string{}
+	for _, n := range t.Nodes {
+		size := log.MNNVL[n]
+		if size >= all || size == most && slices.ContainsFunc(t.Nodes, func(o string) bool { return log.MNNVL[o] < most }) {
+			continue // of several cliques the largest is where the others should be
+		}
+		net := 0
+		for way, times := range log.Of[n] {
+			if strings.HasPrefix(way, "NET/") {
+				net += times
+			}
+		}
+		text := `no line "MNNVL 1"`
+		if size > 0 {
+			text = fmt.Sprintf("NVLink between nodes (MNNVL) with %d of %d GPUs", size, all)
+		}
+		found[n] = fmt.Sprintf("log of the library: %s of %s, and %d of its connections via NET", text, n, net)
 	}
 	return found
 }

@@ -97,6 +97,8 @@ func TestCommand(t *testing.T) {
 	}{
 		{test("n1"), "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING"},
 		{test("n1", "n2"), "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING NCCL_IB_HCA==mlx5_0,mlx5_3 NCCL_IB_GID_INDEX=3 NCCL_CROSS_NIC=0 NCCL_ALGO=Ring NCCL_NVLS_ENABLE=0 NCCL_MNNVL_ENABLE=0"},
+		{Test{Engine: NCCL, Nodes: []string{"n1", "n2", "n3"}, Rails: true}, "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING NCCL_CROSS_NIC=0 NCCL_MNNVL_ENABLE=0"},
+		{Test{Engine: NCCL, Nodes: []string{"n1", "n2", "n3"}, Domain: true}, "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING NCCL_CROSS_NIC=0"},
 		{Test{Engine: RCCL, Nodes: []string{"n1", "n2", "n3"}}, "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,TUNING HSA_NO_SCRATCH_RECLAIM=1 NCCL_CROSS_NIC=0"},
 	} {
 		if got := strings.Join(c.t.Env(), " "); got != c.want {
@@ -119,6 +121,33 @@ func TestCeiling(t *testing.T) {
 	}{{1, false, 0}, {2, true, 400e9}, {2, false, 750e9}, {16, false, 127.0 / 15 * 50e9}, {16, true, 400e9}} {
 		if got := BandwidthCeiling(c.nodes, 8, 50e9, c.ring); got < c.want*0.9999 || got > c.want*1.0001 {
 			t.Errorf("%+v: got %g", c, got)
+		}
+	}
+}
+
+// TestOutside: the nodes of a domain that the log does not show on its NVLink.
+func TestOutside(t *testing.T) {
+	t.Parallel()
+	line := func(host string, size int) string {
+		return fmt.Sprintf("%s:100:100 [0] NCCL INFO MNNVL 1 cliqueId 7ffe cliqueSize %d cliqueRank 0\n", host, size)
+	}
+	for _, c := range []struct{ name, log, want string }{
+		{"all use it", line("n1", 6) + line("n2", 6) + line("n3", 6), ""},
+		{"one does not", line("n1", 4) + line("n2", 4), "n3"},
+		{"one is in a clique of its own", line("n1", 4) + line("n2", 4) + line("n3", 2), "n3"},
+		{"none", "", "n1 n2 n3"},
+	} {
+		d := test("n1", "n2", "n3")
+		d.Domain = true
+		m, err := d.Read([]byte(strings.Replace(printed("n1", "n2", "n3"), "NCCL version", c.log+"NCCL version", 1)))
+		var got []string
+		for _, n := range d.Nodes {
+			if m.Outside[n] != "" {
+				got = append(got, n)
+			}
+		}
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s: %v, %v", c.name, err, m.Outside)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (t Test) Judge(r *Reader) (Measured, error) {
 		if m.Algorithm, err = t.algorithm(log); err != nil {
 			return Measured{}, err
 		}
-		m.Indirect = t.indirect(log)
+		m.Indirect, m.Outside = t.indirect(log), t.outside(log)
 	}
 	return t.measured(m, content, problems)
 }

@@ -180,10 +180,15 @@ func (g Group) Sets(scope string, list []*inventory.Node) (out [][]*inventory.No
 		if n := len(list); n > 2 && n%2 == 1 {
 			out = append(out, []*inventory.Node{list[n-1], list[0]})
 		}
-	case "unit":
+	case "unit", "domain":
 		at := map[string]int{}
 		for _, n := range list {
 			key := g.UnitOf(n)
+			if scope == "domain" {
+				if key = n.Domain; key == "" {
+					continue
+				}
+			}
 			if _, ok := at[key]; !ok {
 				at[key] = len(out)
 				out = append(out, nil)

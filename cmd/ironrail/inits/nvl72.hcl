@@ -143,7 +143,7 @@ validation "gpu" {
   provisional = true # who is left is tested all the same, and with the others again
   all_reduce {
     engine = "nccl"
-    scope  = ["node", "pair", "all"]
+    scope  = ["node", "pair", "domain", "all"] # "domain" is over NVLink between trays, "pair" and "all" over the rails
     sizes  = ["8GiB"]
   }
 }

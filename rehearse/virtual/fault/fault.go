@@ -63,6 +63,7 @@ const (
 	NVLinkDown       Kind = "nvlink-down"
 	NVLinkUnseated   Kind = "nvlink-unseated"
 	IMEXConfig       Kind = "imex-config"
+	IMEXChannel      Kind = "imex-channel"
 	NoTime           Kind = "no-time"
 	CableSwap        Kind = "cable-swap"
 	DegradedLink     Kind = "degraded-link"
@@ -198,6 +199,8 @@ var rows = []Row{
 		Suspects: "that GPU on HGX; the NVLink of that node where a domain spans nodes", Serving: true, Passing: true},
 	{Kind: IMEXConfig, Does: "a prolog of jobs writes IMEX's list of nodes without its last line whenever the service starts", Needs: []string{attrNode},
 		Suspects: "the IMEX of that node"},
+	{Kind: IMEXChannel, Does: "the device of the IMEX channel is not there: the GPUs of the node map no memory of other nodes", Needs: []string{attrNode},
+		Suspects: "the NVLink between nodes of that node, where all-reduces have scope \"domain\""},
 	{Kind: NoTime, Does: "a filter on the way to a node drops what time servers answer", Needs: []string{attrNode}, Takes: []string{attrAt},
 		Suspects: "the clock of that node"},
 	{Kind: CableSwap, Does: "two fabric cables are plugged into each other's switch port", Needs: []string{attrNode, attrWith}, Takes: []string{attrPort, attrAt},

@@ -36,7 +36,7 @@ func (n *node) direct() bool {
 // devices of each node, and one connection of each of its ranks in each direction
 // (NCCL 2.28, net_ib.cc and transport/net.cc).
 func (j job) network(b *strings.Builder, members []*node) {
-	ranks := len(members) * j.slots
+	ranks, overNVLink := len(members)*j.slots, j.cliqueLog(b, members)
 	for i, n := range members {
 		rails := j.rails(n)
 		if len(rails) == 0 {
@@ -61,6 +61,9 @@ func (j job) network(b *strings.Builder, members []*node) {
 			me, way := i*j.slots+k, fmt.Sprintf("NET/IB/%d", k*len(rails)/j.slots)
 			if n.direct() {
 				way += "/GDRDMA"
+			}
+			if overNVLink {
+				way = "P2P/MNNVL"
 			}
 			fmt.Fprintf(b, "%s:%d:4188 [%d] NCCL INFO Channel %02d/0 : %d[%d] -> %d[%d] [receive] via %s\n", host, 4100+k, k, k, (me-j.slots+ranks)%ranks, k, me, k, way)
 			fmt.Fprintf(b, "%s:%d:4188 [%d] NCCL INFO Channel %02d/0 : %d[%d] -> %d[%d] [send] via %s\n", host, 4100+k, k, k, me, k, (me+j.slots)%ranks, k, way)

@@ -78,3 +78,52 @@ func imexCtl(_ context.Context, c call) int {
 	c.print(string(out) + "\n")
 	return 0
 }
+
+// inClique are those members of a run that can use the NVLink of the first one's domain
+// with one another: memory of other nodes is mapped by IMEX, through the device of a
+// channel. The library of the others goes over the network, and says nothing of it (NCCL,
+// src/mnnvl.cc: no handles of the fabric).
+func inClique(members []*node) (list []*node) {
+	for _, n := range members {
+		if id := n.clusterUUID(); id != "" && id == members[0].clusterUUID() && n.units.of(imexUnit) == "active" && (n.cfg.NoChannel == nil || !n.cfg.NoChannel()) {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// overDomain is what an all-reduce shows over the NVLink of so many trays of four GPUs, in
+// bytes per second. Read, of GB200: 838 GB/s of 2 trays, 882 of 4, 835 to 847 of 18. Belief
+// between them.
+func overDomain(trays int) float64 {
+	read := [][2]float64{{2, 838e9}, {4, 882e9}, {18, 841e9}}
+	at := float64(trays)
+	for i := 1; i < len(read); i++ {
+		if low, high := read[i-1], read[i]; at <= high[0] {
+			return low[1] + (high[1]-low[1])*(at-low[0])/(high[0]-low[0])
+		}
+	}
+	return read[len(read)-1][1]
+}
+
+// cliqueLog is what the library's log says of NVLink between nodes: each rank that uses it
+// says with how many. It reports whether all of them do.
+func (j job) cliqueLog(b *strings.Builder, members []*node) (all bool) {
+	if !j.perf.multiNode {
+		return false
+	}
+	list := inClique(members)
+	if len(list) < 2 {
+		return false
+	}
+	for i, n := range list {
+		for k := range j.slots {
+			_, _ = fmt.Fprintf(b, "%s:%d:4188 [%d] NCCL INFO MNNVL 1 cliqueId %x cliqueSize %d cliqueRank %d\n", n.hostname(), 4100+k, k, nvlinkClique, len(list)*j.slots, i*j.slots+k)
+		}
+	}
+	if len(list) < len(members) {
+		return false
+	}
+	_, _ = fmt.Fprintf(b, "%s:4100:4188 [0] NCCL INFO AllReduce: %d Bytes -> Algo NVLS proto SIMPLE channel{Lo..Hi}={0..23}\n", members[0].hostname(), j.perf.size)
+	return true
+}

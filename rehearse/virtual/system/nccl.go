@@ -60,11 +60,12 @@ type perfTest struct {
 	iters, warmups int
 	devices        []string // rails, by RDMA device; empty: all
 	log            bool     // the library is to say what it does
+	multiNode      bool     // it may use the NVLink between nodes
 }
 
 // perfArguments reads the options of all_reduce_perf. One size alone is known.
 func perfArguments(argv []string, env map[string]string) (*perfTest, error) {
-	p := &perfTest{size: 32 << 20, iters: 20, warmups: 1, log: env["NCCL_DEBUG"] == "INFO"}
+	p := &perfTest{size: 32 << 20, iters: 20, warmups: 1, log: env["NCCL_DEBUG"] == "INFO", multiNode: env["NCCL_MNNVL_ENABLE"] != "0"}
 	if list, ok := strings.CutPrefix(env["NCCL_IB_HCA"], "="); ok {
 		p.devices = strings.Split(list, ",")
 	}
@@ -230,6 +231,9 @@ func formatMicroseconds(us float64) string {
 func (j job) busbw(members []*node) (float64, string) {
 	if len(members) < 2 {
 		return j.inside(), ""
+	}
+	if j.perf.multiNode && len(inClique(members)) == len(members) {
+		return overDomain(len(members)) * scatterOf(j.n.cfg.Node), ""
 	}
 	rails := j.rails(members[0])
 	slowest := 0.0

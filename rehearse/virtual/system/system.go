@@ -107,6 +107,8 @@ type Config struct {
 	// Prolog reports whether a drop-in of nvidia-imex, as a prolog of jobs leaves one,
 	// writes the list of the last job when the service starts; nil: there is none.
 	Prolog func() bool
+	// NoChannel reports whether the device of IMEX channel 0 is not there; nil: it is.
+	NoChannel func() bool
 	// Unanswered is since when time servers do not answer; nil, or zero: they answer.
 	Unanswered func() time.Time
 	// Neighbours tells whom the NICs hear by LLDP; nil: nobody speaks.

@@ -93,6 +93,9 @@ func (c *Test) JudgeAlone(b *grouprun.Run) {
 	}
 	h := b.Nodes[0].Hardware
 	want := floor.ExpectCollective(h, len(b.Nodes) > 1, c.Group.Validation.AllReduce.Floor)
+	if b.Scope == grouprun.Domain {
+		want = floor.ExpectDomain(h, len(b.Nodes))
+	}
 	least, source := want.Least, want.Source
 	if given, limit := c.Group.Floor(result.AllReduceBandwidth); given > least {
 		least, source = given, "the limit of the site, "+limit
@@ -108,7 +111,7 @@ func (c *Test) JudgeAlone(b *grouprun.Run) {
 		b.Limit = ">= " + result.FormatRate(least)
 	}
 	most := nccl.BandwidthCeiling(len(b.Nodes), h.GPUCount(), want.Wire, b.Ring())
-	direct := c.notDirect(b)
+	direct := cmp.Or(c.notDirect(b), c.notDomain(b))
 	switch {
 	case b.Got.Wrong > 0:
 		b.Why = fmt.Sprintf("%d elements were not the sum", b.Got.Wrong)

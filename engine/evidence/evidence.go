@@ -63,17 +63,32 @@ type Folder struct {
 func (f *Folder) Add(e Entry, name string, content []byte) (string, error) {
 	sum := sha256.Sum256(content)
 	digest := hex.EncodeToString(sum[:])
-	if err := storeContent(f.Path, digest, content); err != nil {
-		return "", err
-	}
 	e.Ref, e.Size = refOf(digest, name), int64(len(content))
+	store := func() error { return storeContent(f.Path, digest, content) }
+	// Before the chain begins nothing is stored without its lock: it would be taken for
+	// what lay there.
+	if f.hasBegun() {
+		if err := store(); err != nil {
+			return "", err
+		}
+		store = func() error { return nil }
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return e.Ref, f.enter(e)
+	return e.Ref, f.enter(e, store)
 }
 
-// enter appends an entry to the log, under its lock.
-func (f *Folder) enter(e Entry) (err error) {
+func (f *Folder) hasBegun() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.head.Entries > 0
+}
+
+// enter stores what an entry is about and appends it to the log, under its lock.
+func (f *Folder) enter(e Entry, store func() error) (err error) {
+	if err := os.MkdirAll(f.Path, 0o700); err != nil {
+		return err
+	}
 	log, err := os.OpenFile(filepath.Join(f.Path, logName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -92,6 +107,9 @@ func (f *Folder) enter(e Entry) (err error) {
 			return err
 		}
 		all = append(older, e)
+	}
+	if err := store(); err != nil {
+		return err
 	}
 	head, text, err := f.head.follow(all)
 	if err != nil {

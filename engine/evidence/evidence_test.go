@@ -190,7 +190,7 @@ func TestTornLine(t *testing.T) {
 // TestAtOnce: several processes and goroutines make one chain.
 func TestAtOnce(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "evidence")
 	var wg sync.WaitGroup
 	for range 3 {
 		f := &Folder{Path: dir}

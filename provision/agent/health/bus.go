@@ -39,9 +39,14 @@ func interfaces(fs sysfs.FS, at string) (carriers, bits *int64) {
 // mtu reads how much the first network interface of a function sends at once, bytes; nil
 // where it has none.
 func mtu(fs sysfs.FS, at string) *int64 {
-	for _, name := range fs.Names(bus, at, "net") {
-		if n := fs.Int(bus, at, "net", name, "mtu"); n > 0 {
-			return &n
+	for _, child := range append([]string{""}, fs.Names(bus, at)...) { // a virtio function has its interface one folder deeper
+		if child != "" && !strings.HasPrefix(child, "virtio") {
+			continue
+		}
+		for _, name := range fs.Names(bus, at, child, "net") {
+			if n := fs.Int(bus, at, child, "net", name, "mtu"); n > 0 {
+				return &n
+			}
 		}
 	}
 	return nil

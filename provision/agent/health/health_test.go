@@ -88,6 +88,7 @@ func TestMadeOf(t *testing.T) {
 		"sys/firmware/dmi/tables/DMI": memoryDevice("A1", 16384, 4800) + memoryDevice("A2", 0, 0),
 		"sys/block/sda/size":          "2048\n", "sys/block/sda/device/model": "HDD\n", "sys/block/sda/queue/rotational": "1\n",
 		"sys/bus/pci/devices/0000:1a:00.0/class": "0x020000\n", "sys/bus/pci/devices/0000:1a:00.0/net/eth0/mtu": "9000\n",
+		"sys/bus/pci/devices/0000:1b:00.0/class": "0x020000\n", "sys/bus/pci/devices/0000:1b:00.0/virtio1/net/ens4/mtu": "1400\n",
 	} {
 		tree[name] = &fstest.MapFile{Data: []byte(text)}
 	}
@@ -102,8 +103,10 @@ func TestMadeOf(t *testing.T) {
 	if len(h.Drives) != 1 || h.Drives[0].Model != "HDD" || h.Drives[0].Size != 1<<20 {
 		t.Errorf("drives %+v", h.Drives)
 	}
-	if m := h.PCI[0].MTU; m == nil || *m != 9000 {
-		t.Errorf("MTU %v", m)
+	for i, want := range []int64{9000, 1400} {
+		if m := h.PCI[i].MTU; m == nil || *m != want {
+			t.Errorf("MTU of function %d: %v", i, m)
+		}
 	}
 }
 

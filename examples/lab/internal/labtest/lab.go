@@ -171,7 +171,20 @@ func (l *Lab) ssh(node string, seconds int, command string) []string {
 	}
 	address := "10.77.0." + strconv.Itoa(10+number) // as site.hcl has it
 	return []string{"ssh", "-o", "BatchMode=yes", "-o", fmt.Sprintf("ConnectTimeout=%d", seconds), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
-		"-i", filepath.Join(l.State(), "keys", "ssh_ed25519"), "root@" + address, command}
+		"-i", l.Key(), "root@" + address, command}
+}
+
+// Key is the file of the site's private SSH key, with which OnNode logs in.
+func (l *Lab) Key() string { return filepath.Join(l.State(), "keys", "ssh_ed25519") }
+
+// PublicKey is its public half, as authorized_keys has it.
+func (l *Lab) PublicKey() string {
+	l.t.Helper()
+	res := l.run(commandLimit, "ssh-keygen", "-y", "-f", l.Key())
+	if res.Code != 0 {
+		l.t.Fatalf("public key: %s", res)
+	}
+	return strings.TrimSpace(res.Stdout)
 }
 
 // Ironrail runs the product on the site, in the lab's network.

@@ -8,7 +8,6 @@
 package bundle
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/chassis"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // Bounds.
@@ -158,7 +158,7 @@ func (r *Run) collect(ctx context.Context, n *inventory.Node, blamed []suspect, 
 		wg.Go(func() { got[i] = r.one(limited, j, wait) })
 	}
 	wg.Wait()
-	was, _ := r.known(n.Name)
+	was, _ := target.ReadFact(r, Fact, subject.OfNode(n.Name))
 	all := append(was, got...)
 	all = all[max(0, len(all)-mostKept):]
 	f, err := Fact.New(subject.OfNode(n.Name), all, "")
@@ -166,16 +166,6 @@ func (r *Run) collect(ctx context.Context, n *inventory.Node, blamed []suspect, 
 		return err
 	}
 	return r.Learn(ctx, f)
-}
-
-// known is what was collected before.
-func (r *Run) known(node string) ([]Collected, bool) {
-	f, ok := r.Fact(Fact.Of(subject.OfNode(node)))
-	if !ok {
-		return nil, false
-	}
-	v, err := Fact.Get(f)
-	return v, err == nil
 }
 
 // job is one program for one part of a node.
@@ -254,10 +244,10 @@ func vendorOf(n *inventory.Node) string {
 	if n.Hardware == nil {
 		return ""
 	}
-	for _, g := range n.Hardware.GPUs {
-		return cmp.Or(g.Vendor, "")
+	if len(n.Hardware.GPUs) == 0 {
+		return ""
 	}
-	return ""
+	return n.Hardware.GPUs[0].Vendor
 }
 
 // askBMC collects the diagnostic data of a node's BMC.

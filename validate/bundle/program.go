@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/isolate"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // How long programs may take on the node, seconds; timeout(1) ends them there, also when the
@@ -92,14 +93,7 @@ func readModule(text []byte) *Module {
 // deviceOf is the RDMA device of the rail that a finding names; "" where it is not known.
 func (r *Run) deviceOf(n *inventory.Node, part string) string {
 	for _, f := range fabric.Of(n) {
-		known, ok := r.Fact(fabric.Ports(f.Name).Of(subject.OfNode(n.Name)))
-		if !ok {
-			continue
-		}
-		ports, err := fabric.Ports(f.Name).Get(known)
-		if err != nil {
-			continue
-		}
+		ports, _ := target.ReadFact(r, fabric.Ports(f.Name), subject.OfNode(n.Name))
 		for _, p := range ports {
 			names := []string{isolate.RailName("", p.Rail), isolate.RailName(f.Name, p.Rail)}
 			if slices.ContainsFunc(names, func(name string) bool {

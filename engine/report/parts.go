@@ -191,14 +191,20 @@ func isSamePart(a, b string) bool {
 	return a == b || strings.HasPrefix(b, a) && strings.ContainsAny(b[len(a):len(a)+1], " ,(")
 }
 
+// appendOnce appends what a list does not have.
+func appendOnce[T comparable](list, more []T) []T {
+	for _, x := range more {
+		if !slices.Contains(list, x) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
 // bundles are what vendors' programs collected about a part.
 func (p *FailedPart) Bundles() (list []Bundle) {
 	for _, f := range p.Findings {
-		for _, b := range f.Bundles {
-			if !slices.Contains(list, b) {
-				list = append(list, b)
-			}
-		}
+		list = appendOnce(list, f.Bundles)
 	}
 	return list
 }
@@ -206,11 +212,7 @@ func (p *FailedPart) Bundles() (list []Bundle) {
 // Parts are the pieces of hardware of all suspects, each once.
 func (p *FailedPart) Parts() (list []Part) {
 	for _, s := range p.Suspects {
-		for _, x := range s.Parts {
-			if !slices.Contains(list, x) {
-				list = append(list, x)
-			}
-		}
+		list = appendOnce(list, s.Parts)
 	}
 	return list
 }
@@ -218,11 +220,7 @@ func (p *FailedPart) Parts() (list []Part) {
 // Places are where all suspects are, each sentence once.
 func (p *FailedPart) Places() (list []string) {
 	for _, s := range p.Suspects {
-		for _, x := range s.Place {
-			if !slices.Contains(list, x) {
-				list = append(list, x)
-			}
-		}
+		list = appendOnce(list, s.Place)
 	}
 	return list
 }

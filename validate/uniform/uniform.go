@@ -37,8 +37,13 @@ type Trait struct {
 	Parts []string `json:"parts,omitempty"` // that have it, where others of the node do not, or it is the only one
 }
 
-// about is what values are compared of.
-type about struct{ key, of string }
+// About is what values are compared of: the key of a trait, and what it is a version of.
+type About struct{ Key, Of string }
+
+// Compare orders by the place of the keys among Keys.
+func (a About) Compare(b About) int {
+	return cmp.Or(cmp.Compare(rankKey(a.Key), rankKey(b.Key)), strings.Compare(a.Key, b.Key), strings.Compare(a.Of, b.Of))
+}
 
 // Record is what was read off a node.
 type Record struct {
@@ -110,18 +115,16 @@ type Group struct {
 // CompareNodes compares the nodes of one cohort. Nodes that say nothing of a trait are
 // left out of it.
 func CompareNodes(nodes []Node) []Row {
-	all := map[about]*votes{}
+	all := map[About]*votes{}
 	for _, n := range nodes {
-		for a, t := range groupTraits(n.Traits) {
+		for a, t := range GroupTraits(n.Traits) {
 			if all[a] == nil {
 				all[a] = &votes{by: map[string][]vote{}}
 			}
 			all[a].add(n.Name, t)
 		}
 	}
-	order := slices.SortedFunc(maps.Keys(all), func(a, b about) int {
-		return cmp.Or(cmp.Compare(rankKey(a.key), rankKey(b.key)), strings.Compare(a.key, b.key), strings.Compare(a.of, b.of))
-	})
+	order := slices.SortedFunc(maps.Keys(all), About.Compare)
 	rows := make([]Row, 0, len(order))
 	for _, a := range order {
 		rows = append(rows, all[a].row(a))
@@ -129,12 +132,12 @@ func CompareNodes(nodes []Node) []Row {
 	return rows
 }
 
-// groupTraits returns the traits of a node by what they are about. One whose parts differ
+// GroupTraits returns the traits of a node by what they are about. One whose parts differ
 // has several.
-func groupTraits(list []Trait) map[about][]Trait {
-	m := make(map[about][]Trait, len(list))
+func GroupTraits(list []Trait) map[About][]Trait {
+	m := make(map[About][]Trait, len(list))
 	for _, t := range list {
-		m[about{t.Key, t.Of}] = append(m[about{t.Key, t.Of}], t)
+		m[About{t.Key, t.Of}] = append(m[About{t.Key, t.Of}], t)
 	}
 	return m
 }
@@ -169,8 +172,8 @@ func (v *votes) add(node string, t []Trait) {
 
 // row decides what most nodes have. A node whose parts differ is odd in those
 // that have something else.
-func (v *votes) row(a about) Row {
-	r := Row{Key: a.key, Of: a.of, Nodes: v.total}
+func (v *votes) row(a About) Row {
+	r := Row{Key: a.Key, Of: a.Of, Nodes: v.total}
 	values := slices.SortedFunc(maps.Keys(v.by), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(v.by[b]), len(v.by[a])), strings.Compare(a, b))
 	})

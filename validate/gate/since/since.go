@@ -103,21 +103,17 @@ const (
 // CompareTraits says what of a node's models, firmware and settings is not as it was when it
 // was tested. What one of the two looks does not report is not compared.
 func CompareTraits(was, is []uniform.Trait) (faults []judge.Fault) {
-	before, now := groupTraits(was), groupTraits(is)
-	rank := func(k kind) int {
-		return slices.IndexFunc(uniform.Keys, func(u uniform.Kind) bool { return u.Key == k.key })
-	}
-	order := slices.SortedFunc(maps.Keys(now), func(a, b kind) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.of, b.of)) })
-	for _, k := range order {
+	before, now := uniform.GroupTraits(was), uniform.GroupTraits(is)
+	for _, k := range slices.SortedFunc(maps.Keys(now), uniform.About.Compare) {
 		old, known := before[k]
 		from, to := valuesOf(old), valuesOf(now[k])
 		if !known || slices.Equal(from, to) {
 			continue
 		}
-		if k.key == uniform.NICs && slices.ContainsFunc(faults, func(f judge.Fault) bool { return strings.HasPrefix(f.Part, "NIC at ") }) {
+		if k.Key == uniform.NICs && slices.ContainsFunc(faults, func(f judge.Fault) bool { return strings.HasPrefix(f.Part, "NIC at ") }) {
 			continue // the sum of those that are named
 		}
-		c := describeChange(uniform.Row{Key: k.key, Of: k.of}, old, now[k])
+		c := describeChange(uniform.Row{Key: k.Key, Of: k.Of}, old, now[k])
 		c.Action = doChanged
 		faults = append(faults, c)
 	}
@@ -160,18 +156,6 @@ func describeChange(row uniform.Row, old, now []uniform.Trait) judge.Fault {
 		f.Cause = fmt.Sprintf("%s: %s is %s, and was %s when the node was tested", f.Part, row.Name(), to, from)
 	}
 	return f
-}
-
-// kind is what values are compared of.
-type kind struct{ key, of string }
-
-func groupTraits(list []uniform.Trait) map[kind][]uniform.Trait {
-	all := map[kind][]uniform.Trait{}
-	for _, t := range list {
-		k := kind{t.Key, t.Of}
-		all[k] = append(all[k], t)
-	}
-	return all
 }
 
 // valuesOf are the values of one thing, sorted; with the parts that have them where there

@@ -125,6 +125,7 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "hgx-h100", node: "r01-u17", port: "mgmt/0", part: "NIC at ", cause: "MTU is 1400, and OTHERS of role"},
 	},
 	fault.LinkDown: {
+		{site: "mi300x-roce", node: "r01-u09", part: "rail 0", cause: "no link, RDMA port is DOWN"}, // one fabric: no other is configured at the same time
 		{site: "hgx-h100", node: "r01-u17", part: "rail/0 (OSFP 1/1)", cause: "has no link to r01/leaf-1/17"},
 	},
 	fault.HighBER: {

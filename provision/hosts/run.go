@@ -81,12 +81,16 @@ func (r *run) add(c cohort, want *Expected) (facts []fact.Fact, err error) {
 	with, without := r.validations(c, want)
 	for _, s := range c.members {
 		n := &inventory.Node{Name: s.name, Role: role, Hardware: h, Address: r.fleet.nodes[s.name].addr, Foreign: true, Validation: without, Decl: r.fleet.nodes[s.name].host.Decl}
-		if why := r.noWrites(s, h); why == "" {
+		noLoad, noWrites := r.noLoad(s), r.noWrites(s, h)
+		switch {
+		case noWrites == "":
 			n.Validation = with
-		} else if r.Load {
-			r.skipped = append(r.skipped, skip{s.name, "transfers to and from other nodes were not measured: " + why})
+		case r.Load && noLoad != "":
+			r.skipped = append(r.skipped, skip{s.name, "nothing was measured under load: " + noLoad})
+		case r.Load:
+			r.skipped = append(r.skipped, skip{s.name, "transfers to and from other nodes were not measured: " + noWrites})
 		}
-		if r.noLoad(s) != "" || h.GPUCount() == 0 {
+		if noLoad != "" || h.GPUCount() == 0 {
 			r.unloaded[s.name] = true
 		}
 		r.inv.Nodes = append(r.inv.Nodes, n)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/inventory"
@@ -65,15 +66,32 @@ func TestShares(t *testing.T) {
 // memory, and cards without links between them have none.
 func TestMemories(t *testing.T) {
 	t.Parallel()
-	for model, want := range map[string]float64{"H100 SXM5 80GB": 2850, "H200": 3609, "H200 SXM 141GB": 3609, "A100-SXM4-80GB": 1449, "A100 SXM4 40GB": 1088, "A100": 1088, "B200": 5390, "B300": 5600,
+	for model, want := range map[string]float64{"H100 SXM5 80GB": 2850, "H200": 3960, "H200 SXM 141GB": 3960, "A100-SXM4-80GB": 1449, "A100 SXM4 40GB": 1088, "A100": 1088, "B200": 5390, "B300": 5600,
 		"GB200": 6290, "GB300": 5600, "MI300X": 4177, "Instinct MI325X": 4200, "MI350X": 5600, "MI355X": 5600, "H20": 0, "L40S": 0} {
 		h := &inventory.Hardware{GPUs: []inventory.GPU{{Model: model, Count: 8, Interconnect: "nvswitch"}}}
 		if least, source := OfGPU(h, HBMCopy); least != want*gb || (source == "") != (want == 0) {
 			t.Errorf("%s: %v from %q, want %v GB/s", model, least, source, want)
 		}
 		h.GPUs[0].Interconnect = ""
-		if least, _ := OfGPU(h, HBMCopy); least != 0 {
-			t.Errorf("a card %s: %v", model, least)
+		if !strings.Contains(model, "SXM") {
+			want = 0
+		}
+		if least, _ := OfGPU(h, HBMCopy); least != want*gb {
+			t.Errorf("%s without links: %v, want %v GB/s", model, least, want)
+		}
+	}
+}
+
+// A module that stands alone has the memory of its model, a card of that name has not.
+func TestLoneModules(t *testing.T) {
+	t.Parallel()
+	for model, want := range map[string]float64{"NVIDIA H200": 3960, "NVIDIA H200 NVL": 0, "NVIDIA H100 80GB HBM3": 2850, "NVIDIA H100 NVL": 0, "NVIDIA H100 PCIe": 0, "NVIDIA A100-SXM4-80GB": 1449, "NVIDIA A100 80GB PCIe": 0} {
+		h := &inventory.Hardware{GPUs: []inventory.GPU{{Model: model, Count: 1}}}
+		if least, _ := OfGPU(h, HBMCopy); least != want*gb {
+			t.Errorf("%s: %v, want %v GB/s", model, least, want)
+		}
+		if least, _ := OfGPU(h, PeerRead); least != 0 {
+			t.Errorf("%s reads from another GPU at %v", model, least)
 		}
 	}
 }

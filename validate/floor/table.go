@@ -74,7 +74,7 @@ const gb = 1_000_000_000 // bytes per second in a GB/s
 // 5% more than BabelStream does.) Of others nobody has published a figure: then it is
 // 70% of the peak of the data sheet, which finds what is grossly wrong, such as memory
 // at half its clock, in all GPUs of a node. Measured were 79% of an A100 and of an
-// MI300X, 83% of a GB200 and an H200, 91% of an H100. An H20 reaches 46%
+// MI300X, 83% of a GB200, 87% of an H200, 91% of an H100. An H20 reaches 46%
 // (github.com/NVIDIA/nvbandwidth issue 48), as it has too few units for its memory: it
 // has no floor.
 var gpuFloors = []gpuFloor{
@@ -87,7 +87,7 @@ var gpuFloors = []gpuFloor{
 	{"H100", HBMCopy, 2850 * gb, "94% of 3038 GB/s, twice the 1519 GB/s that nvbandwidth's device_local_copy shows in the Smol Training Playbook"},
 	{"GB200", HBMCopy, 6290 * gb, "95% of 6625 GB/s, twice what nvbandwidth's device_local_copy shows in oci-hpc's guide"},
 	{"MI300X", HBMCopy, 4177 * gb, "AMD's acceptance guide of MI300X, copy of BabelStream"},
-	{"H200", HBMCopy, 3609 * gb, "90% of 4010 GB/s, BabelStream's copy in Azure's AI benchmarking guide"},
+	{"H200", HBMCopy, 3960 * gb, "95% of 4168 GB/s, twice the 2084 GB/s that nvbandwidth's device_local_copy shows (docs/hosts.md)"},
 	{"A100 80GB", HBMCopy, 1449 * gb, "90% of 1610 GB/s, BabelStream's copy in Azure's AI benchmarking guide"},
 	{"A100", HBMCopy, 1088 * gb, "70% of the data sheet's 1555 GB/s, with 40 GB; no measurement is published"},
 	{"B200", HBMCopy, 5390 * gb, "70% of the data sheet's 7700 GB/s; no measurement is published"},
@@ -98,8 +98,8 @@ var gpuFloors = []gpuFloor{
 	{"MI355X", HBMCopy, 5600 * gb, "70% of the data sheet's 8000 GB/s; no measurement is published"},
 	{"H100", HostToDevice, 52 * gb, "azurehpc-health-checks, PCIe Gen5 x16"},
 	{"H100", DeviceToHost, 52 * gb, "azurehpc-health-checks, PCIe Gen5 x16"},
-	{"H200", HostToDevice, 52 * gb, "PCIe Gen5 x16, as H100"},
-	{"H200", DeviceToHost, 52 * gb, "PCIe Gen5 x16, as H100"},
+	{"H200", HostToDevice, 52 * gb, "PCIe Gen5 x16, as H100; 55 GB/s are measured in docs/hosts.md"},
+	{"H200", DeviceToHost, 52 * gb, "PCIe Gen5 x16, as H100; 55 GB/s are measured in docs/hosts.md"},
 	{"A100", HostToDevice, 23 * gb, "azurehpc-health-checks, PCIe Gen4 x16"},
 	{"A100", DeviceToHost, 23 * gb, "azurehpc-health-checks, PCIe Gen4 x16"},
 	{"MI300X", HostToDevice, 48 * gb, "azurehpc-health-checks, MI300X v5"},
@@ -158,17 +158,30 @@ func OfGPU(h *inventory.Hardware, measure string) (least float64, source string)
 
 // gpuFloorOf returns the floor of a measure for a set of GPUs. Cards without links
 // between them carry the name of the module and less of its memory: of them only
-// the copies over PCIe are known.
+// the copies over PCIe are known. A module that stands alone, as in a virtual machine
+// that was given one GPU, has the memory of its model.
 func gpuFloorOf(g inventory.GPU, measure string) (gpuFloor, bool) {
-	if g.Interconnect == "" && measure != HostToDevice && measure != DeviceToHost {
+	words := strings.FieldsFunc(strings.ToUpper(g.Model), func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
+	switch {
+	case g.Interconnect != "" || measure == HostToDevice || measure == DeviceToHost:
+	case measure == HBMCopy && isModule(words):
+	default:
 		return gpuFloor{}, false
 	}
-	words := strings.FieldsFunc(strings.ToUpper(g.Model), func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
 	i := slices.IndexFunc(gpuFloors, func(f gpuFloor) bool { return f.measure == measure && f.names(words) })
 	if i < 0 {
 		return gpuFloor{}, false
 	}
 	return gpuFloors[i], true
+}
+
+// isModule reports whether a name of those words is one that NVIDIA's driver gives to
+// modules alone: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA H200". Cards
+// are called "NVIDIA A100 80GB PCIe", "NVIDIA H100 NVL", "NVIDIA H200 NVL"; what has
+// neither mark may be either.
+func isModule(words []string) bool {
+	return slices.Equal(words, []string{"NVIDIA", "H200"}) || slices.Contains(words, "HBM3") ||
+		slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "SXM") })
 }
 
 // names reports whether a name of those words is that of the floor's model.

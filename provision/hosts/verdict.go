@@ -67,6 +67,8 @@ func (r *run) judge(in report.Input, n *report.Node, found []stage.Finding) {
 		n.Status, n.Reason = report.Unfinished, r.unfinished(n.Name)
 	case !anyPassed(in.Tests, n.Name):
 		n.Status, n.Reason = report.Unfinished, "none of its checks had anything to look at: a test that sees nothing accepts nobody"
+	case r.busy[n.Name] != "":
+		n.Status, n.Reason = report.Unfinished, "it was not loaded, as --load asks: "+r.busy[n.Name]+"; end what runs there, and test again"
 	case why != "":
 		n.Status, n.Reason = report.NoReference, why
 	}

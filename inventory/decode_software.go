@@ -169,6 +169,9 @@ func (l *loader) validation(b *language.Body) *Validation {
 			Ranges: rangesOf(a),
 		}
 		slices.Sort(v.AllReduce.Sizes)
+		operations := language.GetList[string](a, "operations")
+		slices.Sort(operations)
+		v.AllReduce.Operations = slices.Compact(operations)
 	}
 	for _, m := range b.Blocks("limit") {
 		v.Limits = append(v.Limits, l.limit(m))

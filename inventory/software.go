@@ -254,9 +254,16 @@ type CollectiveTest struct {
 	Scope  []string     // of "node", "pair", "domain", "unit", "all"
 	Sizes  []unit.Bytes // in ascending order
 	Floor  unit.Percent // of what the links can carry; 0: not given
-	Decl   hcl.Range
-	Ranges map[string]hcl.Range // the places of the attributes that were given
+	// Operations are further collectives, of Operations, in that order. They run over the
+	// largest scope.
+	Operations []string
+	Decl       hcl.Range
+	Ranges     map[string]hcl.Range // the places of the attributes that were given
 }
+
+// Operations are the collectives that a site can ask for beside the all-reduce, by the
+// names of their programs in nccl-tests and rccl-tests.
+var Operations = []string{"all_gather", "alltoall", "reduce_scatter", "sendrecv"}
 
 // MeasureLimit is a floor or a ceiling of one measure, such as gpu.hbm_copy.
 type MeasureLimit struct {

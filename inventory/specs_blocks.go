@@ -109,7 +109,8 @@ func validationSpec() language.BlockSpec {
 			optionalAttr("engine", language.OneOf("nccl", "rccl", "mpi")),
 			requiredAttr("scope", language.List(language.OneOf("node", "pair", "domain", "unit", "all"))),
 			optionalAttr("sizes", language.List(typeBytes)),
-			optionalAttr("floor", typePercent)),
+			optionalAttr("floor", typePercent),
+			optionalAttr("operations", language.List(language.OneOf(Operations...)))),
 		namedBlock("limit", optionalAttr("at_least", typeQuantity), optionalAttr("at_most", typeQuantity)),
 		namedBlock("allow", requiredAttr("reason", language.String)))
 }

@@ -50,13 +50,19 @@ func gpuSite(n int, scopes ...string) *inventory.Inventory {
 
 // table is what all_reduce_perf prints of 8 GiB at a bus bandwidth in GB/s.
 func table(nodes []string, busbw float64) string {
+	n := float64(8 * len(nodes))
+	return tableOf(nodes, busbw, 2*(n-1)/n)
+}
+
+// tableOf is that of a test whose bus bandwidth is so many times its algorithm's.
+func tableOf(nodes []string, busbw, factor float64) string {
 	b := new(strings.Builder)
 	n := 8 * len(nodes)
 	b.WriteString("# nThread 1 nGpus 1 minBytes 8589934592 maxBytes 8589934592 step: 1048576(bytes) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n")
 	for i := range n {
 		fmt.Fprintf(b, "#  Rank %2d Group  0 Pid %6d on %10s device %2d [0000:%02x:00] NVIDIA H100 80GB HBM3\n", i, 100+i, nodes[i/8], i%8, 0x1b+i%8)
 	}
-	alg := busbw / (2 * float64(n-1) / float64(n))
+	alg := busbw / factor
 	half := fmt.Sprintf("%7.0f  %6.2f  %6.2f      0", 8589934592/alg/1e3, alg, busbw)
 	fmt.Fprintf(b, "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n  8589934592    2147483648     float     sum      -1  %s  %s\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g \n", half, half, busbw)
 	return b.String()
@@ -70,6 +76,17 @@ func gpuWorld(inv *inventory.Inventory, busbw func(nodes []string, devices strin
 		switch {
 		case strings.Contains(c.Line(), "/opt/nccl-tests/build/all_reduce_perf ]"):
 			return onnode.Output{Stdout: []byte("/opt/nccl-tests/build/all_reduce_perf\n")}, nil, true
+		case strings.Contains(c.Line(), "/opt/nccl-tests/build/all_gather_perf ]"):
+			return onnode.Output{Stdout: []byte("/opt/nccl-tests/build/all_gather_perf\n")}, nil, true
+		case strings.Contains(c.Line(), "/opt/nccl-tests/build/alltoall_perf ]"):
+			return onnode.Output{Exit: 1}, nil, true
+		case slices.Contains(c.Argv, "mpirun") && slices.Contains(c.Argv, "/opt/nccl-tests/build/all_gather_perf"):
+			var nodes []string
+			for _, h := range w.hosts(c) {
+				nodes = append(nodes, w.byAddress(h))
+			}
+			text := strings.ReplaceAll(tableOf(nodes, w.gather, float64(8*len(nodes)-1)/float64(8*len(nodes))), "   sum ", "  none ")
+			return onnode.Output{Stdout: []byte(text)}, nil, true
 		case slices.Contains(c.Argv, "mpirun"):
 			var nodes []string
 			for _, h := range w.hosts(c) {
@@ -343,5 +360,54 @@ func TestTransferCut(t *testing.T) {
 	err := validate.New(inv, w).Apply(t.Context(), run, steps(t, inv)["all/validate.pair"])
 	if !errors.Is(err, onnode.ErrCut) || suspects(run.Findings) != "" {
 		t.Errorf("%v, suspects %q", err, suspects(run.Findings))
+	}
+}
+
+// TestOperations: the further collectives run over the largest scope, each by its own
+// program, and are held against the site's limit; what has none is shown. A program that is
+// not there is a finding about the nodes, and of a bad all-reduce nothing follows.
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		operations []string
+		gather     float64 // GB/s
+		reduce     float64
+		limit      float64 // of all_gather, GB/s; 0: none
+		want       string  // of the findings; "": none
+		shown      bool    // it is measured
+	}{
+		"shown":           {[]string{"all_gather"}, 200, 388, 0, "", true},
+		"good":            {[]string{"all_gather"}, 340, 388, 330, "", true},
+		"slow":            {[]string{"all_gather"}, 300, 388, 330, "the all_gather of GPUs over n1, n2, n3, n4 is bad: bus bandwidth 300GB/s at 8GiB, and 330GB/s is the limit of the site", true},
+		"not there":       {[]string{"alltoall"}, 0, 388, 0, "the alltoall of GPUs over n1, n2, n3, n4 is bad: node n1 has no alltoall_perf", false},
+		"a bad one first": {[]string{"all_gather"}, 300, 100, 330, "the all-reduce of GPUs over n1, n2, n3, n4 is bad", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inv := gpuSite(4, "all")
+			v := inv.Nodes[0].Validation
+			v.AllReduce.Operations = c.operations
+			if c.limit > 0 {
+				v.Limits = append(v.Limits, inventory.MeasureLimit{Name: "all_gather.busbw", AtLeast: &unit.Quantity{Value: c.limit * 1e9, Dimension: unit.Throughput}})
+			}
+			w := gpuWorld(inv, func([]string, string) float64 { return c.reduce })
+			w.gather = c.gather
+			run := newRun(t, inv)
+			if err := validate.New(inv, w).Apply(t.Context(), run, steps(t, inv)["all/validate.all_reduce"]); err != nil {
+				t.Fatal(err)
+			}
+			findings, rep := run.Findings, report(t, run, result.AllReduceReport, "all")
+			text := fmt.Sprint(findings)
+			if c.want == "" && len(findings) > 0 || !strings.Contains(text, c.want) || c.want != "" && len(findings) != 1 {
+				t.Errorf("%s", text)
+			}
+			measured := false
+			for _, r := range rep.Results {
+				measured = measured || r.Check == "all_gather.busbw" && r.Measured > 0
+			}
+			if measured != c.shown {
+				t.Errorf("measured: %v: %+v", measured, rep.Results)
+			}
+		})
 	}
 }

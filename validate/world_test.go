@@ -69,7 +69,8 @@ type world struct {
 	speed func(from, to string, rail, try int) float64
 	// reduce is what mpirun over these nodes answers; the default is good.
 	reduce func(nodes []string) onnode.Output
-	gone   string // a node that does not answer
+	gone   string  // a node that does not answer
+	gather float64 // GB/s that all_gather_perf shows
 	stats  func(node string, after bool) string
 
 	mu        sync.Mutex

@@ -33,7 +33,7 @@ const leaveOutUpTo = 8
 
 // Check sums up over nodes.
 var Check = target.Check{Name: "all_reduce", Scope: target.EachGroup, For: isAsked, Plan: planAllReduce, Run: runAllReduce,
-	Asks: target.Asks{Limits: []string{result.AllReduceBandwidth}, Block: findProblems},
+	Asks: target.Asks{Limits: bandwidths(inventory.Operations), Block: findProblems},
 	Duration: target.Duration{Low: 2500 * time.Millisecond, Mid: 5 * time.Second, High: 8 * time.Second, Per: target.Unit{Name: "level", In: treeLevels}, Words: "collective test",
 		Source: "estimate; 5 to 15 s on two nodes " + target.InLab},
 	Report: target.Section{Title: "All-reduce", Read: target.AsStored},
@@ -63,7 +63,7 @@ func planAllReduce(r target.Request) plan.Step {
 	for _, s := range c.Sizes {
 		sizes = append(sizes, s.String())
 	}
-	st.Inputs = append(g.Inputs(result.AllReduceBandwidth), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: stage.Source(c.Decl)})
+	st.Inputs = append(g.Inputs(bandwidths(c.Operations)...), plan.Input{Name: "all_reduce", Value: "mpi " + strings.Join(sizes, " "), Decl: stage.Source(c.Decl)})
 	st.Yields = []fact.Key{result.AllReduceReport.Of(result.OfGroup(g.Set))}
 	st.Deadline = plan.Budget{Expected: 20 * time.Second, Limit: 10*grouprun.LimitOf(len(g.Nodes)) + 10*time.Minute}
 	if onGPUs(*g) {

@@ -29,9 +29,24 @@ func onGPUs(g target.Group) bool {
 	return slices.ContainsFunc(g.Nodes, func(n *inventory.Node) bool { return n.Hardware != nil && n.Hardware.GPUCount() > 0 })
 }
 
+// bandwidths are the measures of an all-reduce with such further operations.
+func bandwidths(operations []string) []string {
+	list := []string{result.AllReduceBandwidth}
+	for _, operation := range operations {
+		list = append(list, result.BandwidthOf(operation))
+	}
+	return list
+}
+
 // findProblems finds what of an all-reduce cannot be tested.
 func findProblems(g target.Group, p *target.Problems) {
 	c := g.Validation.AllReduce
+	for _, operation := range inventory.Operations {
+		l, limited := g.Validation.Limit(result.BandwidthOf(operation))
+		if limited && (c == nil || !slices.Contains(c.Operations, operation)) {
+			p.Add(hcl.DiagError, l.Decl, "Limit is not measured", "Validation %q has a limit of %q, which would never be held: its all_reduce block does not ask for it. Write operations = [%q] there.", g.Validation.Name, l.Name, operation)
+		}
+	}
 	switch {
 	case c == nil:
 		return
@@ -41,6 +56,9 @@ func findProblems(g target.Group, p *target.Problems) {
 	}
 	if slices.ContainsFunc(c.Scope, func(s string) bool { return s != "all" }) {
 		p.Add(hcl.DiagError, c.Decl, "Scope is not supported", "The all_reduce test of validation %q asks for scopes %s; \"all\" is supported.", g.Validation.Name, diag.Quoted(c.Scope))
+	}
+	if len(c.Operations) > 0 {
+		p.Add(hcl.DiagError, c.Decl, "Operations are not supported", "The all_reduce test of validation %q asks for %s, which run on GPUs, and its engine is \"mpi\".", g.Validation.Name, diag.Quoted(c.Operations))
 	}
 	p.Lacking(g, c.Decl, "all_reduce", kinds.MPI, kinds.MPI4Py)
 	if c.Floor > 0 {
@@ -88,5 +106,5 @@ func gpuInput(g target.Group) string {
 	if a.Floor > 0 {
 		parts = append(parts, "floor "+a.Floor.String())
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(append(parts, a.Operations...), " ")
 }

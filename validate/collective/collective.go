@@ -50,7 +50,7 @@ func (c *collective) run(ctx context.Context) error {
 			c.Forget()
 			c.merged = false
 			c.fabric.Begin(ctx)
-			c.loaded(ctx, c.scopes)
+			c.loaded(ctx, func(ctx context.Context) { c.scopes(ctx); c.operations(ctx) })
 			if c.Cut != nil {
 				return c.notJudged(c.Cut)
 			}
@@ -67,7 +67,7 @@ func (c *collective) run(ctx context.Context) error {
 // notJudged is a run whose output could not be read whole. It speaks against no
 // node: the test has no result.
 func (c *collective) notJudged(b *grouprun.Run) error {
-	return fmt.Errorf("the all-reduce of GPUs over %s: %w (%s)", result.NameSome(target.NodeNames(b.Nodes)), b.Err, b.Reference(c.Rec))
+	return fmt.Errorf("the %s over %s: %w (%s)", b.Title(), result.NameSome(target.NodeNames(b.Nodes)), b.Err, b.Reference(c.Rec))
 }
 
 // scopes runs every scope that the site asks for.

@@ -39,5 +39,9 @@ func (c *collective) proves() string {
 			parts = append(parts, over[scope])
 		}
 	}
-	return "GPUs compute one sum together, right in every element, at the bandwidth shown: " + strings.Join(parts, ", ") + ". It does not prove every path through the spines."
+	also := ""
+	if list := c.Group.Validation.AllReduce.Operations; len(list) > 0 && slices.ContainsFunc(c.Done, func(b *grouprun.Run) bool { return b.Does != "" }) {
+		also = "; and over the last of these " + strings.Join(list, ", ") + ", right in every element"
+	}
+	return "GPUs compute one sum together, right in every element, at the bandwidth shown: " + strings.Join(parts, ", ") + also + ". It does not prove every path through the spines."
 }

@@ -37,13 +37,17 @@ var rate = []unit.Dimension{unit.Throughput, unit.LineRate}
 
 // Measures are what a limit can be of, by name.
 var Measures = []Measure{
+	{"all_gather.busbw", rate, false, "bus bandwidth of an all-gather at the largest size"},
 	{AllReduceBandwidth, rate, false, "bus bandwidth of an all-reduce at the largest size"},
+	{"alltoall.busbw", rate, false, "bus bandwidth of an all-to-all at the largest size"},
 	{DeviceToHost, rate, false, "copies from a GPU to the memory of its node"},
 	{HostToDevice, rate, false, "copies from the memory of a node to a GPU"},
 	{HBMCopy, rate, false, "copies within the memory of a GPU, read and written bytes together"},
 	{PeerRead, rate, false, "reads of a GPU from another of its node"},
 	{WriteBandwidth, rate, false, "RDMA writes of one rail, one way"},
 	{WriteLatency, []unit.Dimension{unit.Time}, true, "the time of a small RDMA write"},
+	{"reduce_scatter.busbw", rate, false, "bus bandwidth of a reduce-scatter at the largest size"},
+	{"sendrecv.busbw", rate, false, "bus bandwidth of a ring of sends at the largest size"},
 }
 
 // measureOf returns the measure of that name.

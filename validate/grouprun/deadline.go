@@ -31,6 +31,9 @@ func DeadlineOf(g target.Group) plan.Budget {
 		b.Expected += time.Duration(rounds) * sizes * 30 * time.Second
 		b.Limit += time.Duration(rounds) * sizes * (GPULimit(of, gpus) + time.Minute)
 	}
+	operations := time.Duration(len(g.Validation.AllReduce.Operations)) // over the largest scope, of which most are one round
+	b.Expected += operations * sizes * 30 * time.Second
+	b.Limit += operations * sizes * time.Duration(2+n/AtOnce) * (GPULimit(n, gpus) + time.Minute)
 	if slices.Contains(g.Validation.AllReduce.Scope, "all") {
 		b.Limit += leafSearchLimit(n, gpus)
 		b.Expected += time.Duration(trunkRounds(g)*(1+(n/2-1)/AtOnce)) * sizes * 30 * time.Second

@@ -45,17 +45,21 @@ type Runner struct {
 	Rec   stage.Run
 
 	mu       sync.Mutex
-	programs map[string]string // where the test is, by node; guarded by mu
+	programs map[programOn]string // where the test is; guarded by mu
 }
 
 // NewRunner returns the runner of a job.
 func NewRunner(j *target.Job) *Runner {
-	return &Runner{Nodes: j.Nodes, Group: *j.Group, Rec: j.Run, programs: map[string]string{}}
+	return &Runner{Nodes: j.Nodes, Group: *j.Group, Rec: j.Run, programs: map[programOn]string{}}
 }
+
+// programOn is an operation on a node.
+type programOn struct{ node, operation string }
 
 // Run is one run over one set of nodes.
 type Run struct {
 	Scope string
+	Does  string // the operation, of inventory.Operations; empty: the all-reduce
 	Nodes []*inventory.Node
 	Again string // the node that it was run for once more; empty for a first run
 	Rail  int    // the one rail that it runs over, from 1; 0: all
@@ -78,19 +82,20 @@ type Run struct {
 // Ring reports whether a run says what the wire carries.
 func (b *Run) Ring() bool { return slices.Contains([]string{"pair", OnLeaf, CrossLeaf}, b.Scope) }
 
+// Operation is what a run does, by the name of its program.
+func (b *Run) Operation() string { return cmp.Or(b.Does, nccl.AllReduce) }
+
+// Title is what a run is called in sentences, such as "all-reduce of GPUs".
+func (b *Run) Title() string {
+	if b.Does == "" {
+		return "all-reduce of GPUs"
+	}
+	return b.Does + " of GPUs"
+}
+
 // over reports whether a run uses a rail.
 func (b *Run) over(rail int) bool {
 	return (b.Rail == 0 || rail == b.Rail-1) && !slices.Contains(b.Skip, rail)
-}
-
-// RunSets runs one test over every set: those that share no node side by side.
-func (c *Runner) RunSets(ctx context.Context, scope string, all [][]*inventory.Node) []*Run {
-	var list []*Run
-	for _, set := range all {
-		list = append(list, &Run{Scope: scope, Nodes: set})
-	}
-	c.RunAll(ctx, list)
-	return list
 }
 
 // RunAll does runs: those that share no node side by side.
@@ -120,7 +125,7 @@ func (c *Runner) RunAll(ctx context.Context, list []*Run) {
 
 // Try runs every size over one set; the last one is what is judged.
 func (c *Runner) Try(ctx context.Context, b *Run) {
-	c.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("all-reduce of GPUs, scope %s: %s", b.Scope, result.NameSome(target.NodeNames(b.Nodes)))})
+	c.Rec.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("%s, scope %s: %s", b.Title(), b.Scope, result.NameSome(target.NodeNames(b.Nodes)))})
 	sizes := c.Group.Validation.AllReduce.Sizes
 	if len(sizes) == 0 {
 		sizes = gpuSizes
@@ -144,7 +149,7 @@ func (c *Runner) once(ctx context.Context, b *Run) (nccl.Measured, []byte, error
 	if err != nil {
 		return nccl.Measured{}, nil, err
 	}
-	program, err := c.program(ctx, t.Engine, b.Nodes)
+	program, err := c.program(ctx, t, b.Nodes)
 	if err != nil {
 		return nccl.Measured{}, nil, err
 	}
@@ -174,7 +179,7 @@ func (c *Runner) once(ctx context.Context, b *Run) (nccl.Measured, []byte, error
 // describe is the test of one run, from the site and from what is known of its
 // nodes' ports.
 func (c *Runner) describe(b *Run) (nccl.Test, error) {
-	t := nccl.Test{Engine: EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]), Nodes: target.NodeNames(b.Nodes), GPUs: b.Nodes[0].Hardware.GPUCount(), Size: b.Size, Ring: b.Ring(), Domain: b.Scope == Domain}
+	t := nccl.Test{Does: b.Operation(), Engine: EngineOf(c.Group.Validation.AllReduce, b.Nodes[0]), Nodes: target.NodeNames(b.Nodes), GPUs: b.Nodes[0].Hardware.GPUCount(), Size: b.Size, Ring: b.Ring(), Domain: b.Scope == Domain}
 	t.Rails = t.Engine == nccl.NCCL && !t.Domain && slices.ContainsFunc(b.Nodes, func(n *inventory.Node) bool { return n.Domain != "" })
 	for i, n := range b.Nodes {
 		if n.Hardware.GPUCount() != t.GPUs {
@@ -215,12 +220,12 @@ func EngineOf(a *inventory.CollectiveTest, n *inventory.Node) nccl.Engine {
 const lookupsAtOnce = 64
 
 // program is where the test is on all of the nodes.
-func (c *Runner) program(ctx context.Context, e nccl.Engine, nodes []*inventory.Node) (string, error) {
+func (c *Runner) program(ctx context.Context, t nccl.Test, nodes []*inventory.Node) (string, error) {
 	paths, errs := make([]string, len(nodes)), make([]error, len(nodes))
 	var g errgroup.Group
 	g.SetLimit(lookupsAtOnce)
 	for i, n := range nodes {
-		g.Go(func() error { paths[i], errs[i] = c.programOn(ctx, e, n); return nil })
+		g.Go(func() error { paths[i], errs[i] = c.programOn(ctx, t, n); return nil })
 	}
 	_ = g.Wait() // the errors are in errs
 	for i, n := range nodes {
@@ -228,30 +233,31 @@ func (c *Runner) program(ctx context.Context, e nccl.Engine, nodes []*inventory.
 			return "", errs[i]
 		}
 		if paths[i] != paths[0] {
-			return "", errkind.New(errkind.Conflict, "%s is %s on node %s and %s on node %s", nccl.Program, paths[0], nodes[0].Name, paths[i], n.Name).Do("Install both with the same image.")
+			return "", errkind.New(errkind.Conflict, "%s is %s on node %s and %s on node %s", nccl.ProgramOf(t.Does), paths[0], nodes[0].Name, paths[i], n.Name).Do("Install both with the same image.")
 		}
 	}
 	return paths[0], nil
 }
 
 // programOn is where the test is on one node, which is asked once.
-func (c *Runner) programOn(ctx context.Context, e nccl.Engine, n *inventory.Node) (string, error) {
+func (c *Runner) programOn(ctx context.Context, t nccl.Test, n *inventory.Node) (string, error) {
+	key := programOn{n.Name, t.Does}
 	c.mu.Lock()
-	path, known := c.programs[n.Name]
+	path, known := c.programs[key]
 	c.mu.Unlock()
 	if known {
 		return path, nil
 	}
-	out, err := onnode.Do(ctx, c.Nodes, n.Name, e.Find()...)
+	out, err := onnode.Do(ctx, c.Nodes, n.Name, t.Engine.Find(t.Does)...)
 	if exit, ok := errors.AsType[*onnode.ExitError](err); ok && exit.Output.Exit == 1 {
-		return "", errkind.New(errkind.Unsupported, "node %s has no %s", n.Name, nccl.Program).
-			Do(fmt.Sprintf("Put the tests of %s, built with MPI=1, into the image: into one of %s.", strings.ToUpper(string(e)), strings.Join(e.Places(), ", ")))
+		return "", errkind.New(errkind.Unsupported, "node %s has no %s", n.Name, nccl.ProgramOf(t.Does)).
+			Do(fmt.Sprintf("Put the tests of %s, built with MPI=1, into the image: into one of %s.", strings.ToUpper(string(t.Engine)), strings.Join(t.Engine.Places(), ", ")))
 	} else if err != nil {
 		return "", err
 	}
 	path = strings.TrimSpace(string(out))
 	c.mu.Lock()
-	c.programs[n.Name] = path
+	c.programs[key] = path
 	c.mu.Unlock()
 	return path, nil
 }
@@ -265,7 +271,7 @@ func GPULimit(nodes, gpus int) time.Duration {
 // Reference attaches the output of a run, once.
 func (b *Run) Reference(rec stage.Run) string {
 	if b.ref == "" {
-		ref, err := rec.Attach("all-reduce-"+b.Scope+".txt", b.text)
+		ref, err := rec.Attach(strings.ReplaceAll(b.Operation(), "_", "-")+"-"+b.Scope+".txt", b.text)
 		if err != nil {
 			return "the output could not be kept: " + err.Error()
 		}

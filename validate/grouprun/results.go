@@ -26,8 +26,8 @@ func (b *Run) Results(engine nccl.Engine, ref string) []result.Result {
 		base.Part += ", without rail " + strings.Trim(fmt.Sprint(b.Skip), "[]")
 	}
 	bw, wrong := base, base
-	bw.Check, bw.Unit, bw.Limit, bw.Verdict, bw.Measured = result.AllReduceBandwidth, "B/s", b.Limit, result.Pass, b.Got.BusBW
-	wrong.Check, wrong.Unit, wrong.Limit, wrong.Verdict, wrong.Measured = result.WrongElements, "elements", "= 0", result.Pass, float64(b.Got.Wrong)
+	bw.Check, bw.Unit, bw.Limit, bw.Verdict, bw.Measured = result.BandwidthOf(b.Operation()), "B/s", b.Limit, result.Pass, b.Got.BusBW
+	wrong.Check, wrong.Unit, wrong.Limit, wrong.Verdict, wrong.Measured = result.WrongOf(b.Operation()), "elements", "= 0", result.Pass, float64(b.Got.Wrong)
 	bw.Params = fmt.Sprintf("%s, %s, %d ranks, %d iterations, slower placement", b.Got.Library, unit.Bytes(b.Size), len(b.Nodes)*b.Nodes[0].Hardware.GPUCount(), nccl.Iterations)
 	if b.Got.Algorithm != "" {
 		bw.Params += ", " + b.Got.Algorithm
@@ -40,6 +40,8 @@ func (b *Run) Results(engine nccl.Engine, ref string) []result.Result {
 	case b.Why != "":
 		bw.Verdict, bw.Why = result.Fail, b.Why
 		bw.Explain(b.Explained)
+	case b.Does != "" && b.Limit == "":
+		bw.Why = "shown alone: no limit is given, and none is known of this operation"
 	case b.Alone:
 		bw.Why = "passed when it was measured once more, alone"
 	case b.Crowded:

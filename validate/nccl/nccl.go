@@ -8,6 +8,7 @@
 package nccl
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,12 +28,18 @@ const (
 	RCCL Engine = "rccl"
 )
 
-// Program is the name of the test. One that was compiled with MPI beside one that was
-// not has withMPI at its end.
+// Program is the name of the test of the all-reduce. One that was compiled with MPI beside
+// one that was not has withMPI at its end.
 const (
-	Program = "all_reduce_perf"
-	withMPI = Program + "_mpi"
+	Program = AllReduce + "_perf"
+	withMPI = "_mpi"
 )
+
+// AllReduce is the operation that every test has; others are those of inventory.Operations.
+const AllReduce = "all_reduce"
+
+// ProgramOf is the name of the test of an operation; "" is the all-reduce.
+func ProgramOf(operation string) string { return cmp.Or(operation, AllReduce) + "_perf" }
 
 // Places returns the folders in which an engine's tests are looked for.
 func (e Engine) Places() []string {
@@ -53,9 +60,10 @@ func (e Engine) Transport(nodes int, domain bool) string {
 	return string(e) + " within the node"
 }
 
-// Test is one all-reduce of one size.
+// Test is one collective of one size.
 type Test struct {
 	Engine   Engine
+	Does     string   // the operation; empty: the all-reduce
 	Nodes    []string // names, as each node calls itself
 	GPUs     int      // of each node
 	Size     int64    // bytes
@@ -131,14 +139,14 @@ func (t Test) ranks(got nccltests.Test) error {
 		gpus[r.Host] = append(gpus[r.Host], r.Device)
 	}
 	if len(got.Ranks) != want || len(gpus) != len(t.Nodes) || got.RankCount() != want {
-		return refuseOutput("%d ranks ran on %d nodes, in communicators of %d, where %d ranks on %d nodes were asked for", len(got.Ranks), len(gpus), got.RankCount(), want, len(t.Nodes)).
+		return t.refuse("%d ranks ran on %d nodes, in communicators of %d, where %d ranks on %d nodes were asked for", len(got.Ranks), len(gpus), got.RankCount(), want, len(t.Nodes)).
 			Do("Build the tests with MPI=1: without it each rank runs alone and no network is tested.")
 	}
 	for _, n := range t.Nodes {
 		devices := gpus[n]
 		slices.Sort(devices)
 		if len(slices.Compact(devices)) != t.GPUs {
-			return refuseOutput("node %s ran on GPUs %v, where it has %d", n, devices, t.GPUs).Do("Look at which GPUs its driver shows.")
+			return t.refuse("node %s ran on GPUs %v, where it has %d", n, devices, t.GPUs).Do("Look at which GPUs its driver shows.")
 		}
 	}
 	return nil
@@ -148,11 +156,11 @@ func (t Test) ranks(got nccltests.Test) error {
 // of the wire, one that reduces within NVSwitches is refused.
 func (t Test) algorithm(log nccllog.Content) (string, error) {
 	for _, c := range log.Tuning {
-		if c.Collective != "AllReduce" || c.Bytes != t.Size {
+		if ProgramOf(t.Does) != Program || c.Collective != "AllReduce" || c.Bytes != t.Size {
 			continue
 		}
 		if t.Ring && c.Algorithm != "Ring" {
-			return "", refuseOutput("the library took %s, which sends less over the wire than a ring: its bandwidth says nothing about the rails", c.Algorithm).
+			return "", t.refuse("the library took %s, which sends less over the wire than a ring: its bandwidth says nothing about the rails", c.Algorithm).
 				Do("Look at what sets NCCL_ALGO on the nodes, such as /etc/nccl.conf.")
 		}
 		return c.Algorithm, nil
@@ -231,11 +239,11 @@ func BandwidthCeiling(nodes, gpus int, wire float64, ring bool) float64 {
 	return max(flat, wire*float64(nodes*gpus-1)/float64(nodes-1))
 }
 
-// Find is a shell command that prints where the program of an engine is, and ends
-// with 1 where it is not.
-func (e Engine) Find() []string {
+// Find is a shell command that prints where an engine's program of an operation is, and
+// ends with 1 where it is not.
+func (e Engine) Find(operation string) []string {
 	script := ""
-	for _, name := range []string{withMPI, Program} {
+	for _, name := range []string{ProgramOf(operation) + withMPI, ProgramOf(operation)} {
 		for _, p := range e.Places() {
 			script += fmt.Sprintf("if [ -x %[1]s/%[2]s ]; then echo %[1]s/%[2]s; exit 0; fi\n", p, name)
 		}
@@ -243,6 +251,6 @@ func (e Engine) Find() []string {
 	return []string{"sh", "-c", script + "exit 1\n"}
 }
 
-func refuseOutput(format string, args ...any) *errkind.Error {
-	return errkind.New(errkind.Invalid, "output of "+Program+": "+format, args...).Do("Read the attached output.")
+func (t Test) refuse(format string, args ...any) *errkind.Error {
+	return errkind.New(errkind.Invalid, "output of "+ProgramOf(t.Does)+": "+format, args...).Do("Read the attached output.")
 }

@@ -105,7 +105,7 @@ func TestCommand(t *testing.T) {
 			t.Errorf("got %s\nwant %s", got, c.want)
 		}
 	}
-	if f := RCCL.Find(); len(f) != 3 || !strings.Contains(f[2], "/opt/rccl-tests/build/all_reduce_perf") || slices.Contains(NCCL.Places(), "/opt/rocm/bin") {
+	if f := RCCL.Find(AllReduce); len(f) != 3 || !strings.Contains(f[2], "/opt/rccl-tests/build/all_reduce_perf") || slices.Contains(NCCL.Places(), "/opt/rocm/bin") {
 		t.Errorf("%q", f)
 	}
 }

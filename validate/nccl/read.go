@@ -44,9 +44,9 @@ func (c counted) Write(p []byte) (int, error) {
 	return c.r.stdout.Write(p)
 }
 
-// whole returns an error around onnode.ErrCut when the output has more than can be
-// kept of it.
-func (r *Reader) whole() error {
+// whole returns an error around onnode.ErrCut when the output has more than a Reader can
+// keep of it.
+func (t Test) whole(r *Reader) error {
 	lost := r.table.Lost()
 	if lost == "" {
 		lost = r.log.Lost()
@@ -57,7 +57,7 @@ func (r *Reader) whole() error {
 	if lost == "" {
 		return nil
 	}
-	return errkind.New(errkind.Unsupported, "output of "+Program+": %w: it has %s within its %d bytes", onnode.ErrCut, lost, r.bytes).
+	return errkind.New(errkind.Unsupported, "output of "+ProgramOf(t.Does)+": %w: it has %s within its %d bytes", onnode.ErrCut, lost, r.bytes).
 		Do("Read the attached output and find what prints so much: NCCL_DEBUG in /etc/nccl.conf of the nodes, or another program.")
 }
 
@@ -65,15 +65,15 @@ func (r *Reader) whole() error {
 // the output and speaks against no node.
 func (t Test) Judge(r *Reader) (Measured, error) {
 	_ = r.stdout.Close()
-	if err := r.whole(); err != nil {
+	if err := t.whole(r); err != nil {
 		return Measured{}, err
 	}
 	content, problems, err := r.table.End()
 	if err != nil {
-		return Measured{}, refuseOutput("%v", err)
+		return Measured{}, t.refuse("%v", err)
 	}
 	if len(content.More) > 0 {
-		return Measured{}, refuseOutput("there are %d tests in it", len(content.Tests()))
+		return Measured{}, t.refuse("there are %d tests in it", len(content.Tests()))
 	}
 	if err := t.ranks(content.Test); err != nil {
 		return Measured{}, err
@@ -93,14 +93,14 @@ func (t Test) measured(m Measured, content nccltests.Content, problems tool.Prob
 	row, ok := content.Largest()
 	switch {
 	case !ok:
-		return Measured{}, refuseOutput("there is no row of results")
+		return Measured{}, t.refuse("there is no row of results")
 	case row.Size != t.Size:
-		return Measured{}, refuseOutput("%d bytes were asked for, and the largest size that was tested is %d: memory has no room for more", t.Size, row.Size).
+		return Measured{}, t.refuse("%d bytes were asked for, and the largest size that was tested is %d: memory has no room for more", t.Size, row.Size).
 			Do("Give the test a smaller size.")
 	}
 	for _, p := range []*nccltests.Placement{row.OutOfPlace, row.InPlace} {
 		if p == nil || p.BusBW == nil || p.Wrong == nil {
-			return Measured{}, refuseOutput("the results of size %d are not whole, or were not checked", t.Size)
+			return Measured{}, t.refuse("the results of size %d are not whole, or were not checked", t.Size)
 		}
 		m.Wrong += *p.Wrong
 		if bw := *p.BusBW * 1e9; m.BusBW == 0 || bw < m.BusBW {
@@ -113,7 +113,7 @@ func (t Test) measured(m Measured, content nccltests.Content, problems tool.Prob
 	for _, p := range problems {
 		// Warnings of the library that did not stop it are kept as evidence.
 		if p.Kind != tool.Failed || !strings.HasPrefix(p.Text, "NCCL warns") {
-			return Measured{}, refuseOutput("%s", p.Text)
+			return Measured{}, t.refuse("%s", p.Text)
 		}
 	}
 	return m, nil

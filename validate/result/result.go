@@ -29,6 +29,13 @@ const (
 	WrongElements      = "all_reduce.wrong" // elements that were not the sum; none are allowed
 )
 
+// BandwidthOf and WrongOf name what is measured of a collective, by its program in
+// nccl-tests: BandwidthOf("all_reduce") is AllReduceBandwidth.
+func BandwidthOf(operation string) string { return operation + ".busbw" }
+
+// WrongOf is the count of elements that were not as they should be.
+func WrongOf(operation string) string { return operation + ".wrong" }
+
 // Result is one measurement with what it was held against.
 type Result struct {
 	Check     string   `json:"check"`            // such as rdma.write_bw

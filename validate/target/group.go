@@ -42,7 +42,11 @@ func ListGroups(inv *inventory.Inventory) []Group {
 		if i < 0 {
 			list = append(list, Group{Set: n.Validation.Name, Validation: n.Validation, Units: units})
 			i = len(list) - 1
-			list[i].Accepts = list[i].Inputs(result.WriteBandwidth, result.AllReduceBandwidth)
+			limits := []string{result.WriteBandwidth, result.AllReduceBandwidth}
+			for _, operation := range inventory.Operations {
+				limits = append(limits, result.BandwidthOf(operation))
+			}
+			list[i].Accepts = list[i].Inputs(limits...)
 		}
 		list[i].Nodes = append(list[i].Nodes, n)
 	}

@@ -106,8 +106,6 @@ var measuring = map[string]program{"nvbandwidth": {run: runNvbandwidth}, "rvs": 
 var placed = map[string]string{
 	"nvbandwidth":                     "usr/bin/nvbandwidth",
 	"ironrail-nvbandwidth":            "usr/bin/nvbandwidth",
-	"ironrail-nccl-tests":             "usr/bin/" + perfProgram + withMPI,
-	"ironrail-rccl-tests":             "usr/bin/" + perfProgram + withMPI,
 	"ironrail-stream":                 "usr/bin/stream",
 	"datacenter-gpu-manager-4-cuda12": "usr/libexec/datacenter-gpu-manager-4/plugins/cuda12/nvbandwidth",
 	"datacenter-gpu-manager-4-cuda13": "usr/libexec/datacenter-gpu-manager-4/plugins/cuda13/nvbandwidth",
@@ -117,10 +115,17 @@ var placed = map[string]string{
 // place writes the files of packages that are there.
 func (n *node) place() {
 	have := n.packages()
-	for name, at := range placed {
+	put := func(name, at string) {
 		if have[name] != "" && !n.tree.exists(at) && n.tree.MkdirAll(path.Dir(at), 0o755) == nil {
 			_ = n.tree.write(at, nil, 0o755) // a full disk shows elsewhere
 		}
+	}
+	for name, at := range placed {
+		put(name, at)
+	}
+	for program := range perfPrograms {
+		put("ironrail-nccl-tests", "usr/bin/"+program+withMPI)
+		put("ironrail-rccl-tests", "usr/bin/"+program+withMPI)
 	}
 }
 

@@ -124,6 +124,9 @@ func (j job) cliqueLog(b *strings.Builder, members []*node) (all bool) {
 	if len(list) < len(members) {
 		return false
 	}
+	if j.perf.program != perfProgram {
+		return true
+	}
 	_, _ = fmt.Fprintf(b, "%s:4100:4188 [0] NCCL INFO AllReduce: %d Bytes -> Algo NVLS proto SIMPLE channel{Lo..Hi}={0..23}\n", members[0].hostname(), j.perf.size)
 	return true
 }

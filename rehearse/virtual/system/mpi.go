@@ -107,9 +107,13 @@ func jobOptions(c call) (job, error) {
 		argv = argv[takes+1:]
 	}
 	var err error
-	if len(argv) > 0 && path.Base(argv[0]) == perfProgram+withMPI && len(j.hosts) > 0 {
+	program := ""
+	if len(argv) > 0 {
+		program = strings.TrimSuffix(path.Base(argv[0]), withMPI)
+	}
+	if _, known := perfPrograms[program]; known && len(j.hosts) > 0 {
 		j.script = argv[0]
-		j.perf, err = perfArguments(argv[1:], env)
+		j.perf, err = perfArguments(program, argv[1:], env)
 	} else {
 		err = j.setScript(argv)
 	}

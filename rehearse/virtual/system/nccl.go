@@ -20,11 +20,31 @@ import (
 // common.cu), built with MPI, and of public outputs of them.
 
 // perfProgram is the all-reduce of nccl-tests and of rccl-tests; compiled with MPI, its
-// file has withMPI at the end of its name.
+// file has withMPI at the end of its name. The others of perfPrograms lie beside it.
 const (
 	perfProgram = "all_reduce_perf"
 	withMPI     = "_mpi"
 )
+
+// perfPrograms are the tests that are known, and what their rows say of them.
+var perfPrograms = map[string]collective{
+	perfProgram:           {redop: "sum", root: -1, factor: func(n float64) float64 { return 2 * (n - 1) / n }, inside: 1},
+	"all_gather_perf":     {redop: "none", root: -1, factor: func(n float64) float64 { return (n - 1) / n }, inside: 0.77},
+	"reduce_scatter_perf": {redop: "sum", root: -1, factor: func(n float64) float64 { return (n - 1) / n }, inside: 0.77},
+	"alltoall_perf":       {redop: "none", root: -1, factor: func(n float64) float64 { return (n - 1) / n }, inside: 0.72, alone: true},
+	"sendrecv_perf":       {redop: "none", root: -1, factor: func(float64) float64 { return 1 }, inside: 0.72, alone: true},
+}
+
+// collective is one of them.
+type collective struct {
+	redop  string
+	root   int
+	factor func(ranks float64) float64 // of the bus bandwidth to the algorithm's (nccl-tests, doc/PERFORMANCE.md)
+	// inside is the part of the all-reduce's bandwidth within a node. Read: 365 to 370 of
+	// 476 GB/s of a ring on eight H100, which has no NVLink SHARP; the last two are belief.
+	inside float64
+	alone  bool // each rank sends over its own rail, and the bandwidth is that of one
+}
 
 // What a collective carries of its rails. Read: 387 of 400 GB/s on 8 nodes of H100
 // with 8 rails of 400 Gb/s (CoreWeave), 357 on two nodes of MI300X (oci-hpc-oke).
@@ -54,8 +74,9 @@ const (
 	ncclPerRank = 15 * time.Millisecond
 )
 
-// perfTest is one run of all_reduce_perf.
+// perfTest is one run of a program of perfPrograms.
 type perfTest struct {
+	program        string
 	size           int64
 	iters, warmups int
 	devices        []string // rails, by RDMA device; empty: all
@@ -63,9 +84,9 @@ type perfTest struct {
 	multiNode      bool     // it may use the NVLink between nodes
 }
 
-// perfArguments reads the options of all_reduce_perf. One size alone is known.
-func perfArguments(argv []string, env map[string]string) (*perfTest, error) {
-	p := &perfTest{size: 32 << 20, iters: 20, warmups: 1, log: env["NCCL_DEBUG"] == "INFO", multiNode: env["NCCL_MNNVL_ENABLE"] != "0"}
+// perfArguments reads the options of a program of perfPrograms. One size alone is known.
+func perfArguments(program string, argv []string, env map[string]string) (*perfTest, error) {
+	p := &perfTest{program: program, size: 32 << 20, iters: 20, warmups: 1, log: env["NCCL_DEBUG"] == "INFO", multiNode: env["NCCL_MNNVL_ENABLE"] != "0"}
 	if list, ok := strings.CutPrefix(env["NCCL_IB_HCA"], "="); ok {
 		p.devices = strings.Split(list, ",")
 	}
@@ -158,7 +179,7 @@ func (j job) perform(ctx context.Context, members []*node) int {
 		_, _ = j.Err.Write([]byte(abortedText(3)))
 		return 3
 	}
-	factor := 2 * float64(ranks-1) / float64(ranks)
+	factor := perfPrograms[j.perf.program].factor(float64(ranks))
 	took := time.Duration(float64(j.perf.size) * factor / busbw * float64(time.Second))
 	if j.n.cfg.Clock.Sleep(ctx, time.Duration(2*(j.perf.iters+j.perf.warmups)+1)*took) != nil {
 		return 137
@@ -174,7 +195,7 @@ func (j job) head(members []*node) {
 	if !j.amd() {
 		b.WriteString("# nccl-tests version 2.17.6 nccl-headers=22809 nccl-library=22809\n")
 	}
-	fmt.Fprintf(b, "# Collective test starting: %s\n# nThread 1 nGpus 1 minBytes %d maxBytes %d step: 1048576(bytes) warmup iters: %d iters: %d agg iters: 1 validation: 1 graph: 0\n#\n", perfProgram, p.size, p.size, p.warmups, p.iters)
+	fmt.Fprintf(b, "# Collective test starting: %s\n# nThread 1 nGpus 1 minBytes %d maxBytes %d step: 1048576(bytes) warmup iters: %d iters: %d agg iters: 1 validation: 1 graph: 0\n#\n", p.program, p.size, p.size, p.warmups, p.iters)
 	if j.amd() {
 		b.WriteString("rccl-tests: Version develop:a7809b3\n")
 	}
@@ -202,7 +223,7 @@ func (j job) head(members []*node) {
 func (j job) row(took time.Duration, factor float64) {
 	p := j.perf
 	b := new(strings.Builder)
-	fmt.Fprintf(b, "%12d  %12d  %8s  %6s  %6d", p.size, p.size/4, "float", "sum", -1)
+	fmt.Fprintf(b, "%12d  %12d  %8s  %6s  %6d", p.size, p.size/4, "float", perfPrograms[p.program].redop, perfPrograms[p.program].root)
 	sum := 0.0
 	for _, slower := range []float64{1, 1.002} {
 		us := took.Seconds() * 1e6 * slower
@@ -210,7 +231,7 @@ func (j job) row(took time.Duration, factor float64) {
 		fmt.Fprintf(b, "  %7s  %6.2f  %6.2f  %6d", formatMicroseconds(us), alg, alg*factor, 0)
 		sum += alg * factor
 	}
-	fmt.Fprintf(b, "\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g \n#\n# Collective test concluded: %s\n", sum/2, perfProgram)
+	fmt.Fprintf(b, "\n# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g \n#\n# Collective test concluded: %s\n", sum/2, p.program)
 	j.print(b.String())
 }
 
@@ -233,7 +254,7 @@ func (j job) busbw(members []*node) (float64, string) {
 		return j.inside(), ""
 	}
 	if j.perf.multiNode && len(inClique(members)) == len(members) {
-		return overDomain(len(members)) * scatterOf(j.n.cfg.Node), ""
+		return overDomain(len(members)) * perfPrograms[j.perf.program].inside * scatterOf(j.n.cfg.Node), ""
 	}
 	rails := j.rails(members[0])
 	slowest := 0.0
@@ -245,7 +266,7 @@ func (j job) busbw(members []*node) (float64, string) {
 			if r >= len(mine) || r >= len(to) {
 				return 0, describeUnreachable(n, next, p)
 			}
-			flow, err := j.n.cfg.Site.model.Write(model.Question{Test: "all_reduce_perf", From: mine[r].ID, To: to[r].ID, Size: 1 << 20, Flows: ncclFlows})
+			flow, err := j.n.cfg.Site.model.Write(model.Question{Test: j.perf.program, From: mine[r].ID, To: to[r].ID, Size: 1 << 20, Flows: ncclFlows})
 			if err != nil {
 				return 0, describeUnreachable(n, next, mine[r])
 			}
@@ -262,7 +283,21 @@ func (j job) busbw(members []*node) (float64, string) {
 	if j.amd() {
 		share = rcclShare
 	}
-	return slowest * float64(len(rails)) * share, ""
+	return j.onRails(slowest, len(members), len(rails)) * share, ""
+}
+
+// onRails is the bus bandwidth that the slowest of the rails, in bytes per second, leaves a
+// run over so many nodes. A ring carries over all rails what each of them does; what goes
+// from each rank to each other crosses its own rail but for the ranks of its node.
+func (j job) onRails(slowest float64, nodes, rails int) float64 {
+	ranks := float64(nodes * j.slots)
+	switch {
+	case j.perf.program == "alltoall_perf":
+		return slowest * float64(rails) / float64(j.slots) * (ranks - 1) / (ranks - float64(j.slots))
+	case perfPrograms[j.perf.program].alone:
+		return slowest * float64(rails) / float64(j.slots)
+	}
+	return slowest * float64(rails)
 }
 
 // inside is the bus bandwidth within the first member. It is no bound of that
@@ -270,7 +305,7 @@ func (j job) busbw(members []*node) (float64, string) {
 func (j job) inside() float64 {
 	name := strings.ToUpper(j.n.devices()[0].name)
 	i := slices.IndexFunc(within[:], func(w withinNode) bool { return strings.Contains(name, w.model) })
-	return within[i].busbw * 1e9 * scatterOf(j.n.cfg.Node)
+	return within[i].busbw * perfPrograms[j.perf.program].inside * 1e9 * scatterOf(j.n.cfg.Node)
 }
 
 // scatterOf returns how a node's figure differs from the others', within 1 %.

@@ -39,7 +39,9 @@ var commands = map[string]program{
 	"ip": {run: runIP}, "ethtool": {run: runEthtool}, "rdma": {run: rdmaProgram}, "ib_write_bw": {pkgPerftest, writeBW}, "ib_write_lat": {pkgPerftest, writeBW},
 	"ibv_devices": {pkgVerbs, ibvDevices}, "ibv_devinfo": {pkgVerbs, ibvDevinfo}, "ibstat": {pkgDiags, runIbstat},
 
-	"mpirun": {pkgMPI, runMpirun}, "mpiexec": {pkgMPI, runMpirun}, "orterun": {pkgMPI, runMpirun}, perfProgram + withMPI: {pkgMPI, allReducePerf}, "python3": {pkgMPI4Py, runPython},
+	"mpirun": {pkgMPI, runMpirun}, "mpiexec": {pkgMPI, runMpirun}, "orterun": {pkgMPI, runMpirun},
+	perfProgram + withMPI: {pkgMPI, allReducePerf}, "all_gather_perf" + withMPI: {pkgMPI, allReducePerf}, "reduce_scatter_perf" + withMPI: {pkgMPI, allReducePerf},
+	"alltoall_perf" + withMPI: {pkgMPI, allReducePerf}, "sendrecv_perf" + withMPI: {pkgMPI, allReducePerf}, "python3": {pkgMPI4Py, runPython},
 	"nvidia-imex-ctl": {run: imexCtl}, "nvidia-smi": {run: nvidiaSMI}, "amd-smi": {run: amdSMI}, "dcgmi": {run: runDcgmi},
 	"nvidia-bug-report.sh": {run: nvidiaBugReport}, "mlxlink": {run: runMlxlink},
 }

@@ -30,7 +30,7 @@ type Test struct {
 	*grouprun.Runner
 	Members []*inventory.Node
 
-	Usual    map[string]float64 // median bandwidth by scope; none of a scope with few runs
+	Usual    map[string]float64 // median bandwidth of all-reduces by scope; none of a scope with few runs
 	Suspects []string           // nodes
 	Findings []stage.Finding
 	Done     []*grouprun.Run // all of them, in their order
@@ -68,18 +68,29 @@ func (c *Test) Evaluate(runs []*grouprun.Run) {
 			good = append(good, b.Got.BusBW)
 		}
 	}
+	usual := 0.0
 	if len(good) >= cohortLeast {
 		slices.Sort(good)
-		c.Usual[runs[0].Scope] = good[len(good)/2]
+		usual = good[len(good)/2]
+	}
+	if usual > 0 && runs[0].Does == "" {
+		c.Usual[runs[0].Scope] = usual
 	}
 	for _, b := range runs {
-		c.JudgeCohort(b)
+		if b.Does == "" {
+			usual = c.Usual[b.Scope]
+		}
+		judgeCohort(b, usual)
 	}
 }
 
-// JudgeCohort judges one run by what is usual among those of its scope.
-func (c *Test) JudgeCohort(b *grouprun.Run) {
-	if usual := c.Usual[b.Scope]; b.Why == "" && b.Got.BusBW < CohortShare*usual {
+// JudgeCohort judges one all-reduce by what is usual among those of its scope.
+func (c *Test) JudgeCohort(b *grouprun.Run) { judgeCohort(b, c.Usual[b.Scope]) }
+
+// judgeCohort judges a run by what is usual among those like it, in bytes per second; 0:
+// nothing is known.
+func judgeCohort(b *grouprun.Run, usual float64) {
+	if b.Why == "" && b.Got.BusBW < CohortShare*usual {
 		b.Limit = fmt.Sprintf(">= %s", result.FormatRate(CohortShare*usual))
 		b.Why = fmt.Sprintf("bus bandwidth %s, and the median of such runs is %s: less than %.0f%% of it", result.FormatRate(b.Got.BusBW), result.FormatRate(usual), 100*CohortShare)
 	}
@@ -92,12 +103,16 @@ func (c *Test) JudgeAlone(b *grouprun.Run) {
 		return
 	}
 	h := b.Nodes[0].Hardware
-	want := floor.ExpectCollective(h, len(b.Nodes) > 1, c.Group.Validation.AllReduce.Floor)
-	if b.Scope == grouprun.Domain {
+	var want floor.Expected
+	switch {
+	case b.Does != "": // nobody has published what these carry on most systems
+	case b.Scope == grouprun.Domain:
 		want = floor.ExpectDomain(h, len(b.Nodes))
+	default:
+		want = floor.ExpectCollective(h, len(b.Nodes) > 1, c.Group.Validation.AllReduce.Floor)
 	}
 	least, source := want.Least, want.Source
-	if given, limit := c.Group.Floor(result.AllReduceBandwidth); given > least {
+	if given, limit := c.Group.Floor(result.BandwidthOf(b.Operation())); given > least {
 		least, source = given, "the limit of the site, "+limit
 	}
 	if all := len(c.Ports(b.Nodes[0])); (len(b.Skip) > 0 || b.Rail > 0) && all > 0 { // its part of what all rails carry
@@ -114,7 +129,7 @@ func (c *Test) JudgeAlone(b *grouprun.Run) {
 	direct := cmp.Or(c.notDirect(b), c.notDomain(b))
 	switch {
 	case b.Got.Wrong > 0:
-		b.Why = fmt.Sprintf("%d elements were not the sum", b.Got.Wrong)
+		b.Why = fmt.Sprintf("%d elements were not as they should be", b.Got.Wrong)
 	case direct != "": // before the bandwidth, whose cause it is
 		b.Why = direct
 	case b.Got.BusBW < least:
@@ -145,9 +160,9 @@ func (c *Test) suspectParts(b *grouprun.Run, node string, parts []string, how ..
 	case b.Scope != "node":
 		action = "Look at " + node + ": its GPUs, its links between them, and its rails, as the attached output says."
 	}
-	f := stage.Finding{Cause: "the all-reduce of GPUs over " + result.NameSome(target.NodeNames(b.Nodes)) + " is bad: " + b.Why, Evidence: append(how, b.Reference(c.Rec)), Action: action}
+	f := stage.Finding{Cause: "the " + b.Title() + " over " + result.NameSome(target.NodeNames(b.Nodes)) + " is bad: " + b.Why, Evidence: append(how, b.Reference(c.Rec)), Action: action}
 	if len(parts) == 0 {
-		parts = []string{"all-reduce of GPUs"}
+		parts = []string{b.Title()}
 	}
 	for _, part := range parts {
 		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.OfNode(node), Part: part})
@@ -181,15 +196,25 @@ func (c *Test) BlameAll(runs []*grouprun.Run) bool {
 // BlameSet records that a run is bad and no node stands out.
 func (c *Test) BlameSet(b *grouprun.Run, how string) {
 	c.Findings = append(c.Findings, stage.Finding{
-		Suspects: []stage.Suspect{{Subject: result.OfGroup(c.Group.Set), Part: "all-reduce of GPUs"}},
-		Cause:    "the all-reduce of GPUs over " + result.NameSome(target.NodeNames(b.Nodes)) + " is bad: " + b.Why, Evidence: []string{how, b.Reference(c.Rec)},
-		Action: "Read the attached output. None of these nodes is accepted until their all-reduce is good.",
+		Suspects: []stage.Suspect{{Subject: result.OfGroup(c.Group.Set), Part: b.Title()}},
+		Cause:    "the " + b.Title() + " over " + result.NameSome(target.NodeNames(b.Nodes)) + " is bad: " + b.Why, Evidence: []string{how, b.Reference(c.Rec)},
+		Action: "Read the attached output. None of these nodes is accepted until their " + strings.TrimSuffix(b.Title(), " of GPUs") + " is good.",
 	})
 }
 
-// RunSets runs one test over every set, and keeps what came of it.
+// RunSets runs all-reduces over every set, and keeps what came of them.
 func (c *Test) RunSets(ctx context.Context, scope string, all [][]*inventory.Node) []*grouprun.Run {
-	list := c.Runner.RunSets(ctx, scope, all)
+	return c.RunOperation(ctx, "", scope, all)
+}
+
+// RunOperation runs an operation over every set, and keeps what came of it; "" is the
+// all-reduce.
+func (c *Test) RunOperation(ctx context.Context, operation, scope string, all [][]*inventory.Node) []*grouprun.Run {
+	var list []*grouprun.Run
+	for _, set := range all {
+		list = append(list, &grouprun.Run{Scope: scope, Does: operation, Nodes: set})
+	}
+	c.RunAll(ctx, list)
 	c.Done = append(c.Done, list...)
 	if i := slices.IndexFunc(list, func(b *grouprun.Run) bool { return errors.Is(b.Err, onnode.ErrCut) }); i >= 0 && c.Cut == nil {
 		c.Cut = list[i]

@@ -37,11 +37,11 @@ func TestAllReduceFindsTheRail(t *testing.T) {
 }
 
 // TestOperationsBesideAllReduce: the collectives that a site asks for beside the all-reduce
-// run over all nodes, each by its own program, with NCCL and with RCCL, over rails and over
-// the NVLink of a domain; a limit that good rails miss is a finding about all of them.
+// run over all nodes, each by its own program, with NCCL and with RCCL; a limit that good
+// rails miss is a finding about all of them.
 func TestOperationsBesideAllReduce(t *testing.T) {
 	t.Parallel()
-	for site, unmet := range map[string]bool{"hgx-h100": true, "mi300x-roce": false, "nvl72": false} {
+	for site, unmet := range map[string]bool{"hgx-h100": true, "mi300x-roce": false} {
 		t.Run(site, func(t *testing.T) {
 			t.Parallel()
 			inv := load(t, "../../examples/"+site, nil)

@@ -22,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
 	"github.com/ironrail/ironrail/validate/bandwidth"
 	"github.com/ironrail/ironrail/validate/burnin"
+	"github.com/ironrail/ironrail/validate/burnin/cohort"
 	"github.com/ironrail/ironrail/validate/chassis"
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/gate"
@@ -353,6 +354,9 @@ func TestAMDAtRest(t *testing.T) {
 // passed is dcgmi diag -j of a test that passed on both GPUs.
 const passed = `{"DCGM Diagnostic": {"test_categories": [{"category": "Stress", "tests": [{"name": "diagnostic", "results": [{"entity_group": "GPU", "entity_id": 0, "status": "Pass"}, {"entity_group": "GPU", "entity_id": 1, "status": "Pass"}]}]}]}}`
 
+// burntAt is where the GPUs of a burn-in are.
+var burntAt = []string{"0000:19:00.0", "0000:3b:00.0"}
+
 // burnt is what is seen of a node while its GPUs are loaded, as far as it is changed.
 type burnt struct {
 	Result        wire.BurnResult
@@ -362,7 +366,8 @@ type burnt struct {
 }
 
 func (b burnt) seen() burnin.Seen {
-	return burnin.Seen{Result: b.Result, Names: b.Names, Before: look.Seen{Health: wire.Health{Memory: b.Before}}, After: look.Seen{NVIDIA: b.NVIDIA, Health: wire.Health{Memory: b.After}}}
+	listed := nvidiasmi.Log{GPUs: []nvidiasmi.GPU{{BusID: burntAt[0]}, {BusID: burntAt[1]}}}
+	return burnin.Seen{Result: b.Result, Names: b.Names, Before: look.Seen{NVIDIA: &listed, Health: wire.Health{Memory: b.Before}}, After: look.Seen{NVIDIA: b.NVIDIA, Health: wire.Health{Memory: b.After}}}
 }
 
 // TestBurnIn changes what is seen of a node while its GPUs are loaded.
@@ -377,7 +382,7 @@ func TestBurnIn(t *testing.T) {
 	for i := range four {
 		r := wire.BurnResult{Output: passed, Seconds: 601, Looks: 120}
 		log := nvidiasmi.Log{}
-		for _, at := range []string{"0000:19:00.0", "0000:3b:00.0"} {
+		for _, at := range burntAt {
 			r.GPUs = append(r.GPUs, wire.BurnGPU{Address: at, Core: span(55, 68, 66), Memory: span(60, 78, 75), Power: span(640, 700, 690), Clock: span(1500, 1600, 1550),
 				Left: span(17, 30, 20), MemLeft: span(17, 30, 20), Held: map[string]int{"sw_power_cap": 118}})
 			g := nvidiasmi.GPU{BusID: at}
@@ -387,7 +392,7 @@ func TestBurnIn(t *testing.T) {
 		four[i] = burnt{Result: r, Names: map[string]string{}, NVIDIA: &log, Before: []wire.MemoryErrors{{Controller: "mc0"}}, After: []wire.MemoryErrors{{Controller: "mc0"}}}
 	}
 	mutate(t, "burn-in", four, func(four [4]burnt) (v verdict) {
-		faults, notes, err := burnin.Judge(burnin.Of(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "nvidia", Model: "H100"}}}, long), long, four[0].seen())
+		faults, notes, err := burnin.Judge(burnin.Of(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "nvidia", Model: "H100", Count: 2}}}, long), long, four[0].seen())
 		if err != nil {
 			v.faults = append(v.faults, err.Error())
 		}
@@ -395,16 +400,19 @@ func TestBurnIn(t *testing.T) {
 			v.faults = append(v.faults, f.Cause)
 		}
 		v.notes = notes
-		var nodes []burnin.Node
+		var nodes []cohort.Node
 		for i, s := range four {
-			nodes = append(nodes, burnin.Node{Name: fmt.Sprintf("n%d", i+1), GPUs: s.Result.GPUs, Names: s.Names})
+			nodes = append(nodes, cohort.Node{Name: fmt.Sprintf("n%d", i+1), GPUs: s.Result.GPUs, Names: s.Names})
 		}
-		_, odd := burnin.CompareNodes(nodes)
+		_, odd := cohort.CompareNodes(nodes)
 		for _, o := range odd {
-			if o.Node == "n1" {
-				v.faults = append(v.faults, o.Cause)
-			} else {
+			switch {
+			case o.Node != "n1":
 				v.others = append(v.others, o.Cause)
+			case o.Note:
+				v.notes = append(v.notes, o.Cause)
+			default:
+				v.faults = append(v.faults, o.Cause)
 			}
 		}
 		return v

@@ -12,7 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
-	"github.com/ironrail/ironrail/validate/burnin"
+	"github.com/ironrail/ironrail/validate/burnin/cohort"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -23,7 +23,7 @@ type HeatReport struct {
 	Role    string        `json:"role"`
 	Nodes   int           `json:"nodes"`             // that were compared, those in service among them
 	Members []string      `json:"members,omitempty"` // their names
-	Slots   []burnin.Slot `json:"slots"`
+	Slots   []cohort.Slot `json:"slots"`
 	Notes   []string      `json:"notes,omitempty"`
 }
 
@@ -31,7 +31,7 @@ type HeatReport struct {
 const HeatFact = fact.Name[HeatReport]("validate.heat")
 
 // Heat compares how warm the GPUs of a role's nodes got.
-var Heat = target.Check{Name: "heat", Scope: target.EachRole, Needs: []string{"burn"}, For: target.Node(isAsked), Fewest: burnin.Fewest, Plan: planHeat, Run: runHeat,
+var Heat = target.Check{Name: "heat", Scope: target.EachRole, Needs: []string{"burn"}, For: target.Node(isAsked), Fewest: cohort.Fewest, Plan: planHeat, Run: runHeat,
 	Duration: target.Duration{Low: 10 * time.Millisecond, Mid: 100 * time.Millisecond, High: time.Second, Source: "estimate: it compares what the burn-ins have seen, and asks no node"},
 	Report:   target.Section{Title: "Burn-ins compared", Read: readHeat},
 	Docs:     target.Docs{Says: "how warm and how fast GPUs got, slot by slot, against a role's other nodes", Page: "burn-in.md"}}
@@ -55,7 +55,7 @@ func runHeat(ctx context.Context, j *target.Job) error {
 	left := target.FrozenMembers(j.Inv, run)
 	about, _ := target.InFocus(j.Step, left)
 	mine, still := result.SetOf(target.NodeNames(about)), result.SetOf(target.NodeNames(left))
-	byHardware, order := map[string][]burnin.Node{}, []string(nil)
+	byHardware, order := map[string][]cohort.Node{}, []string(nil)
 	r := HeatReport{At: run.Clock().Now().UTC(), Role: g.Set}
 	for _, n := range g.Nodes {
 		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !still[n.Name] {
@@ -69,21 +69,25 @@ func runHeat(ctx context.Context, j *target.Job) error {
 		if byHardware[h] == nil {
 			order = append(order, h)
 		}
-		byHardware[h] = append(byHardware[h], burnin.Node{Name: n.Name, GPUs: b.GPUs, Names: b.Names, Rates: b.Rates, Links: b.Links, LinksTold: b.LinksTold})
+		byHardware[h] = append(byHardware[h], cohort.Node{Name: n.Name, GPUs: b.GPUs, Names: b.Names, Rates: b.Rates, Links: b.Links, LinksTold: b.LinksTold})
 	}
 	for _, h := range order {
 		r.Nodes += len(byHardware[h])
-		if have := len(byHardware[h]); have < burnin.Fewest {
+		if have := len(byHardware[h]); have < cohort.Fewest {
 			r.Notes = append(r.Notes, fmt.Sprintf("%d burnt nodes of hardware %s are too few for a median: their temperatures, clocks and GFLOPS were compared with nobody's", have, h))
 			continue
 		}
 		for _, n := range byHardware[h] {
 			r.Members = append(r.Members, n.Name)
 		}
-		slots, faults := burnin.CompareNodes(byHardware[h])
+		slots, faults := cohort.CompareNodes(byHardware[h])
 		r.Slots = append(r.Slots, slots...)
 		for _, f := range faults {
-			if !mine[f.Node] {
+			switch {
+			case !mine[f.Node]:
+				continue
+			case f.Note:
+				r.Notes = append(r.Notes, f.Node+": "+f.Cause)
 				continue
 			}
 			if err := run.Blame(ctx, f.Finding(f.Node)); err != nil {
@@ -104,23 +108,23 @@ func (r HeatReport) Report() result.Report {
 		return rep
 	}
 	clocks := ""
-	if slices.ContainsFunc(r.Slots, func(s burnin.Slot) bool { return s.Clock > 0 }) {
-		clocks = fmt.Sprintf(", nor computed at less than %.0f%% of their clock", 100*burnin.Slower)
+	if slices.ContainsFunc(r.Slots, func(s cohort.Slot) bool { return s.Clock > 0 }) {
+		clocks = fmt.Sprintf(", nor computed at less than %.0f%% of their clock", 100*cohort.Slower)
 	}
-	if slices.ContainsFunc(r.Slots, func(s burnin.Slot) bool { return s.Rate > 0 }) {
-		clocks += fmt.Sprintf(", nor made less than %.0f%% of their GFLOPS", 100*burnin.Slower)
+	if slices.ContainsFunc(r.Slots, func(s cohort.Slot) bool { return s.Rate > 0 }) {
+		clocks += fmt.Sprintf(", nor made less than %.0f%% of their GFLOPS", 100*cohort.Slower)
 	}
-	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes%s. It does not prove that the room stays as cool when all racks are loaded.", burnin.Beyond, degrees, clocks)
+	rep.Proves = fmt.Sprintf("No GPU got more than %.0f %s warmer than those in the same slot of the role's other nodes%s. It does not prove that the room stays as cool when all racks are loaded.", cohort.Beyond, degrees, clocks)
 	for _, s := range r.Slots {
-		rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: heatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", burnin.Beyond, degrees),
-			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > burnin.Beyond, "one is too warm: the finding names it"))
+		rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: heatSpread, Part: "GPUs at " + s.Address, Measured: s.Most - s.Median, Unit: degrees, Limit: fmt.Sprintf("<= %.0f %s", cohort.Beyond, degrees),
+			Rule: fmt.Sprintf("above the median of the slot, %.0f %s over %d nodes", s.Median, degrees, s.Nodes), Transport: "full load"}, s.Most-s.Median > cohort.Beyond, "one is too warm: the finding names it"))
 		if s.Clock > 0 {
-			rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: clockSpread, Part: "GPUs at " + s.Address, Measured: 100 * s.Slowest / s.Clock, Unit: "%", Limit: fmt.Sprintf(">= %.0f%%", 100*burnin.Slower),
-				Rule: fmt.Sprintf("of the median of the slot, %.0f MHz over %d nodes", s.Clock, s.Nodes), Transport: "full load"}, s.Slowest < burnin.Slower*s.Clock, "one is slow: the finding names it"))
+			rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: clockSpread, Part: "GPUs at " + s.Address, Measured: 100 * s.Slowest / s.Clock, Unit: "%", Limit: fmt.Sprintf(">= %.0f%%", 100*cohort.Slower),
+				Rule: fmt.Sprintf("of the median of the slot, %.0f MHz over %d nodes", s.Clock, s.Nodes), Transport: "full load"}, s.Slowest < cohort.Slower*s.Clock, "one is slow: the finding names it"))
 		}
 		if s.Rate > 0 {
-			rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: rateSpread, Part: "GPUs at " + s.Address, Measured: 100 * s.LeastRate / s.Rate, Unit: "%", Limit: fmt.Sprintf(">= %.0f%%", 100*burnin.Slower),
-				Rule: fmt.Sprintf("of the median of the slot, %.0f GFLOPS over %d nodes", s.Rate, s.Nodes), Transport: "full load"}, s.LeastRate < burnin.Slower*s.Rate, "one is slow: the finding names it"))
+			rep.Results = append(rep.Results, result.WithVerdict(result.Result{Check: rateSpread, Part: "GPUs at " + s.Address, Measured: 100 * s.LeastRate / s.Rate, Unit: "%", Limit: fmt.Sprintf(">= %.0f%%", 100*cohort.Slower),
+				Rule: fmt.Sprintf("of the median of the slot, %.0f GFLOPS over %d nodes", s.Rate, s.Nodes), Transport: "full load"}, s.LeastRate < cohort.Slower*s.Rate, "one is slow: the finding names it"))
 		}
 	}
 	return rep

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/validate/burnin"
+	"github.com/ironrail/ironrail/validate/burnin/cohort"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/result"
 )
@@ -86,7 +87,7 @@ func TestBurnReport(t *testing.T) {
 
 func TestHeatReport(t *testing.T) {
 	t.Parallel()
-	r := HeatReport{Slots: []burnin.Slot{{Address: "a", Median: 66, Most: 70, Nodes: 8}, {Address: "b", Median: 66, Most: 80, Nodes: 8}}}.Report()
+	r := HeatReport{Slots: []cohort.Slot{{Address: "a", Median: 66, Most: 70, Nodes: 8}, {Address: "b", Median: 66, Most: 80, Nodes: 8}}}.Report()
 	if len(r.Results) != 2 || r.Results[0].Verdict != result.Pass || r.Results[1].Verdict != result.Fail || r.Results[1].Measured != 14 {
 		t.Errorf("%+v", r.Results)
 	}

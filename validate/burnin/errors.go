@@ -6,11 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
@@ -28,15 +25,9 @@ const (
 	// carries, in a minute: bit errors at the rate that PCIe allows, 1e-12. Source:
 	// GetExpectedPcieReplayRate of modules/health/DcgmHealthWatch.cpp of DCGM.
 	errorsPerGbit = 60.0 / 1000
-	// errorsPerHour is from where on a link is held against others of its slot. Source: the
-	// node checks of GPUd, where fewer than ten correctable errors an hour are good.
-	errorsPerHour = 10
-	// manyTimes is by how much a link makes more errors than the median of its slot when
-	// it is the link, and not what all of them have in common. Belief.
-	manyTimes = 10
 )
 
-const doLink = "Reseat the part, then exchange its slot, riser and cable one by one; look at the slot's settings in the BIOS."
+const DoLink = "Reseat the part, then exchange its slot, riser and cable one by one; look at the slot's settings in the BIOS."
 
 // Links returns what the PCIe links corrected under load, by address, and how many told it.
 // Links that corrected nothing are left out.
@@ -118,12 +109,13 @@ func (j *judging) links() {
 	all, _ := Links(j.Seen)
 	for _, at := range sortedKeys(all) {
 		if e := all[at]; e.Limit > 0 && e.PerMinute > e.Limit {
-			j.fail(j.part(at), doLink, describeLink(at, e), "its PCIe link corrected %.0f errors a minute under load; %.0f are the most of a good one", e.PerMinute, e.Limit)
+			j.fail(j.part(at), DoLink, e.Describe(at), "its PCIe link corrected %.0f errors a minute under load; %.0f are the most of a good one", e.PerMinute, e.Limit)
 		}
 	}
 }
 
-func describeLink(address string, e LinkErrors) string {
+// Describe says what the link at an address corrected.
+func (e LinkErrors) Describe(address string) string {
 	return fmt.Sprintf("%s under load: aer_dev_correctable +%d, replays +%d", address, e.AER, e.Replays)
 }
 
@@ -159,32 +151,4 @@ func corrected(s look.Seen) map[string]int64 {
 		}
 	}
 	return all
-}
-
-// oddLinks are the PCIe links of a node that correct far more errors than those in the same
-// slot of others do, be it fewer than PCIe allows: most links correct none.
-func (n Node) oddLinks(nodes []Node) (list []Odd) {
-	for _, at := range sortedKeys(n.Links) {
-		e := n.Links[at]
-		if e.Limit > 0 && e.PerMinute > e.Limit { // it was found by itself
-			continue
-		}
-		var all []float64
-		for _, o := range nodes {
-			if o.LinksTold > 0 {
-				all = append(all, o.Links[at].PerMinute)
-			}
-		}
-		slices.Sort(all)
-		if len(all) < Fewest || max(e.AER, e.Replays) < errorsPerHour || e.PerMinute < errorsPerHour/60.0 {
-			continue
-		}
-		if usual := medianOf(all); e.PerMinute > manyTimes*usual {
-			part := nameGPU(n.Names, at)
-			list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doLink,
-				Cause:    fmt.Sprintf("%s: its PCIe link corrected %.1f errors a minute under load, those in the same slot of other nodes %.1f", part, e.PerMinute, usual),
-				Evidence: []string{fmt.Sprintf("%s; %d nodes: median %.1f a minute, %.1f at most", strings.TrimSpace(describeLink(at, e)), len(all), usual, all[len(all)-1])}}})
-		}
-	}
-	return list
 }

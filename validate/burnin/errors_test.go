@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/tool/amdsmi"
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
 	"github.com/ironrail/ironrail/validate/burnin"
+	"github.com/ironrail/ironrail/validate/burnin/cohort"
 	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
@@ -71,10 +72,10 @@ func TestLinkErrors(t *testing.T) {
 func TestOddLinks(t *testing.T) {
 	t.Parallel()
 	const at = "0000:10:00.0"
-	nodes := func(n int, errors ...int64) (list []burnin.Node) {
+	nodes := func(n int, errors ...int64) (list []cohort.Node) {
 		for i := range n {
 			e := errors[i%len(errors)]
-			node := burnin.Node{Name: fmt.Sprintf("n%d", i), LinksTold: 20}
+			node := cohort.Node{Name: fmt.Sprintf("n%d", i), LinksTold: 20}
 			if e > 0 {
 				node.Links = map[string]burnin.LinkErrors{at: {AER: e, PerMinute: float64(e) / 30, Limit: 31}}
 			}
@@ -84,7 +85,7 @@ func TestOddLinks(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
-		nodes []burnin.Node
+		nodes []cohort.Node
 		blame string
 	}{
 		{"one of ten", nodes(10, 0, 0, 0, 0, 300, 0, 0, 0, 0, 0), "n4"},
@@ -94,7 +95,7 @@ func TestOddLinks(t *testing.T) {
 		{"too few to compare", nodes(3, 300, 0, 0), ""},
 		{"found by itself already", nodes(10, 0, 0, 0, 0, 3000, 0, 0, 0, 0, 0), ""},
 	} {
-		_, odd := burnin.CompareNodes(c.nodes)
+		_, odd := cohort.CompareNodes(c.nodes)
 		switch {
 		case c.blame == "" && len(odd) > 0:
 			t.Errorf("%s: %+v", c.name, odd)

@@ -26,11 +26,10 @@ const Spare = 5.0
 const slowdownLimit = -2.0
 
 const (
-	doHeat  = "Look at its heat sink or cold plate, its thermal paste, the fans, and the air or water that comes in; then apply again."
+	DoHeat  = "Look at its heat sink or cold plate, its thermal paste, the fans, and the air or water that comes in; then apply again."
 	doBrake = "Look at the node's power supplies, at both feeds and at the PDU's breakers and readings, before the GPU: the chassis told the GPU to draw less because a supply was missing, failed or overloaded."
 	doSlow  = "Look at the node's power supplies and at the GPU's cooling; the BMC's event log says which it was. If neither has a fault, have the GPU replaced."
-	doClock = "Look at nvidia-smi -q -d CLOCK,PERFORMANCE,POWER (amd-smi metric --clock --power) under load beside a good one: locked clocks, a lower power limit, a cap that stays. If nothing is set, reset the GPU; then have it replaced."
-	doPace  = "Compare its clocks under load, its power limit and its partition mode (amd-smi static --partition, nvidia-smi -q) with those of a good one, and reset it; if nothing differs, have it replaced: a part of its units does no work."
+	DoPace  = "Compare its clocks under load, its power limit and its partition mode (amd-smi static --partition, nvidia-smi -q) with those of a good one, and reset it; if nothing differs, have it replaced: a part of its units does no work."
 	doWrong = "Have the GPU replaced: it computes wrong results, or fails, under load."
 	doRun   = "Read what the program printed; run it on the node by hand."
 )
@@ -61,12 +60,16 @@ func Judge(load Load, long time.Duration, s Seen) ([]judge.Fault, []string, erro
 		return nil, nil, err
 	}
 	j.program()
+	j.exited()
+	j.present()
+	j.answered()
 	for _, g := range s.Result.GPUs {
 		j.checkClocks(g)
 		j.warm(g)
 		j.drew(g)
 	}
 	j.memory()
+	j.controllers()
 	j.links()
 	j.hbm()
 	if r := s.Result; r.Blind > 0 || r.Looks == 0 {
@@ -102,6 +105,9 @@ func (j *judging) ran(long time.Duration) error {
 	return nil
 }
 
+// IsHeld reports whether something that is a fault of its own held the clocks down.
+func IsHeld(g wire.BurnGPU) bool { return g.Held[brake]+g.Held[thermal]+g.Held[soft]+g.Held[slow] > 0 }
+
 // fail notes what is wrong with a part. Several faults of one part are one.
 func (j *judging) fail(part, action, evidence, cause string, args ...any) {
 	cause = fmt.Sprintf(cause, args...)
@@ -120,10 +126,10 @@ func (j *judging) fail(part, action, evidence, cause string, args ...any) {
 }
 
 // part is what to call the GPU at an address.
-func (j *judging) part(address string) string { return nameGPU(j.Names, address) }
+func (j *judging) part(address string) string { return NameGPU(j.Names, address) }
 
-// nameGPU is what to call the GPU at an address; names are those that are known.
-func nameGPU(names map[string]string, address string) string {
+// NameGPU is what to call the GPU at an address; names are those that are known.
+func NameGPU(names map[string]string, address string) string {
 	return cmp.Or(names[address], "GPU at "+address)
 }
 
@@ -140,22 +146,22 @@ const (
 func (j *judging) checkClocks(g wire.BurnGPU) {
 	part := j.part(g.Address)
 	looks := func(reason string) string {
-		return fmt.Sprintf("nvidia-smi: %s was Active at %d of %d looks; %s", reason, g.Held[reason], g.Core.Count, formatFigures(g))
+		return fmt.Sprintf("nvidia-smi: %s was Active at %d of %d looks; %s", reason, g.Held[reason], g.Core.Count, FormatFigures(g))
 	}
 	switch {
 	case g.Held[brake] > 0:
 		j.fail(part, doBrake, looks(brake), "the chassis' power brake held its clocks down under load")
 	case g.Held[thermal] > 0:
-		j.fail(part, doHeat, looks(thermal), "heat held its clocks down under load, at %.0f °C", g.Core.Most)
+		j.fail(part, DoHeat, looks(thermal), "heat held its clocks down under load, at %.0f °C", g.Core.Most)
 	case g.Held[soft] > 0:
-		j.fail(part, doHeat, looks(soft), "heat made the driver lower its clocks under load, at %.0f °C", g.Core.Most)
+		j.fail(part, DoHeat, looks(soft), "heat made the driver lower its clocks under load, at %.0f °C", g.Core.Most)
 	case g.Held[slow] > 0:
 		j.fail(part, doSlow, looks(slow), "the hardware held its clocks down under load and says not why")
 	}
 }
 
-// formatFigures returns those of a GPU in words.
-func formatFigures(g wire.BurnGPU) string {
+// FormatFigures returns those of a GPU in words.
+func FormatFigures(g wire.BurnGPU) string {
 	text := fmt.Sprintf("%.0f °C at most", g.Core.Most)
 	if g.Memory.Count > 0 {
 		text += fmt.Sprintf(", memory %.0f °C", g.Memory.Most)
@@ -172,12 +178,12 @@ func (j *judging) warm(g wire.BurnGPU) {
 	switch left, ok := j.thermalMargin(g); {
 	case !ok || left >= Spare || g.Held[thermal]+g.Held[soft] > 0: // which says so already
 	case left <= 0:
-		j.fail(part, doHeat, "under load: "+formatFigures(g), "it reached its slowdown, %.0f °C", g.Core.Most)
+		j.fail(part, DoHeat, "under load: "+FormatFigures(g), "it reached its slowdown, %.0f °C", g.Core.Most)
 	default:
-		j.fail(part, doHeat, "under load: "+formatFigures(g), "it came within %.0f °C of its slowdown (%.0f °C): fewer than %.0f were left", left, g.Core.Most, Spare)
+		j.fail(part, DoHeat, "under load: "+FormatFigures(g), "it came within %.0f °C of its slowdown (%.0f °C): fewer than %.0f were left", left, g.Core.Most, Spare)
 	}
 	if g.MemLeft.Count > 0 && g.MemLeft.Least < Spare {
-		j.fail(part, doHeat, "under load: "+formatFigures(g), "its memory came within %.0f °C of its limit (%.0f °C)", max(g.MemLeft.Least, 0), g.Memory.Most)
+		j.fail(part, DoHeat, "under load: "+FormatFigures(g), "its memory came within %.0f °C of its limit (%.0f °C)", max(g.MemLeft.Least, 0), g.Memory.Most)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/burnin/stress"
+	"github.com/ironrail/ironrail/validate/gate/look"
 )
 
 // Every is how often the GPUs are looked at.
@@ -30,6 +31,7 @@ type Load struct {
 	Config  string
 	Comes   string // where the program comes from
 	Model   string // of the GPUs, as it was declared
+	GPUs    int    // that the hardware block has of the vendor
 	// Least is how many GFLOPS each GPU makes at least, by its maker, and Source where that is
 	// from; 0: no target is known.
 	Least  float64
@@ -83,6 +85,9 @@ func modelOf(h *inventory.Hardware) string {
 // AMD itself loads the model, and compares each result with the one before (self_check).
 func Of(h *inventory.Hardware, long time.Duration) Load {
 	l := Load{Vendor: VendorOf(h), Model: modelOf(h)}
+	if h != nil {
+		l.GPUs, _ = look.DeclaredGPUs(h, l.Vendor)
+	}
 	if l.Vendor == "amd" {
 		s := stress.Of(l.Model)
 		l.Program, l.Shown, l.Argv, l.File, l.Config = "rvs", "rvs -c "+configFile, []string{"sh", "-c", runRVS, "sh", configFile}, configFile, s.Config(long)

@@ -42,7 +42,7 @@ func (j *judging) dcgmi() {
 		for _, r := range t.Results {
 			switch {
 			case r.Status == dcgmi.Pass:
-				judged = true
+				judged = judged || !strings.EqualFold(t.Category, deployment)
 			case r.Status == dcgmi.Fail || r.Status == dcgmi.Warn && len(r.Warnings) > 0:
 				judged = true
 				j.fail(j.entity(r.Entities), doWrong, fmt.Sprintf("dcgmi diag, test %s: %s", t.Name, strings.Join(r.Warnings, "; ")), "it failed DCGM's test %q under load", t.Name)
@@ -57,6 +57,7 @@ func (j *judging) dcgmi() {
 	}
 	switch {
 	case judged:
+		j.untested(c)
 	case len(failed) > 0:
 		j.fail("burn-in program", doRun, "dcgmi: "+strings.Join(failed, "; "), "dcgmi could not load the GPUs")
 	default:
@@ -122,10 +123,11 @@ func (j *judging) rvs() {
 		j.fail("burn-in program", doRun, j.programText(), "rvs says nothing of a GPU")
 		return
 	}
+	tested := map[string]bool{}
 	for _, g := range c.GPUs {
 		part, id := "GPU "+strconv.Itoa(g.ID)+" of rvs", strconv.Itoa(g.ID)
 		if at := j.Result.KFD[id]; at != "" {
-			part = j.part(at)
+			part, tested[at] = j.part(at), true
 		}
 		switch {
 		case g.Wrong > 0:
@@ -135,10 +137,11 @@ func (j *judging) rvs() {
 		case g.GFLOPS <= 0:
 			j.fail(part, doWrong, "rvs gst: 0 GFLOPS", "it computed nothing under load")
 		case g.GFLOPS < j.load.Least:
-			j.fail(part, doPace, fmt.Sprintf("rvs gst: %.0f GFLOPS at most, %.0f on average", g.GFLOPS, g.Mean),
+			j.fail(part, DoPace, fmt.Sprintf("rvs gst: %.0f GFLOPS at most, %.0f on average", g.GFLOPS, g.Mean),
 				"it computed %.0f GFLOPS at most under load: AMD asks %.0f of %s", g.GFLOPS, j.load.Least, j.load.Model)
 		}
 	}
+	j.unloaded(len(c.GPUs), tested, fmt.Sprintf("rvs gst: results of %d GPUs", len(c.GPUs)))
 	if len(c.Errors) > 0 {
 		j.fail("burn-in program", doRun, c.Errors[0], "rvs reports %d errors", len(c.Errors))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/burnin"
+	"github.com/ironrail/ironrail/validate/burnin/cohort"
 )
 
 func hardware(vendor, model string) *inventory.Hardware {
@@ -57,9 +58,9 @@ func TestScatter(t *testing.T) {
 		for i := range slot {
 			slot[i] = within(0.04)
 		}
-		var fleet []burnin.Node
+		var fleet []cohort.Node
 		for i := range nodes {
-			n := burnin.Node{Name: fmt.Sprintf("n%d", i), Rates: map[string]burnin.Rate{}}
+			n := cohort.Node{Name: fmt.Sprintf("n%d", i), Rates: map[string]burnin.Rate{}}
 			for g := range gpus {
 				at := fmt.Sprintf("0000:%02x:00.0", 0x10+g)
 				clock, rate := within(0.04), within(0.04)
@@ -74,14 +75,14 @@ func TestScatter(t *testing.T) {
 			}
 			fleet = append(fleet, n)
 		}
-		if _, odd := burnin.CompareNodes(fleet); len(odd) != 0 {
+		if _, odd := cohort.CompareNodes(fleet); len(odd) != 0 {
 			t.Errorf("4%% of scatter by %s: %d are blamed, first %+v", by, len(odd), odd[0])
 		}
 		fleet[17].Rates["0000:12:00.0"] = burnin.Rate{Mean: 69000 * slot[2], Best: 70000}
 		if by == "rack" {
 			fleet[17].Rates["0000:12:00.0"] = burnin.Rate{Mean: 69000, Best: 70000}
 		}
-		if _, odd := burnin.CompareNodes(fleet); len(odd) != 1 || odd[0].Node != "n17" || !strings.Contains(odd[0].Cause, "it computed ") || !strings.Contains(odd[0].Cause, "GFLOPS on average under load") {
+		if _, odd := cohort.CompareNodes(fleet); len(odd) != 1 || odd[0].Node != "n17" || !strings.Contains(odd[0].Cause, "it computed ") || !strings.Contains(odd[0].Cause, "GFLOPS on average under load") {
 			t.Errorf("by %s: %+v", by, odd)
 		}
 	}

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package burnin
+// Package cohort compares burn-ins of nodes that are alike, slot by slot: how warm GPUs got, how
+// fast they computed, what they drew, and what their PCIe links corrected. It is pure.
+package cohort
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/validate/burnin"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 )
 
@@ -28,11 +32,11 @@ const (
 type Node struct {
 	Name  string
 	GPUs  []wire.BurnGPU
-	Names map[string]string // what they are called, by address
-	Rates map[string]Rate   // what they computed, by address, where the program said it
+	Names map[string]string      // what they are called, by address
+	Rates map[string]burnin.Rate // what they computed, by address, where the program said it
 	// Links are the errors of PCIe links that corrected some, by address, and LinksTold how many
 	// links told theirs.
-	Links     map[string]LinkErrors
+	Links     map[string]burnin.LinkErrors
 	LinksTold int
 }
 
@@ -53,32 +57,73 @@ type Slot struct {
 type Odd struct {
 	Node string
 	judge.Fault
+	Note bool // it is worth knowing and no fault
 }
 
 // CompareNodes holds each GPU against the median of its slot. A node of which most GPUs
 // are too warm has one cause: its air or water; one of which most are slow as well.
 func CompareNodes(nodes []Node) (slots []Slot, odd []Odd) {
-	most := map[string][]float64{} // by address
-	for _, n := range nodes {
-		for _, g := range n.GPUs {
-			if g.Core.Count > 0 {
-				most[g.Address] = append(most[g.Address], g.Core.Most)
-			}
-		}
-	}
-	warm, paces := medians(most), pacesOf(nodes)
-	for _, at := range sortedKeys(warm) {
-		s := Slot{Address: at, Median: warm[at], Most: slices.Max(most[at]), Nodes: len(most[at])}
+	warm, paces := heatsOf(nodes), pacesOf(nodes)
+	core := warm[0]
+	for _, at := range slices.Sorted(maps.Keys(core.median)) {
+		s := Slot{Address: at, Median: core.median[at], Most: slices.Max(core.all[at]), Nodes: len(core.all[at])}
 		s.Clock, s.Slowest = paces[0].of(at)
 		s.Rate, s.LeastRate = paces[1].of(at)
 		slots = append(slots, s)
 	}
 	for _, n := range nodes {
-		odd = append(odd, n.odd(warm, most)...)
+		odd = append(odd, n.odd(warm)...)
 		odd = append(odd, n.slow(paces)...)
+		odd = append(odd, n.drewLittle(nodes)...)
 		odd = append(odd, n.oddLinks(nodes)...)
 	}
 	return slots, odd
+}
+
+// heat is a sensor of temperature, with what all nodes came to.
+type heat struct {
+	what   string // "it" or "its memory"
+	of     func(wire.BurnGPU) wire.Span
+	all    map[string][]float64 // highest temperatures by address, in their order
+	median map[string]float64   // of the slots of which enough nodes tell
+}
+
+// heatsOf are those of the chip and of its memory: a stack of HBM with a bad contact to the heat
+// sink gets warm by itself.
+func heatsOf(nodes []Node) []heat {
+	heats := []heat{
+		{what: "it", of: func(g wire.BurnGPU) wire.Span { return g.Core }},
+		{what: "its memory", of: func(g wire.BurnGPU) wire.Span { return g.Memory }},
+	}
+	for i := range heats {
+		h := &heats[i]
+		h.all = map[string][]float64{}
+		for _, n := range nodes {
+			for _, g := range n.GPUs {
+				if s := h.of(g); s.Count > 0 {
+					h.all[g.Address] = append(h.all[g.Address], s.Most)
+				}
+			}
+		}
+		h.median = medians(h.all)
+	}
+	return heats
+}
+
+// odd says how a GPU got warmer than those in its slot; judged is false where it cannot be said.
+func (h heat) odd(g wire.BurnGPU, part string) (f judge.Fault, odd, judged bool) {
+	usual, ok := h.median[g.Address]
+	s := h.of(g)
+	if !ok || s.Count == 0 {
+		return f, false, false
+	}
+	if s.Most-usual <= Beyond {
+		return f, false, true
+	}
+	all := h.all[g.Address]
+	return judge.Fault{Part: part, Action: burnin.DoHeat,
+		Cause:    fmt.Sprintf("%s: %s got %.0f °C warm under load, %.0f more than the median of its slot", part, h.what, s.Most, s.Most-usual),
+		Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f °C, %.0f °C at most; this one: %s", g.Address, len(all), usual, all[len(all)-1], burnin.FormatFigures(g))}}, true, true
 }
 
 // medians are those of the slots of which enough nodes tell.
@@ -97,21 +142,21 @@ func medians(of map[string][]float64) map[string]float64 {
 func medianOf(all []float64) float64 { return (all[(len(all)-1)/2] + all[len(all)/2]) / 2 }
 
 // odd are the parts of one node that got too warm.
-func (n Node) odd(median map[string]float64, all map[string][]float64) (list []Odd) {
+func (n Node) odd(heats []heat) (list []Odd) {
 	judged := 0
 	for _, g := range n.GPUs {
-		usual, ok := median[g.Address]
-		if !ok || g.Core.Count == 0 {
-			continue
+		told := false
+		for _, h := range heats {
+			f, odd, ok := h.odd(g, burnin.NameGPU(n.Names, g.Address))
+			told = told || ok
+			if odd {
+				list = append(list, Odd{Node: n.Name, Fault: f})
+				break
+			}
 		}
-		judged++
-		if g.Core.Most-usual <= Beyond {
-			continue
+		if told {
+			judged++
 		}
-		part := nameGPU(n.Names, g.Address)
-		list = append(list, Odd{n.Name, judge.Fault{Part: part, Action: doHeat,
-			Cause:    fmt.Sprintf("%s: it got %.0f °C warm under load, %.0f more than the median of its slot", part, g.Core.Most, g.Core.Most-usual),
-			Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f °C, %.0f °C at most; this one: %s", g.Address, len(all[g.Address]), usual, all[g.Address][len(all[g.Address])-1], formatFigures(g))}}})
 	}
 	if len(list) < 2 || 2*len(list) <= judged {
 		return list
@@ -120,7 +165,7 @@ func (n Node) odd(median map[string]float64, all map[string][]float64) (list []O
 	for _, o := range list {
 		evidence = append(evidence, strings.TrimPrefix(o.Cause, "GPU at "))
 	}
-	return []Odd{{n.Name, judge.Fault{Part: "cooling", Evidence: evidence,
+	return []Odd{{Node: n.Name, Fault: judge.Fault{Part: "cooling", Evidence: evidence,
 		Cause:  fmt.Sprintf("%d of %d GPUs got more than %.0f °C warmer under load than those of other nodes in the same slots", len(list), judged, Beyond),
 		Action: "Look at what cools the whole node: its fans, its air shroud or manifold, filters, blanking panels of the rack, and the air or water that comes in."}}}
 }

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package burnin
+package cohort
 
 import (
 	"fmt"
 	"slices"
 
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/validate/burnin"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 )
+
+const doClock = "Look at nvidia-smi -q -d CLOCK,PERFORMANCE,POWER (amd-smi metric --clock --power) under load beside a good one: locked clocks, a lower power limit, a cap that stays. If nothing is set, reset the GPU; then have it replaced."
 
 // pace is a measure of how fast GPUs computed, with what all nodes came to.
 type pace struct {
@@ -26,7 +29,7 @@ type pace struct {
 func pacesOf(nodes []Node) []pace {
 	paces := []pace{
 		{value: func(_ Node, g wire.BurnGPU) (float64, bool) { return g.Clock.Mean, g.Clock.Count > 0 }, unit: "MHz", cause: "computed at", action: doClock},
-		{value: func(n Node, g wire.BurnGPU) (float64, bool) { r, ok := n.Rates[g.Address]; return r.Mean, ok }, unit: "GFLOPS", cause: "computed", action: doPace},
+		{value: func(n Node, g wire.BurnGPU) (float64, bool) { r, ok := n.Rates[g.Address]; return r.Mean, ok }, unit: "GFLOPS", cause: "computed", action: burnin.DoPace},
 	}
 	for i := range paces {
 		p := &paces[i]
@@ -63,11 +66,8 @@ func (p pace) slow(n Node, g wire.BurnGPU, part string) (judge.Fault, bool) {
 	return judge.Fault{Part: part, Action: p.action,
 		Cause: fmt.Sprintf("%s: it %s %.0f %s on average under load, %.0f%% of the median of its slot", part, p.cause, v, p.unit, 100*v/usual),
 		Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f %s, %.0f to %.0f %s; this one: %s",
-			g.Address, len(all), usual, p.unit, all[0], all[len(all)-1], p.unit, formatFigures(g))}}, true
+			g.Address, len(all), usual, p.unit, all[0], all[len(all)-1], p.unit, burnin.FormatFigures(g))}}, true
 }
-
-// isHeld reports whether something that is a fault of its own held the clocks down.
-func isHeld(g wire.BurnGPU) bool { return g.Held[brake]+g.Held[thermal]+g.Held[soft]+g.Held[slow] > 0 }
 
 // slow are the GPUs of one node that computed at a lower clock than those in the same slot of
 // others, or less, and that neither heat nor the chassis held down: those are found by themselves.
@@ -78,12 +78,12 @@ func (n Node) slow(paces []pace) (list []Odd) {
 			continue
 		}
 		judged++
-		if isHeld(g) {
+		if burnin.IsHeld(g) {
 			continue
 		}
 		for _, p := range paces {
-			if f, ok := p.slow(n, g, nameGPU(n.Names, g.Address)); ok {
-				list = append(list, Odd{n.Name, f})
+			if f, ok := p.slow(n, g, burnin.NameGPU(n.Names, g.Address)); ok {
+				list = append(list, Odd{Node: n.Name, Fault: f})
 				break
 			}
 		}
@@ -95,7 +95,35 @@ func (n Node) slow(paces []pace) (list []Odd) {
 	for _, o := range list {
 		evidence = append(evidence, o.Cause)
 	}
-	return []Odd{{n.Name, judge.Fault{Part: "GPUs", Evidence: evidence,
+	return []Odd{{Node: n.Name, Fault: judge.Fault{Part: "GPUs", Evidence: evidence,
 		Cause:  fmt.Sprintf("%d of %d GPUs computed less than %.0f%% of what those of other nodes in the same slots did, or at less than that share of their clock", len(list), judged, 100*Slower),
 		Action: "Compare the node's power limits, clock settings, BIOS settings and VBIOS with those of another one; look at its power supplies and both feeds."}}}
+}
+
+// drewShare is the share of the median of its slot that a GPU draws at least, of its mean power,
+// without a note. Belief: at its power limit each draws the same.
+const drewShare = 0.85
+
+// drewLittle notes the GPUs of one node that drew less than those in their slots. It is no fault by
+// itself: a good chip makes the same clock of less, and clock and GFLOPS are judged.
+func (n Node) drewLittle(nodes []Node) (list []Odd) {
+	all := map[string][]float64{}
+	for _, o := range nodes {
+		for _, g := range o.GPUs {
+			if g.Power.Count > 0 {
+				all[g.Address] = append(all[g.Address], g.Power.Mean)
+			}
+		}
+	}
+	median := medians(all)
+	for _, g := range n.GPUs {
+		usual := median[g.Address]
+		if g.Power.Count == 0 || g.Power.Mean >= drewShare*usual {
+			continue
+		}
+		part := burnin.NameGPU(n.Names, g.Address)
+		list = append(list, Odd{Node: n.Name, Note: true, Fault: judge.Fault{Part: part,
+			Cause: fmt.Sprintf("%s: it drew %.0f W on average under load, %.0f%% of the median of its slot: that alone is no fault", part, g.Power.Mean, 100*g.Power.Mean/usual)}})
+	}
+	return list
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/gate/traits"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
@@ -241,9 +242,11 @@ func atRestOf(t *testing.T, gpus inventory.GPU) (h *inventory.Hardware, four [4]
 	return h, four
 }
 
-// complete adds what the rig's nodes have no device for, disks' logs and transceivers, and
-// what the stage of fabrics sets on rails.
+// complete adds what the rig's nodes have no device for, disks' logs, transceivers and the module of
+// NVIDIA's driver, and what the stage of fabrics sets on rails.
 func complete(h *wire.Health) {
+	open := true
+	h.OpenGPU = &open
 	for i := range h.Ports {
 		h.Ports[i].State, h.Ports[i].Physical = "ACTIVE", "LinkUp"
 	}
@@ -284,7 +287,15 @@ func judgeAtRest(h *inventory.Hardware) func([4]atRest) verdict {
 		var nodes []uniform.Node
 		for i, x := range four {
 			name := fmt.Sprintf("n%d", i+1)
-			nodes = append(nodes, uniform.Node{Name: name, Record: uniform.Record{Cohort: "c", Traits: gate.CommonTraits(name, x.Seen, x.Items)}})
+			nodes = append(nodes, uniform.Node{Name: name, Record: uniform.Record{Cohort: "c", Traits: append(traits.Common(name, x.Seen, x.Items), traits.Chassis(h, x.Chassis.Parts)...)}})
+		}
+		for _, s := range uniform.FindSilent(nodes) {
+			text := fmt.Sprintf("%s tells %s of %d parts and most of %d", s.Node, s.Key, s.Told, s.Usual)
+			if s.Node == "n1" {
+				v.notes = append(v.notes, text)
+			} else {
+				v.others = append(v.others, text)
+			}
 		}
 		for _, row := range uniform.CompareNodes(nodes) {
 			for _, o := range row.Odd {

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/look"
 	"github.com/ironrail/ironrail/validate/gate/since"
+	"github.com/ironrail/ironrail/validate/gate/traits"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 	"github.com/ironrail/ironrail/validate/uniform"
@@ -74,7 +75,7 @@ func Look(ctx context.Context, nodes onnode.Nodes, n *inventory.Node, k known) (
 	kept := func(list []uniform.Trait) []uniform.Trait {
 		return slices.DeleteFunc(slices.Clone(list), func(t uniform.Trait) bool { return !slices.Contains(lasting, t.Key) })
 	}
-	return append(faults, since.CompareTraits(kept(was.Traits), kept(CommonTraits(n.Name, seen, nil)))...), nil
+	return append(faults, since.CompareTraits(kept(was.Traits), kept(traits.Common(n.Name, seen, nil)))...), nil
 }
 
 // lasting are traits that nobody changes on a node in service without knowing, and that the
@@ -95,7 +96,7 @@ func changedSince(ctx context.Context, j *target.Job, seen look.Seen) ([]judge.F
 		return nil, ctx.Err()
 	}
 	counted := since.ComparePorts(before.Counts, since.CountsOf(b, run.Clock().Now().UTC()), since.NamePorts(n.Hardware, seen.Fabrics))
-	return append(counted, since.CompareTraits(record.Traits, CommonTraits(n.Name, seen, b.Items))...), nil
+	return append(counted, since.CompareTraits(record.Traits, traits.Common(n.Name, seen, b.Items))...), nil
 }
 
 // known finds facts by their keys.

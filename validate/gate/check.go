@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/chassis"
 	"github.com/ironrail/ironrail/validate/gate/bought"
 	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/gate/judge"
@@ -89,8 +90,8 @@ func runGates(ctx context.Context, j *target.Job) error {
 	seen.Fabrics = FabricsUp(run, n)
 	r.Faults, r.Notes, r.Gates = JudgeEach(n.Hardware, target.AllowedGates(n), seen)
 	r.Near = link.HasNearRails(n.Hardware, seen)
-	chassisGates(ctx, j, &r)
-	versions, err := readVersions(ctx, j, seen, &r)
+	parts := chassisGates(ctx, j, &r)
+	versions, err := readVersions(ctx, j, seen, parts, &r)
 	if err != nil {
 		return err
 	}
@@ -136,13 +137,15 @@ func (r Report) Report(node string) result.Report {
 	return rep
 }
 
-// chassisGates adds to the report of a node's gates what its BMC has to say.
-func chassisGates(ctx context.Context, j *target.Job, r *Report) {
+// chassisGates adds to the report of a node's gates what its BMC has to say, and returns the
+// parts that it tells of.
+func chassisGates(ctx context.Context, j *target.Job, r *Report) []chassis.Part {
 	n := j.Node
 	if j.BMCs == nil {
-		return
+		return nil
 	}
 	c, _ := host.AskChassis(ctx, j, host.ChassisWait)
 	faults, notes := host.JudgeChassis(n.Hardware, c)
 	r.Faults, r.Notes, r.Gates = append(r.Faults, faults...), append(r.Notes, notes...), append(r.Gates, host.ChassisOutcomes(n.Hardware, c)...)
+	return c.Parts
 }

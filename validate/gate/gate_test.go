@@ -142,6 +142,11 @@ func TestGates(t *testing.T) {
 		{"NVLink slow", func(s *look.Seen) { s.Links.GPUs[0].Links[3].Rate = ptr(13.3) }, first, "below 25 GB/s"},
 		{"NVLink errors", func(s *look.Seen) { s.Links.GPUs[0].Links[3].Counters["crc_errors"] = 9 }, first, "NVLink 3 counted 9 crc errors"},
 		{"NVLink bit error rate", func(s *look.Seen) { s.Links.GPUs[0].Links[3].Counters["effective_ber"] = 1e-15 }, "", ""},
+		{"NVLinks that are not told", func(s *look.Seen) { s.Links.GPUs = s.Links.GPUs[:1] }, second, "says nothing of its links"},
+		{"MIG after the next reset", func(s *look.Seen) { s.NVIDIA.GPUs[1].MIG = nvidiasmi.Mode{Current: ptr(false), Pending: ptr(true)} }, second, "its MIG mode is disabled, and will be enabled"},
+		{"MIG that nobody is about to change", func(s *look.Seen) { s.NVIDIA.GPUs[1].MIG = nvidiasmi.Mode{Current: ptr(true), Pending: ptr(true)} }, "", ""},
+		{"GSP of another driver", func(s *look.Seen) { s.NVIDIA.GPUs[1].GSPFirmware = "535.154.05" }, second, "its system processor runs firmware 535.154.05"},
+		{"GSP that is off", func(s *look.Seen) { s.NVIDIA.GPUs[1].GSPFirmware = "" }, "", ""},
 		{"fabric", func(s *look.Seen) { s.NVIDIA.GPUs[0].Fabric.State = "In Progress" }, first, "not in the NVLink fabric"},
 		{"fabric health", func(s *look.Seen) { s.NVIDIA.GPUs[0].Fabric.Health["route_unhealthy"] = "True" }, first, "route unhealthy is True"},
 		{"power limit", func(s *look.Seen) { s.NVIDIA.GPUs[1].Power.Limit = ptr(500.0) }, second, "500 W, and 700 W is the default"},
@@ -192,6 +197,11 @@ func TestGatesOfAMD(t *testing.T) {
 		{"deferred", "2 memory errors", func(s *look.Seen) { s.AMD.GPUs[1].Metric.ECC.Deferred = ptr[int64](2) }},
 		{"pending page", "1 bad page", func(s *look.Seen) { s.AMD.GPUs[1].BadPages.Pending = []amdsmi.Page{{Address: "0x1000"}} }},
 		{"retired page", "1 page of its memory retired", func(s *look.Seen) { s.AMD.GPUs[1].BadPages.Retired = []amdsmi.Page{{Address: "0x1000"}} }},
+		{"no metric of one", "amd-smi metric says nothing of it", func(s *look.Seen) { s.AMD.GPUs[1].Metric = nil }},
+		{"no bad pages of one", "amd-smi bad-pages says nothing of it", func(s *look.Seen) { s.AMD.GPUs[1].BadPages = nil }},
+		{"link that is off", "its link to GPU 0 is off", func(s *look.Seen) {
+			s.AMD.Links = []amdsmi.Link{{From: 1, To: 0, FromBDF: "0000:1c:00.0", ToBDF: "0000:0c:00.0", Type: "XGMI", Access: "UNKNOWN"}}
+		}},
 		{"link", "reaches GPU 0 by PCIE", func(s *look.Seen) {
 			s.AMD.Links = []amdsmi.Link{{From: 1, To: 0, FromBDF: "0000:1c:00.0", ToBDF: "0000:0c:00.0", Type: "PCIE"}}
 		}},
@@ -203,6 +213,18 @@ func TestGatesOfAMD(t *testing.T) {
 			found(t, amd, s, mi300x, c.cause)
 		})
 	}
+}
+
+// TestSectionsOfAMD: what amd-smi tells of no GPU, and what it leaves out of a partition, is no
+// fault.
+func TestSectionsOfAMD(t *testing.T) {
+	t.Parallel()
+	s := goodAMD(t)
+	for i := range s.AMD.GPUs {
+		s.AMD.GPUs[i].BadPages = nil
+	}
+	s.AMD.GPUs[1].Partition, s.AMD.GPUs[1].Metric = ptr[int64](1), nil
+	found(t, amd, s, "", "")
 }
 
 // TestOnePartIsOneFault: what is wrong with one GPU in several ways is said once.

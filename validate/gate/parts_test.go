@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
 	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/gate/traits"
 )
 
 // TestPartsInCommon: what a node is made of, as nodes of a role are compared by it. The
@@ -36,14 +37,14 @@ func TestPartsInCommon(t *testing.T) {
 	total := 81559.
 	s.NVIDIA = &nvidiasmi.Log{GPUs: []nvidiasmi.GPU{{BusID: "0000:19:00.0", Name: "NVIDIA H100 80GB HBM3", Serial: "165", Memory: nvidiasmi.Memory{Total: &total}}}}
 	var got []string
-	for _, x := range gate.CommonTraits("n1", s, nil) {
+	for _, x := range traits.Common("n1", s, nil) {
 		got = append(got, strings.TrimRight(fmt.Sprintf("%s=%s %s", x.Key, x.Value, strings.Join(x.Parts, "+")), " "))
 	}
 	want := strings.Join([]string{
 		"CPU model=Xeon 8480C", "CPU cores=112 in 2 sockets", "SMT=on", "NUMA nodes=2", "DIMM=32GiB DIMM A3", "DIMM=64GiB at 4800 MT/s DIMM A1+DIMM A2", "DIMMs=3 in 4 slots; empty: B1",
 		"NIC model=PCI 15b3:1021", "NIC PCIe link=x16 at 32 GT/s NIC at 0000:18:00.0", "transceiver=NVIDIA MMA1Z00-NS400 NIC at 0000:18:00.0", "MTU=9000 NIC at 0000:18:00.0",
 		"GPU PCI id=10de:2330 GPU 0 at 0000:19:00.0, serial 165", "GPU PCIe link=x16 at 32 GT/s GPU 0 at 0000:19:00.0, serial 165",
-		"disk size=3840755982336 bytes disk at pci-0000:5e:00.0-nvme-1 (bay 2)", "disk model=PM9A3 disk at pci-0000:5e:00.0-nvme-1 (bay 2)", "disk PCIe link=x4 at 16 GT/s disk at pci-0000:5e:00.0-nvme-1 (bay 2)",
+		"disk type=nvme disk at pci-0000:5e:00.0-nvme-1 (bay 2)", "disk size=3840755982336 bytes disk at pci-0000:5e:00.0-nvme-1 (bay 2)", "disk model=PM9A3 disk at pci-0000:5e:00.0-nvme-1 (bay 2)", "disk PCIe link=x4 at 16 GT/s disk at pci-0000:5e:00.0-nvme-1 (bay 2)", "disks=1",
 		"GPU model=NVIDIA H100 80GB HBM3 GPU 0 at 0000:19:00.0, serial 165", "GPU memory=81559 MiB GPU 0 at 0000:19:00.0, serial 165",
 	}, "\n")
 	if g := strings.Join(got, "\n"); g != want {

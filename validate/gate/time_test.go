@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/gate/traits"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
@@ -91,7 +92,7 @@ func TestTime(t *testing.T) {
 				t.Errorf("notes %q, want %q", notes, c.note)
 			}
 			trait := ""
-			for _, x := range gate.CommonTraits("n1", s, nil) {
+			for _, x := range traits.Common("n1", s, nil) {
 				if x.Key == uniform.TimeSource {
 					trait = x.Value
 				}

@@ -95,6 +95,7 @@ func runUniform(ctx context.Context, j *target.Job) error {
 	}
 	for _, c := range order {
 		judged.unlikeBlock(cohorts[c], mine)
+		judged.silent(cohorts[c], mine)
 	}
 	r.Notes = append(r.Notes, judged.notes...)
 	for _, text := range r.Notes {

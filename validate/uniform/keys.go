@@ -28,6 +28,8 @@ type Kind struct {
 	// Mixed: makers deliver several that are alike, so that more than a few outliers are a
 	// second kind, which is noted.
 	Mixed bool
+	// Elsewhere: a part without it, and one of which it has changed, is found by another check.
+	Elsewhere bool
 }
 
 // The traits.
@@ -50,6 +52,24 @@ const (
 	MTU            = "MTU"
 	TimeSource     = "time source"
 	Transceiver    = "transceiver"
+	OpticFirmware  = "transceiver firmware"
+	MemoryNode     = "nearest NUMA node"
+	PCIePath       = "PCIe path"
+	Bridges        = "PCIe bridges"
+	BridgeACS      = "ACS control"
+	Disks          = "disks"
+	DiskType       = "disk type"
+	DiskSector     = "disk sector"
+	RDMAPort       = "RDMA port"
+	PeerMem        = "nvidia_peermem"
+	Fans           = "fans"
+	Supplies       = "power supplies"
+	GPUPart        = "GPU part number"
+	GPUGSP         = "GPU GSP firmware"
+	GPUInstances   = "GPU MIG devices"
+	GPURAS         = "GPU error correction"
+	NVLinkRate     = "NVLink rate"
+	XGMI           = "xGMI link"
 	GPUVBIOS       = "GPU VBIOS"
 	GPUInfoROM     = "GPU InfoROM"
 	GPUMIG         = "GPU MIG mode"
@@ -83,6 +103,9 @@ const (
 	doBIOS     = "Set it in the BIOS as the others have it (`bios` of a hardware block sets it on all), and boot the node again."
 	doMTU      = "Find out what set it on this node, and set it as the others have it."
 	doTime     = "Look at `chronyc sources` or `timedatectl` of the node: the service must run, and its time servers must answer."
+	doPlace    = "Compare the node's slots, risers and cables with those of the others and with its maker's drawing, and its BIOS settings with theirs."
+	doFans     = "Look which fan or power supply is not plugged in, or which the BMC does not list; compare the BMC's firmware with that of the others."
+	doDisks    = "Look which disk is not there, or more than was ordered: its bay, its cable and its backplane; or give the node a hardware block of its own."
 	doParts    = "Find out which NIC is another model: its label, or `lspci -vv` for the part number; exchange it, or give the node a hardware block of its own."
 )
 
@@ -100,15 +123,32 @@ var Keys = []Kind{
 	{Key: NICModel, Area: Model, Part: "NIC", Fault: true, Action: doBought, Mixture: true},
 	{Key: NICPCIe, Area: Model, Part: "NIC", Fault: true, Action: doLink, Mixture: true},
 	{Key: Transceiver, Area: Model, Part: "NIC", Fault: true, Action: doOptic, Mixed: true, Mixture: true},
+	{Key: OpticFirmware, Area: Firmware, Part: "NIC", Action: doFlash},
+	{Key: PCIePath, Area: Model, Part: "PCIe slot", Fault: true, Action: doPlace, Mixed: true, Mixture: true, Elsewhere: true},
+	{Key: Bridges, Area: Model, Part: "PCIe slots", Action: doPlace, Elsewhere: true},
+	{Key: Fans, Area: Model, Part: "fans", Fault: true, Action: doFans, Mixed: true},
+	{Key: Supplies, Area: Model, Part: "power supplies", Fault: true, Action: doFans, Mixed: true},
+	{Key: Disks, Area: Model, Part: "disks", Fault: true, Action: doDisks},
+	{Key: DiskType, Area: Model, Part: "disk", Fault: true, Action: doBought, Mixture: true, Elsewhere: true},
+	{Key: DiskSector, Area: Setting, Part: "disk", Action: doBought, Mixture: true, Elsewhere: true},
 	{Key: DiskSize, Area: Model, Part: "disk", Fault: true, Action: doBought, Mixture: true},
 	{Key: DiskModel, Area: Model, Part: "disk", Fault: true, Action: doBought, Mixed: true, Mixture: true},
 	{Key: DiskPCIe, Area: Model, Part: "disk", Fault: true, Action: doLink, Mixed: true, Mixture: true},
 	{Key: SMT, Area: Setting, Part: "CPU", Fault: true, Action: doBIOS},
 	{Key: NUMA, Area: Setting, Part: "CPU", Fault: true, Action: doBIOS},
+	{Key: MemoryNode, Area: Setting, Part: "PCIe slot", Fault: true, Action: doPlace, Mixture: true, Elsewhere: true},
+	{Key: BridgeACS, Area: Setting, Part: "PCIe switches", Action: doBIOS, Mixture: true, Elsewhere: true},
+	{Key: RDMAPort, Area: Setting, Part: "NIC", Action: doOptic, Mixture: true, Elsewhere: true},
 	{Key: MTU, Area: Setting, Part: "NIC", Fault: true, Action: doMTU, Mixture: true},
 	{Key: TimeSource, Area: Setting, Part: "clock", Fault: true, Action: doTime},
 	{Key: GPUVBIOS, Area: Firmware, Part: "GPU", Fault: true, Action: doFlash},
 	{Key: GPUInfoROM, Area: Firmware, Part: "GPU", Action: doFlash},
+	{Key: GPUPart, Area: Model, Part: "GPU", Action: doBought},
+	{Key: GPUGSP, Area: Firmware, Part: "GPU", Action: doSoftware, Elsewhere: true},
+	{Key: NVLinkRate, Area: Setting, Part: "GPU", Action: doSetGPU, Elsewhere: true},
+	{Key: XGMI, Area: Setting, Part: "GPU", Action: doSetGPU, Mixture: true, Elsewhere: true},
+	{Key: GPURAS, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
+	{Key: GPUInstances, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
 	{Key: GPUMIG, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
 	{Key: GPUECC, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
 	{Key: GPUCompute, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
@@ -117,6 +157,7 @@ var Keys = []Kind{
 	{Key: GPUClock, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
 	{Key: GPUPower, Area: Setting, Part: "GPU", Fault: true, Action: doSetGPU},
 	{Key: GPUDriver, Area: System, Part: "driver", Fault: true, Action: doSoftware},
+	{Key: PeerMem, Area: System, Part: "driver", Action: doSoftware},
 	{Key: NICs, Area: Firmware, Part: "NICs", Action: doParts},
 	{Key: NICFirmware, Area: Firmware, Part: "NIC", Fault: true, Action: doNIC},
 	{Key: NICDriver, Area: System, Part: "driver", Fault: true, Action: doSoftware},

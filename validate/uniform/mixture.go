@@ -24,8 +24,9 @@ func (v *votes) commonMixture() (common mixed, with int) {
 	return common, with
 }
 
-// oddMixtures lists who has something else than a mixture that most have, part by part.
-func (v *votes) oddMixtures(values []string, most mixed) (odd []Odd) {
+// oddMixtures lists who has something else than a mixture that most have, part by part; parts
+// that are not there only where no other check finds them.
+func (v *votes) oddMixtures(values []string, most mixed, elsewhere bool) (odd []Odd) {
 	for _, value := range values {
 		for _, n := range v.by[value] {
 			odd = append(odd, Odd{Node: n.node, Value: value, Parts: n.parts})
@@ -47,7 +48,7 @@ func (v *votes) oddMixtures(values []string, most mixed) (odd []Odd) {
 		for _, t := range most.traits {
 			missing = append(missing, slices.DeleteFunc(slices.Clone(t.Parts), func(p string) bool { return have[p] != "" })...)
 		}
-		if len(missing) > 0 {
+		if len(missing) > 0 && !elsewhere {
 			odd = append(odd, Odd{Node: m.node, Value: notThere, Parts: missing})
 		}
 	}

@@ -35,6 +35,7 @@ type Trait struct {
 	Of    string   `json:"of,omitempty"` // what it is a version of, where parts of several models have one: a PSID
 	Value string   `json:"value"`
 	Parts []string `json:"parts,omitempty"` // that have it, where others of the node do not, or it is the only one
+	Count int      `json:"count,omitempty"` // parts that have it; 0: recorded by a version that did not count
 }
 
 // About is what values are compared of: the key of a trait, and what it is a version of.
@@ -179,7 +180,7 @@ func (v *votes) row(a About) Row {
 	})
 	if m, with := v.commonMixture(); with > 0 && r.Kind().Mixture {
 		r.Value, r.With = m.counts(), with
-		r.Odd = v.oddMixtures(values, m)
+		r.Odd = v.oddMixtures(values, m, r.Kind().Elsewhere)
 		return r
 	}
 	switch {

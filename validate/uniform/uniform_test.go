@@ -53,6 +53,8 @@ func TestCompare(t *testing.T) {
 			"NIC firmware:  0/3 [1 in part 0, 0 in part 1: n1] [1 in part 0, 0 in part 1: n2] [1 in part 0, 0 in part 1: n3]"},
 		{"a mixture that was bought, and who has another", []uniform.Node{node("n1", uniform.DIMM, "64", "32"), node("n2", uniform.DIMM, "64", "32"), node("n3", uniform.DIMM, "64"), node("n4", uniform.DIMM, "64", "32"), node("n5", uniform.DIMM, "16", "32"),
 			node("n6", uniform.DIMM, "64", "32"), node("n7", uniform.DIMM, "64", "32")}, "DIMM: 1 x 64, 1 x 32 5/7 odd n3=64 odd n5=16 part 0"},
+		{"a part of a mixture that is not there", []uniform.Node{node("n1", uniform.NICModel, "1", "0", "0"), node("n2", uniform.NICModel, "1", "0", "0"), node("n3", uniform.NICModel, "1", "0")}, "NIC model: 1 x 1, 1 x 0, 1 x 0 2/3 odd n3=not there part 2"},
+		{"one that another check finds", []uniform.Node{node("n1", uniform.PCIePath, "1", "0", "0"), node("n2", uniform.PCIePath, "1", "0", "0"), node("n3", uniform.PCIePath, "1", "0")}, "PCIe path: 1 x 1, 1 x 0, 1 x 0 2/3"},
 	} {
 		rows := uniform.CompareNodes(c.nodes)
 		if len(rows) != 1 {
@@ -98,6 +100,42 @@ func TestKeys(t *testing.T) {
 		seen[k.Key] = true
 		if r := (uniform.Row{Key: k.Key}); r.Kind() != k {
 			t.Errorf("%s is found as %+v", k.Key, r.Kind())
+		}
+	}
+}
+
+// TestSilent: who tells a thing of fewer parts than most do is found, of whatever model the
+// parts are; older records that have no counts are left out.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	trait := func(key, of string, count int) uniform.Trait {
+		return uniform.Trait{Key: key, Of: of, Value: "1", Count: count}
+	}
+	fleet := func() (nodes []uniform.Node) {
+		for i := range 4 {
+			nodes = append(nodes, uniform.Node{Name: fmt.Sprintf("n%d", i), Record: uniform.Record{Traits: []uniform.Trait{trait(uniform.GPUVBIOS, "", 8), trait(uniform.NICFirmware, "A", 8), trait(uniform.Kernel, "", 1)}}})
+		}
+		return nodes
+	}
+	for _, c := range []struct {
+		name, want string
+		spoil      func([]uniform.Node)
+	}{
+		{"all alike", "[]", func([]uniform.Node) {}},
+		{"one part less", "[{n2 GPU VBIOS 7 8}]", func(n []uniform.Node) { n[2].Traits[0].Count = 7 }},
+		{"one part more", "[]", func(n []uniform.Node) { n[2].Traits[0].Count = 9 }},
+		{"nothing at all", "[{n2 kernel 0 1}]", func(n []uniform.Node) { n[2].Traits = n[2].Traits[:2] }},
+		{"parts of two models", "[]", func(n []uniform.Node) {
+			n[2].Traits = append(n[2].Traits[:1:1], trait(uniform.NICFirmware, "A", 6), trait(uniform.NICFirmware, "B", 2), trait(uniform.Kernel, "", 1))
+		}},
+		{"no majority", "[]", func(n []uniform.Node) { n[2].Traits[0].Count, n[3].Traits[0].Count = 7, 6 }},
+		{"a record of an older version", "[]", func(n []uniform.Node) { n[2].Traits[0].Count = 0 }},
+		{"too few whose parts were counted", "[]", func(n []uniform.Node) { n[0].Traits[0].Count, n[1].Traits[0].Count, n[2].Traits[0].Count = 0, 0, 7 }},
+	} {
+		nodes := fleet()
+		c.spoil(nodes)
+		if got := fmt.Sprint(uniform.FindSilent(nodes)); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}
 }

@@ -4,7 +4,9 @@ package gpu
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/ironrail/ironrail/tool/amdsmi"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 )
 
@@ -15,6 +17,7 @@ func AMDMemory(j *judge.Node) {
 	if j.Seen.AMD == nil {
 		return
 	}
+	checkSections(j)
 	for _, g := range j.Seen.AMD.GPUs {
 		part := j.Part(g.BDF)
 		if m := g.Metric; m != nil {
@@ -41,6 +44,28 @@ func AMDMemory(j *judge.Node) {
 	}
 }
 
+// checkSections reports GPUs of which amd-smi leaves out what it tells of others: their driver
+// cannot read them. Partitions of a GPU share its sections.
+func checkSections(j *judge.Node) {
+	for _, section := range []struct {
+		name string
+		has  func(amdsmi.GPU) bool
+	}{
+		{"static", func(g amdsmi.GPU) bool { return g.Static != nil }},
+		{"metric", func(g amdsmi.GPU) bool { return g.Metric != nil }},
+		{"bad-pages", func(g amdsmi.GPU) bool { return g.BadPages != nil }},
+	} {
+		if !slices.ContainsFunc(j.Seen.AMD.GPUs, section.has) { // not asked for, or not known to this release
+			continue
+		}
+		for _, g := range j.Seen.AMD.GPUs {
+			if !section.has(g) && (g.Partition == nil || *g.Partition == 0) {
+				j.Fail(j.Part(g.BDF), doReset, "amd-smi "+section.name+": GPU "+g.BDF, "amd-smi %s says nothing of it, and tells of other GPUs", section.name)
+			}
+		}
+	}
+}
+
 // CheckXGMI holds the links between GPUs against being there, each to each.
 func CheckXGMI(j *judge.Node) {
 	if _, interconnect := j.Declared("amd"); j.Seen.AMD == nil || interconnect != "xgmi" || len(j.Seen.AMD.Links) == 0 {
@@ -50,7 +75,7 @@ func CheckXGMI(j *judge.Node) {
 		switch {
 		case l.Type != "" && l.Type != "XGMI":
 			j.Fail(j.Part(l.FromBDF), doXGMI, fmt.Sprintf("amd-smi topology: %s to %s: %s", l.FromBDF, l.ToBDF, l.Type), "it reaches GPU %d by %s, not by xGMI", l.To, l.Type)
-		case l.Access == "DISABLED":
+		case l.Access != "" && l.Access != "ENABLED":
 			j.Fail(j.Part(l.FromBDF), doXGMI, fmt.Sprintf("amd-smi topology: %s to %s: %s", l.FromBDF, l.ToBDF, l.Access), "its link to GPU %d is off", l.To)
 		}
 	}

@@ -20,6 +20,8 @@ const (
 	doReseat   = "Power the node off, reseat the GPU's board and look at its power cables; then have it replaced."
 	doNVLink   = "Reset all GPUs of the node; if it comes again, have the GPU's board looked at: its NVSwitches, its connectors and the GPU."
 	doDriver   = "Look at the driver on the node: dmesg, and whether a reboot is waiting; then apply again."
+	doMIG      = "Set it as it is to be (nvidia-smi -mig 0 or 1) and reset the GPU: nvidia-smi --gpu-reset."
+	doGSP      = "Reboot the node, so that the driver loads its own firmware; if it comes again, compare the packages of the driver and of its firmware (/lib/firmware/nvidia)."
 	doSettings = "Set it back and reset the GPU: nvidia-smi -e 1 turns ECC on, nvidia-smi -pl sets the power limit."
 )
 
@@ -141,6 +143,12 @@ func NVIDIAState(j *judge.Node) {
 		if isTrue(g.ResetRequired) || isTrue(g.DrainAndReset) {
 			j.Fail(part, doReset, "nvidia-smi -q: GPU Reset Status", "the driver asks for it to be reset")
 		}
+		if c, p := g.MIG.Current, g.MIG.Pending; c != nil && p != nil && *c != *p {
+			j.Fail(part, doMIG, fmt.Sprintf("nvidia-smi -q: MIG Mode: Current %s, Pending %s", enabled(*c), enabled(*p)), "its MIG mode is %s, and will be %s after the next reset", enabled(*c), enabled(*p))
+		}
+		if v := g.GSPFirmware; v != "" && j.Seen.NVIDIA.Driver != "" && v != j.Seen.NVIDIA.Driver {
+			j.Fail(part, doGSP, "nvidia-smi -q: GSP Firmware Version: "+v, "its system processor runs firmware %s, and the driver is %s, which brings its own", v, j.Seen.NVIDIA.Driver)
+		}
 		if g.Reasons["hw_power_brake_slowdown"] {
 			j.Fail(part, "Look at the node's power supplies and its PDU: the chassis asks the GPU to draw less.", "nvidia-smi -q: HW Power Brake Slowdown: Active", "the chassis' power brake holds its clocks down")
 		}
@@ -148,6 +156,13 @@ func NVIDIAState(j *judge.Node) {
 			j.Fail(part, "Look at its heat sink or cold plate, the fans and the air or water that comes in.", "nvidia-smi -q: HW Thermal Slowdown: Active", "heat holds its clocks down while it is idle")
 		}
 	})
+}
+
+func enabled(on bool) string {
+	if on {
+		return "enabled"
+	}
+	return "disabled"
 }
 
 // linkRow is how many NVLinks a model has, and their rate in each direction, GB/s
@@ -170,9 +185,16 @@ func NVLinks(j *judge.Node) {
 	if j.Seen.Links == nil || interconnect != "nvswitch" && interconnect != "nvlink" {
 		return
 	}
+	listed := map[int]bool{}
 	for _, g := range j.Seen.Links.GPUs {
+		listed[g.Index] = true
 		nvlinksOf(j, g)
 	}
+	eachGPU(j, func(g nvidiasmi.GPU, part string) {
+		if len(listed) > 0 && !listed[g.Index] {
+			j.Fail(part, doNVLink, fmt.Sprintf("nvidia-smi nvlink -s: %d GPUs, without GPU %d", len(listed), g.Index), "nvidia-smi nvlink says nothing of its links, and tells of other GPUs")
+		}
+	})
 }
 
 // nvlinksOf holds the states of one GPU's links against its model.

@@ -7,6 +7,7 @@ package host
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/validate/gate/judge"
@@ -27,8 +28,19 @@ var critical = []string{"its spare blocks are below the threshold", "its tempera
 // newLife is the percent of a disk's life after which it is not a new one.
 const newLife = 5
 
+// unreadDisks notes NVMe drives of which no SMART log was asked for.
+func unreadDisks(j *judge.Node) {
+	for _, d := range j.Seen.Health.Drives {
+		told := slices.ContainsFunc(j.Seen.Health.Disks, func(n wire.NVMe) bool { return n.Serial == d.Serial || n.PCI != "" && n.PCI == d.PCI })
+		if d.Type == "nvme" && !told {
+			j.Note("NVMe disk %s, serial %s: its health was not read", d.Name, d.Serial)
+		}
+	}
+}
+
 // CheckDisks holds what NVMe disks say of themselves against what a new one says.
 func CheckDisks(j *judge.Node) {
+	unreadDisks(j)
 	for _, d := range j.Seen.Health.Disks {
 		s := d.SMART
 		part := diskName(d)

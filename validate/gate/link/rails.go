@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	doPort  = "Clean and reseat the cable of this rail, and look at its transceivers and at its switch port; then apply again."
-	doLayer = "Set LINK_TYPE_P1 of this port with mlxconfig, and power the node off and on."
+	doPort   = "Clean and reseat the cable of this rail, and look at its transceivers and at its switch port; then apply again."
+	doDevice = "Read dmesg of the node for the driver of this NIC (mlx5_core, bnxt_re, irdma); power the node off and on, reseat the NIC, then have it replaced."
+	doLayer  = "Set LINK_TYPE_P1 of this port with mlxconfig, and power the node off and on."
 )
 
 // rail is a port of the inventory on a fabric, whose RDMA device is in hardware.
@@ -84,6 +85,7 @@ func linkAt(j *judge.Node, address string) *wire.PCILink {
 // CheckPorts holds the ports of rails against the inventory: state, layer and rate.
 // Fabrics that were not brought up have no state yet.
 func CheckPorts(j *judge.Node) {
+	missingPorts(j)
 	for _, r := range listRails(j) {
 		p := rdmaPort(j, r)
 		if p == nil || p.State == "" || !slices.Contains(j.Seen.Fabrics, r.nic.Fabric.Name) {
@@ -105,6 +107,21 @@ func CheckPorts(j *judge.Node) {
 		have, source := carriedRate(j, r, p)
 		if want := int64(r.nic.Speed); have > 0 && have < want {
 			j.Fail(nameOfRail(j, r), doPort, source, "its link runs at %s, and the inventory says %s", formatGigabits(have), formatGigabits(want))
+		}
+	}
+}
+
+// missingPorts finds rails of fabrics that were brought up of which the kernel shows no RDMA
+// device, while it shows those of others.
+func missingPorts(j *judge.Node) {
+	has := func(r rail) bool { return rdmaPort(j, r) != nil }
+	all := railsRead(j)
+	if !slices.ContainsFunc(all, has) {
+		return
+	}
+	for _, r := range all {
+		if !has(r) {
+			j.Fail(nameOfRail(j, r), doDevice, "/sys/class/infiniband: no device at "+r.port.PCI, "the kernel shows no RDMA device of it, and those of other rails")
 		}
 	}
 }

@@ -107,13 +107,14 @@ func CompareTraits(was, is []uniform.Trait) (faults []judge.Fault) {
 	for _, k := range slices.SortedFunc(maps.Keys(now), uniform.About.Compare) {
 		old, known := before[k]
 		from, to := valuesOf(old), valuesOf(now[k])
-		if !known || slices.Equal(from, to) {
+		row := uniform.Row{Key: k.Key, Of: k.Of}
+		if !known || slices.Equal(from, to) || row.Kind().Elsewhere {
 			continue
 		}
 		if k.Key == uniform.NICs && slices.ContainsFunc(faults, func(f judge.Fault) bool { return strings.HasPrefix(f.Part, "NIC at ") }) {
 			continue // the sum of those that are named
 		}
-		c := describeChange(uniform.Row{Key: k.Key, Of: k.Of}, old, now[k])
+		c := describeChange(row, old, now[k])
 		c.Action = doChanged
 		faults = append(faults, c)
 	}

@@ -28,6 +28,7 @@ func TestCompareTraits(t *testing.T) {
 		{"the same", []uniform.Trait{bios("1.0"), nic("28.43")}, []uniform.Trait{bios("1.0"), nic("28.43")}, "", true},
 		{"not told now", []uniform.Trait{bios("1.0"), nic("28.43")}, []uniform.Trait{bios("1.0")}, "", true},
 		{"not told then", []uniform.Trait{bios("1.0")}, []uniform.Trait{bios("1.0"), nic("28.43")}, "", true},
+		{"found elsewhere", []uniform.Trait{{Key: uniform.RDMAPort, Value: "Ethernet, LinkUp, 400"}}, []uniform.Trait{{Key: uniform.RDMAPort, Value: "Ethernet, LinkUp, 200"}}, "", true},
 		{"the node's", []uniform.Trait{bios("1.0")}, []uniform.Trait{bios("1.1")}, "BIOS: BIOS is 1.1, and was 1.0 when the node was tested", false},
 		{"of one part", []uniform.Trait{nic("28.43")}, []uniform.Trait{nic("28.39", "NIC at a"), nic("28.43", "NIC at b", "NIC at c")},
 			"NIC at a: NIC firmware of MT4129 is 28.39, and was 28.43 when the node was tested", false},

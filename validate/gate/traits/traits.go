@@ -1,49 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+// Package traits finds what nodes of a role have in common, of what was read off one. It is pure.
+package traits
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
-	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/look"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
-// traitsWait is how long the agent may take to read versions.
-const traitsWait = 30 * time.Second
-
-// askVersions asks a node's agent for what else its role has in common, versions of
-// firmware, drivers and the kernel, and for what its ports counted. It changes nothing. The
-// deadline is its own.
-func askVersions(ctx context.Context, nodes onnode.Nodes, node string) (b wire.Baseline, err error) {
-	ctx, cancel := context.WithTimeout(ctx, traitsWait)
-	defer cancel()
-	err = onnode.Agent(ctx, nodes, node, wire.BaselineParams{Bare: true}, &b, "baseline")
-	return b, err
-}
-
-// CommonTraits returns what nodes of a role have in common, of what was read off one: what
+// Common returns what nodes of a role have in common, of what was read off one: what
 // the agent says (items), and what the programs of its GPUs say. What is each
 // node's own, such as serial numbers, is not among them.
-func CommonTraits(node string, s look.Seen, items []wire.Item) []uniform.Trait {
+func Common(node string, s look.Seen, items []wire.Item) []uniform.Trait {
 	t := &traits{}
 	t.bought(s)
 	t.time(s)
 	t.nvidia(s)
 	t.amd(s)
+	t.nvlinks(s)
 	t.nics(items)
 	t.disks(items)
+	if h := s.Health; h.OpenGPU != nil || h.PeerMem { // the driver of NVIDIA runs
+		t.own(uniform.PeerMem, "", map[bool]string{true: "loaded", false: "not loaded"}[h.PeerMem])
+	}
 	for _, i := range items {
 		switch {
 		case i.Kind == wire.ItemFirmware && i.Part == "BIOS":
@@ -109,7 +97,7 @@ func (t *traits) list() (all []uniform.Trait) {
 	for _, k := range t.order {
 		values := t.parts[k]
 		for _, v := range slices.Sorted(maps.Keys(values)) {
-			x := uniform.Trait{Key: k.key, Of: k.of, Value: v}
+			x := uniform.Trait{Key: k.key, Of: k.of, Value: v, Count: len(values[v])}
 			if p := values[v]; p[0] != "" && (len(values) > 1 || len(p) == 1) {
 				x.Parts = p
 			}
@@ -127,7 +115,7 @@ func (t *traits) nvidia(s look.Seen) {
 	for _, g := range s.NVIDIA.GPUs {
 		part := judge.GPUName(g.Index, g.BusID, g.Serial)
 		for _, v := range []struct{ key, value string }{
-			{uniform.GPUModel, g.Name}, {uniform.GPUMemory, formatAmount(g.Memory.Total, "MiB")}, {uniform.GPUVBIOS, g.VBIOS}, {uniform.GPUInfoROM, g.InfoROM}, {uniform.GPUMIG, onOff(g.MIG.Current)}, {uniform.GPUECC, onOff(g.ECC.Current)},
+			{uniform.GPUModel, g.Name}, {uniform.GPUMemory, formatAmount(g.Memory.Total, "MiB")}, {uniform.GPUVBIOS, g.VBIOS}, {uniform.GPUPart, cmp.Or(g.PartNumber, g.BoardPartNumber)}, {uniform.GPUGSP, g.GSPFirmware}, {uniform.GPUInfoROM, g.InfoROM}, {uniform.GPUMIG, onOff(g.MIG.Current)}, {uniform.GPUECC, onOff(g.ECC.Current)},
 			{uniform.GPUCompute, g.ComputeMode}, {uniform.GPUPersistence, onOff(g.Persistence)},
 			{uniform.GPUClock, formatAmount(g.MaxClocks.SM, "MHz")}, {uniform.GPUPower, formatAmount(g.Power.Limit, "W")},
 		} {
@@ -136,9 +124,31 @@ func (t *traits) nvidia(s look.Seen) {
 	}
 }
 
+// nvlinks are the rates of each GPU's NVLinks, and how many MIG devices it is divided into.
+func (t *traits) nvlinks(s look.Seen) {
+	if s.Links == nil {
+		return
+	}
+	for _, g := range s.Links.GPUs {
+		part := fmt.Sprintf("GPU %d", g.Index)
+		t.add(uniform.GPUInstances, "", part, strconv.Itoa(g.MIGDevices))
+		var rates []string
+		for _, l := range g.Links {
+			if rate := formatAmount(l.Rate, "GB/s"); rate != "" && !slices.Contains(rates, rate) {
+				rates = append(rates, rate)
+			}
+		}
+		slices.Sort(rates)
+		t.add(uniform.NVLinkRate, "", part, strings.Join(rates, ", "))
+	}
+}
+
 func (t *traits) amd(s look.Seen) {
 	if s.AMD == nil {
 		return
+	}
+	for _, l := range s.AMD.Links {
+		t.add(uniform.XGMI, "", fmt.Sprintf("link of GPU at %s to %s", l.FromBDF, l.ToBDF), strings.Trim(l.Type+", "+l.Access, ", "))
 	}
 	for _, g := range s.AMD.GPUs {
 		if g.Static == nil {
@@ -147,7 +157,11 @@ func (t *traits) amd(s look.Seen) {
 		part := judge.GPUName(g.GPU, g.BDF, g.Static.ProductSerial)
 		t.add(uniform.GPUModel, "", part, cmp.Or(g.Static.ProductName, g.Static.Name, g.Static.Model))
 		t.add(uniform.GPUMemory, "", part, formatAmount(g.Static.VRAM, "MB"))
+		t.add(uniform.GPUPart, "", part, g.Static.Model)
 		t.add(uniform.GPUVBIOS, "", part, g.Static.VBIOS)
+		for _, block := range slices.Sorted(maps.Keys(g.Static.RAS)) {
+			t.add(uniform.GPURAS, block, part, g.Static.RAS[block])
+		}
 		t.add(uniform.GPUDriver, "", part, g.Static.Driver)
 		t.add(uniform.GPUPower, "", part, formatAmount(g.Static.PowerLimit, "W"))
 		t.add(uniform.GPUPartition, "", part, strings.Trim(g.Static.Compute+" "+g.Static.Memory, " "))
@@ -232,26 +246,4 @@ func commonArguments(node, line string) string {
 		return "none"
 	}
 	return strings.Join(kept, " ")
-}
-
-// requiredVersions is the gate of versions that the hardware block asks for.
-const requiredVersions = "required-versions"
-
-// ofVersions is the outcome of holding versions against those that the hardware
-// block asks for; false where it asks for none.
-func ofVersions(h *inventory.Hardware, read bool, faults []judge.Fault) (judge.Outcome, bool) {
-	v := h.Versions
-	if v.BMC.IsZero() && v.BIOS.IsZero() && v.HCA.IsZero() && v.GPU.IsZero() {
-		return judge.Outcome{}, false
-	}
-	j := &judge.Node{Gate: requiredVersions}
-	what := judge.Covered("versions, against the firmware block of hardware.%s", h.Name)
-	if !read {
-		what = judge.Coverage{Missing: "the versions were not read"}
-	}
-	var failed []string
-	for _, f := range faults {
-		failed = append(failed, f.Cause)
-	}
-	return j.Outcome(what, failed, nil), true
 }

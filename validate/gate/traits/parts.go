@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package traits
 
 import (
 	"cmp"
@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/chassis"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/look"
 	"github.com/ironrail/ironrail/validate/uniform"
@@ -32,6 +34,7 @@ func (t *traits) bought(s look.Seen) {
 			t.add(uniform.NICPCIe, "", part, highestLink(l))
 			if x := l.Transceiver; x != nil {
 				t.add(uniform.Transceiver, "", part, x.Maker+" "+x.Part)
+				t.add(uniform.OpticFirmware, strings.TrimSpace(x.Maker+" "+x.Part), part, x.Firmware)
 			}
 			if l.MTU != nil && !strings.HasPrefix(l.Class, infiniBand) {
 				t.add(uniform.MTU, "", part, strconv.FormatInt(*l.MTU, 10))
@@ -39,6 +42,8 @@ func (t *traits) bought(s look.Seen) {
 		}
 	}
 	t.drives(s.Health)
+	t.places(s.Health)
+	t.ports(s.Health.Ports)
 }
 
 // infiniBand is the PCI class of ports that speak InfiniBand. The MTU of IPoIB on one follows what
@@ -93,6 +98,7 @@ func (t *traits) drives(h wire.Health) {
 	for _, l := range h.PCI {
 		links[l.Address] = l
 	}
+	count := 0
 	for _, d := range h.Drives {
 		place := cmp.Or(d.ByPath, d.PCI)
 		if place == "" || strings.Contains(place, "usb") { // a stick, or a disk of the BMC
@@ -102,12 +108,80 @@ func (t *traits) drives(h wire.Health) {
 		if d.Bay != "" {
 			part += " (bay " + d.Bay + ")"
 		}
+		count++
+		t.add(uniform.DiskType, "", part, d.Type)
+		if d.Sector > 0 {
+			t.add(uniform.DiskSector, "", part, fmt.Sprintf("%d bytes", d.Sector))
+		}
 		t.add(uniform.DiskSize, "", part, strconv.FormatInt(d.Size, 10)+" bytes")
 		t.add(uniform.DiskModel, "", part, d.Model)
 		if l, ok := links[d.PCI]; ok && d.Type == "nvme" {
 			t.add(uniform.DiskPCIe, "", part, describeLink(l.Width, l.Speed))
 		}
 	}
+	if count > 0 {
+		t.own(uniform.Disks, "", strconv.Itoa(count))
+	}
+}
+
+// places are where parts are plugged in: the memory nearest to each, and the bridges above it.
+// Parts are named by their addresses alone, which nodes have in common. A host with another
+// number of NUMA nodes numbers all of them otherwise, and is found by that.
+func (t *traits) places(h wire.Health) {
+	for _, l := range h.PCI {
+		part := ""
+		switch {
+		case judge.IsGPU(l.Class) && (l.Vendor == judge.Vendors["nvidia"] || l.Vendor == judge.Vendors["amd"]):
+			part = "GPU at " + l.Address
+		case strings.HasPrefix(l.Class, "02"):
+			part = "NIC at " + l.Address
+		case strings.HasPrefix(l.Class, "0108"):
+			part = "NVMe disk at " + l.Address
+		default:
+			continue
+		}
+		if l.NUMA != nil {
+			t.add(uniform.MemoryNode, fmt.Sprintf("hosts with %d", h.CPU.NUMA), part, strconv.Itoa(*l.NUMA))
+		}
+		if n := len(l.Above); n > 0 {
+			t.add(uniform.PCIePath, "", part, fmt.Sprintf("%d bridges", n))
+		}
+	}
+	if n := len(h.Bridges); n > 0 {
+		t.own(uniform.Bridges, "", strconv.Itoa(n))
+	}
+	for _, b := range h.Bridges {
+		if b.ACS != nil {
+			t.add(uniform.BridgeACS, "", strings.TrimSpace(b.Port+" port at "+b.Address), fmt.Sprintf("%#04x", *b.ACS))
+		}
+	}
+}
+
+// ports are the RDMA ports that are up: what they are linked with, and how fast.
+func (t *traits) ports(ports []wire.InfiniBandPort) {
+	for _, p := range ports {
+		if p.PCI != "" && p.State == "ACTIVE" {
+			t.add(uniform.RDMAPort, "", fmt.Sprintf("port %d of NIC at %s", p.Number, p.PCI), strings.Trim(p.Layer+", "+p.Physical+", "+p.Rate, ", "))
+		}
+	}
+}
+
+// Chassis counts what a BMC tells of a chassis: fans, and power supplies where the hardware block
+// does not say how many there are.
+func Chassis(h *inventory.Hardware, parts []chassis.Part) []uniform.Trait {
+	t, count := &traits{}, map[chassis.PartKind]int{}
+	for _, p := range parts {
+		if !p.Absent {
+			count[p.Kind]++
+		}
+	}
+	if n := count[chassis.Fan]; n > 0 {
+		t.own(uniform.Fans, "", strconv.Itoa(n))
+	}
+	if n := count[chassis.Supply]; n > 0 && h.Power.Supplies == 0 {
+		t.own(uniform.Supplies, "", strconv.Itoa(n))
+	}
+	return t.list()
 }
 
 // highestLink is the most that the link of a part can be, which does not change with load.

@@ -443,10 +443,14 @@ func TestBandwidth(t *testing.T) {
 			least, _ := floor.OfGPU(h, m.Name)
 			for g := range 8 {
 				f := bandwidth.Figure{Measure: m.Name, GPU: fmt.Sprintf("0000:%d9:00.0", g), Rate: max(least, 1e10) * 1.05}
-				if m.Between {
-					f.Peer = fmt.Sprintf("0000:%d9:00.0", (g+1)%8)
+				for p := range 8 {
+					if f.Peer = fmt.Sprintf("0000:%d9:00.0", p); m.Between && p != g {
+						o.Figures = append(o.Figures, f)
+					}
 				}
-				o.Figures = append(o.Figures, f)
+				if f.Peer = ""; !m.Between {
+					o.Figures = append(o.Figures, f)
+				}
 			}
 		}
 		four[i] = o
@@ -457,6 +461,7 @@ func TestBandwidth(t *testing.T) {
 				v.faults = append(v.faults, fmt.Sprintf("%s of %s", j.Measure.Name, f.GPU))
 			}
 		}
+		v.notes = bandwidth.FindGaps(h, four[0])
 		return v
 	})
 }

@@ -47,6 +47,9 @@ What is changed:
 
 func writeReasons(b *strings.Builder, title string, open bool) {
 	fmt.Fprintf(b, "\n## %s\n", title)
+	if !slices.ContainsFunc(slices.Concat(reasons, betweenReasons), func(r Reason) bool { return r.Open == open }) {
+		b.WriteString("\nNone of these changes.\n")
+	}
 	for _, r := range slices.Concat(reasons, betweenReasons) {
 		if r.Open != open {
 			continue

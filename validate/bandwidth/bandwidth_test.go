@@ -219,3 +219,51 @@ func TestNoResult(t *testing.T) {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
+
+// TestGaps: what was not measured of a GPU, and a figure far above those of the others, is said; pairs
+// that have no way to each other are not asked for.
+func TestGaps(t *testing.T) {
+	t.Parallel()
+	full := func(gpus int) (list []bandwidth.Figure) {
+		for i := range gpus {
+			for _, m := range bandwidth.Measures {
+				for k := range gpus {
+					switch {
+					case m.Between && i != k:
+						list = append(list, bandwidth.Figure{Measure: m.Name, GPU: at(i), Peer: at(k), Rate: 376e9})
+					case !m.Between && k == 0:
+						list = append(list, bandwidth.Figure{Measure: m.Name, GPU: at(i), Rate: 55e9})
+					}
+				}
+			}
+		}
+		return list
+	}
+	without := func(list []bandwidth.Figure, drop func(bandwidth.Figure) bool) []bandwidth.Figure {
+		return slices.DeleteFunc(list, drop)
+	}
+	faster := func(list []bandwidth.Figure, measure string) []bandwidth.Figure {
+		i := slices.IndexFunc(list, func(f bandwidth.Figure) bool { return f.Measure == measure })
+		list[i].Rate *= 1.2
+		return list
+	}
+	for _, c := range []struct {
+		name, interconnect string
+		figures            []bandwidth.Figure
+		want               string
+	}{
+		{"all", "nvswitch", full(4), ""},
+		{"a GPU without one measure", "nvswitch", without(full(4), func(f bandwidth.Figure) bool { return f.Measure == "gpu.h2d" && f.GPU == at(2) }), "gpu.h2d of the GPU at " + at(2) + " was not measured"},
+		{"a GPU without any", "pcie", without(full(4), func(f bandwidth.Figure) bool { return f.GPU == at(3) }), "gpu.hbm_copy was measured of 3 of 4 GPUs"},
+		{"a measure without figures", "nvswitch", without(full(4), func(f bandwidth.Figure) bool { return f.Measure == "gpu.p2p_read" }), "gpu.p2p_read: nvbandwidth has no figure"},
+		{"a pair", "nvswitch", without(full(4), func(f bandwidth.Figure) bool { return f.GPU == at(1) && f.Peer == at(2) }), "gpu.p2p_read: 1 of 12 copies between GPUs were not measured: " + at(1) + " and " + at(2)},
+		{"a pair that nothing joins", "nvlink", without(full(4), func(f bandwidth.Figure) bool { return f.GPU == at(1) && f.Peer == at(2) }), ""},
+		{"too fast", "nvswitch", faster(full(4), "gpu.h2d"), "gpu.h2d of the GPU at " + at(0) + " is 66GB/s, 20% above the median"},
+		{"a pair that is joined better", "xgmi", faster(full(4), "gpu.p2p_read"), ""},
+	} {
+		got := bandwidth.FindGaps(chassis("nvidia", "H100", c.interconnect, 4), bandwidth.Output{Vendor: "nvidia", Program: "nvbandwidth", Figures: c.figures})
+		if (len(got) == 0) != (c.want == "") || c.want != "" && !strings.Contains(got[0], c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -132,6 +132,10 @@ func (b *bandwidths) measure(ctx context.Context, j *target.Job, vendor string) 
 		b.rep.NotJudged = append(b.rep.NotJudged, "bandwidths of GPUs were not measured: "+r.Absent)
 		return nil
 	}
+	for _, gap := range FindGaps(b.n.Hardware, r) {
+		b.run.Emit(event.Event{Type: event.Note, Text: gap})
+		b.rep.NotJudged = append(b.rep.NotJudged, gap)
+	}
 	b.evaluate(r, ref)
 	return nil
 }

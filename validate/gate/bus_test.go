@@ -178,7 +178,9 @@ func TestBuses(t *testing.T) {
 		{"port down", third, "its port is DOWN", func(s *look.Seen) { s.Health.Ports[3].State, s.Health.Ports[3].Physical = "DOWN", "Polling" }},
 		{"no subnet manager", third, "its port is INIT: no subnet manager", func(s *look.Seen) { s.Health.Ports[3].State = "INIT" }},
 		{"no RDMA device", "rail 3 of compute (NIC at 0000:48:00.0)", "the kernel shows no RDMA device of it", func(s *look.Seen) { s.Health.Ports = slices.Delete(s.Health.Ports, 3, 4) }},
-		{"no RDMA device of a fabric that is not up", "", "", func(s *look.Seen) { s.Health.Ports, s.Fabrics = slices.Delete(s.Health.Ports, 3, 4), []string{"storage"} }},
+		{"no RDMA device of a fabric that is not up", "", "", func(s *look.Seen) {
+			s.Health.Ports, s.Fabrics = slices.Delete(s.Health.Ports, 3, 4), []string{"storage"}
+		}},
 		{"port down on a fabric that is not up", "", "", func(s *look.Seen) { s.Health.Ports[3].State, s.Fabrics = "DOWN", []string{"storage"} }},
 		{"rate", third, "its link runs at 100 Gb/s, and the inventory says 400 Gb/s", func(s *look.Seen) { s.Health.Ports[3].Rate = "100 Gb/sec (1X NDR)" }},
 		{"speed of Ethernet", "rail 1 of storage (mlx5_9 at 0000:f1:00.0)", "its link runs at 100 Gb/s, and the inventory says 200 Gb/s", func(s *look.Seen) { s.Health.PCI[17].Bits = ptr[int64](100e9) }},

@@ -74,7 +74,7 @@ func GrownCounters(before, after PortCounters) []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		was, ok := before[name]
-		if name != "speed" && ok && after[name] > was {
+		if name != speed && ok && after[name] > was {
 			list = append(list, fmt.Sprintf("%s +%d", name, after[name]-was))
 		}
 	}

@@ -11,28 +11,39 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// mostErrors is how fast the error counters of a port may rise under load, a
-// second. Source: the limits of NVSentinel's NIC health monitor; where one is
-// zero, any error is too many.
+// mostErrors is by how much the error counters of a port may rise under load at once, and how
+// fast, a second. Source: the limits of NVSentinel's NIC health monitor; where both are
+// zero, any error is too many. Frames with a wrong checksum are those that port_rcv_errors counts
+// as well; a carrier that is lost and found changes twice.
 var mostErrors = []struct {
 	counter string
+	once    int64
 	rate    float64
 }{
-	{"link_downed", 0},
-	{"excessive_buffer_overrun_errors", 0},
-	{"local_link_integrity_errors", 0},
-	{"symbol_error", 10},
-	{"port_rcv_errors", 10},
-	{"link_error_recovery", 5. / 60},
+	{"link_downed", 0, 0},
+	{"excessive_buffer_overrun_errors", 0, 0},
+	{"local_link_integrity_errors", 0, 0},
+	{"symbol_error", 0, 10},
+	{"port_rcv_errors", 0, 10},
+	{"rx_crc_errors", 0, 10},
+	{"link_error_recovery", 0, 5. / 60},
+	{"carrier_changes", 2, 0},
 }
 
-// WornCounters lists the counters of a port that rose faster than a good link's.
+// speed is the counter that is none: of the port's interface, Mb/s.
+const speed = "speed"
+
+// WornCounters lists the counters of a port that rose faster than a good link's, and a speed that is
+// another one than before: the link was trained again.
 func WornCounters(before, after PortCounters, took time.Duration) (list []string) {
 	for _, m := range mostErrors {
 		was, ok := before[m.counter]
-		if grew := after[m.counter] - was; ok && grew > 0 && float64(grew) > m.rate*took.Seconds() {
+		if grew := after[m.counter] - was; ok && grew > m.once && float64(grew) > m.rate*took.Seconds() {
 			list = append(list, fmt.Sprintf("%s +%d", m.counter, grew))
 		}
+	}
+	if was, is := before[speed], after[speed]; was > 0 && is > 0 && was != is {
+		list = append(list, fmt.Sprintf("%s %d Mb/s instead of %d", speed, is, was))
 	}
 	return list
 }

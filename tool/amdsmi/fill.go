@@ -177,12 +177,24 @@ func fillMetric(b *branch) *Metric {
 	return m
 }
 
+// accumulated is in how many ticks something held the clocks down.
+var accumulated = lazyregexp.New(`^(prochot|ppt|socket_thermal|vr_thermal|hbm_thermal)_accumulated$`)
+
 // violated is how long something held the clocks down of late, in percent: "0 %".
 var violated = lazyregexp.New(`^(\w+)_violation_activity$`)
 
 // violations reads the section THROTTLE of metric.
 func (m *Metric) violations(b *branch) {
+	m.Ticks = b.int("accumulation_counter")
 	for _, s := range b.sub {
+		if name := accumulated.FindStringSubmatch(s.name); name != nil {
+			if n := b.int(s.name); n != nil {
+				if m.Accumulated == nil {
+					m.Accumulated = map[string]int64{}
+				}
+				m.Accumulated[name[1]] = *n
+			}
+		}
 		if name := violated.FindStringSubmatch(s.name); name != nil && len(s.sub) == 0 {
 			m.violation(name[1], s.value)
 		}

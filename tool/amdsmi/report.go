@@ -79,6 +79,10 @@ type Metric struct {
 	// Violations is for how much of the time something held the clocks down, in
 	// percent, by its name in metric: ppt, socket_thermal, prochot.
 	Violations map[string]float64 `json:"violations_percent,omitempty"`
+	// Accumulated is in how many of the firmware's ticks something held the clocks down, by the
+	// same names, and Ticks how many there were, since the driver was loaded: MI300 and later.
+	Accumulated map[string]int64 `json:"throttle_accumulated,omitempty"`
+	Ticks       *int64           `json:"throttle_ticks,omitempty"`
 }
 
 // ECC counts memory errors since the driver was loaded.

@@ -114,6 +114,7 @@ func TestCSVOfOneSection(t *testing.T) {
 		"gpu,ppt0_max_power_limit,ppt0_socket_power_limit\n0,1000,900\n":                                      `"max_power_w":1000,"power_limit_w":900`,
 		"gpu,width,speed,replay_count\n0,16,32,4\n":                                                           `"pcie_width":16,"pcie_speed_gts":32,"pcie_replays":4`,
 		"GPU: 0\n    THROTTLE:\n        PPT_VIOLATION_STATUS: ACTIVE\n        PPT_VIOLATION_ACTIVITY: 40 %\n": `"violations_percent":{"ppt":40}`,
+		"GPU: 0\n    THROTTLE:\n        ACCUMULATION_COUNTER: 8213780\n        PROCHOT_ACCUMULATED: 0\n        PPT_ACCUMULATED: 2\n        SOCKET_THERMAL_ACCUMULATED: N/A\n        TOTAL_GFX_CLK_BELOW_HOST_LIMIT_ACCUMULATED:\n            XCP_0: [8213744, N/A]\n": `"throttle_accumulated":{"ppt":2,"prochot":0},"throttle_ticks":8213780`,
 	} {
 		r, p, err := Parse([]byte(in))
 		if err != nil || len(p) > 0 || matchFormat([]byte(in)) < 80 || !strings.Contains(asJSON(t, r), want) || strings.Contains(want, "max_power") && r.GPUs[0].Metric != nil {

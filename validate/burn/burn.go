@@ -61,9 +61,11 @@ type Report struct {
 	// told theirs.
 	Links     map[string]burnin.LinkErrors `json:"links,omitempty"`
 	LinksTold int                          `json:"links_told,omitempty"`
-	Faults    []judge.Fault                `json:"faults,omitempty"`
-	Notes     []string                     `json:"notes,omitempty"`
-	Evidence  []string                     `json:"evidence,omitempty"`
+	// Throttles is of how many GPUs of AMD it is known what held their clocks down.
+	Throttles int           `json:"throttles_told,omitempty"`
+	Faults    []judge.Fault `json:"faults,omitempty"`
+	Notes     []string      `json:"notes,omitempty"`
+	Evidence  []string      `json:"evidence,omitempty"`
 }
 
 // Fact is the fact of a node's last burn-in.
@@ -238,6 +240,7 @@ func (b *burning) evaluate(ctx context.Context, seen burnin.Seen) error {
 	}
 	seen.After = again
 	b.rep.Links, b.rep.LinksTold = burnin.Links(seen)
+	b.rep.Throttles = burnin.ThrottlesTold(seen)
 	parts := judge.New(b.Node.Hardware, again)
 	for at := range b.rep.Links {
 		seen.Names[at] = cmp.Or(seen.Names[at], parts.Part(at))

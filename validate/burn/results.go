@@ -70,7 +70,7 @@ func (r Report) gaps() (list []string) {
 		}
 	}
 	add(r.Memories == 0, "errors of the host's memory under load: the kernel has no EDAC driver for its controllers")
-	add(r.Vendor == "amd", "what held the GPUs' clocks down: AMD's driver is not asked for it")
+	add(r.Vendor == "amd" && r.Throttles < max(len(r.GPUs), 1), fmt.Sprintf("what held the GPUs' clocks down: amd-smi metric told it of %d of %d (MI300 and later, ROCm 6.3 and later)", r.Throttles, len(r.GPUs)))
 	asked := r.Model != "" // burn-ins of versions before looked for neither
 	add(asked && r.LinksTold == 0, "errors that PCIe links corrected under load: neither the kernel (AER) nor a driver told them")
 	add(r.Rails == 0, "errors of rails under load: no port told its counters")

@@ -68,6 +68,7 @@ func Judge(load Load, long time.Duration, s Seen) ([]judge.Fault, []string, erro
 		j.warm(g)
 		j.drew(g)
 	}
+	j.throttled()
 	j.memory()
 	j.controllers()
 	j.links()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/tool/amdsmi"
 	"github.com/ironrail/ironrail/tool/nvidiasmi"
 	"github.com/ironrail/ironrail/validate/burnin"
 	"github.com/ironrail/ironrail/validate/gate/look"
@@ -92,5 +93,39 @@ func TestVanishedAMD(t *testing.T) {
 	faults, _, err := burnin.Judge(burnin.Of(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "amd", Model: "MI300X", Count: 2}}}, long), long, s)
 	if err != nil || len(faults) != 1 || faults[0].Cause != "GPU 1 at 0000:26:00.0: rvs has no result of it" {
 		t.Errorf("%+v, %v", faults, err)
+	}
+}
+
+// TestThrottled: what AMD's firmware counts while heat or the chassis holds clocks down; short peaks and
+// the power limit are no fault, and a driver that was loaded anew counts from the start.
+func TestThrottled(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, cause string
+		told        int
+		ticks       int64
+		held        map[string]int64
+	}{
+		{"nothing", "", 1, 1_800_000, map[string]int64{}},
+		{"the power limit", "", 1, 1_800_000, map[string]int64{"ppt": 1_700_000}},
+		{"a peak", "", 1, 1_800_000, map[string]int64{"socket_thermal": 12}},
+		{"heat", "GPU at 0000:05:00.0: heat held its clocks down under load, for 50% of the time", 1, 1_800_000, map[string]int64{"socket_thermal": 900_000}},
+		{"HBM", "GPU at 0000:05:00.0: the heat of its memory held its clocks down under load, for 10% of the time", 1, 1_800_000, map[string]int64{"hbm_thermal": 180_000}},
+		{"chassis", "GPU at 0000:05:00.0: the chassis' signal PROCHOT held its clocks down under load, for 2% of the time", 1, 1_800_000, map[string]int64{"prochot": 36_000}},
+		{"loaded anew", "", 0, -5000, map[string]int64{"socket_thermal": 900_000}},
+	} {
+		metric := func(ticks int64, held map[string]int64) look.Seen {
+			m := &amdsmi.Metric{Ticks: &ticks, Accumulated: map[string]int64{}}
+			for _, name := range []string{"prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal"} {
+				m.Accumulated[name] = 7 + held[name]
+			}
+			return look.Seen{AMD: &amdsmi.Report{GPUs: []amdsmi.GPU{{BDF: "0000:05:00.0", Metric: m}}}}
+		}
+		s := burnin.Seen{Before: metric(10_000, nil), After: metric(10_000+c.ticks, c.held), Result: wire.BurnResult{Seconds: 1810, Looks: 360, KFD: map[string]string{"28851": "0000:05:00.0"},
+			Output: "[RESULT] [ 10000.1     ] [burn-in] [GPU:: 28851] Start of GPU ramp up\n[RESULT] [ 11800.1     ] [burn-in] [GPU:: 28851] GFLOPS 81290 Target GFLOPS: 70000 met: TRUE\n"}}
+		faults, _, err := burnin.Judge(burnin.Of(hardware("amd", "MI300X"), long), long, s)
+		if err != nil || len(faults) != len(c.cause)/max(len(c.cause), 1) || len(faults) == 1 && faults[0].Cause != c.cause || burnin.ThrottlesTold(s) != c.told {
+			t.Errorf("%s: %+v, %v, told %d", c.name, faults, err, burnin.ThrottlesTold(s))
+		}
 	}
 }

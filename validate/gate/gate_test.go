@@ -194,6 +194,7 @@ func TestGatesOfAMD(t *testing.T) {
 		do          func(s *look.Seen)
 	}{
 		{"uncorrectable", "1 uncorrectable memory error since", func(s *look.Seen) { s.AMD.GPUs[1].Metric.ECC.Uncorrectable = ptr[int64](1) }},
+		{"xGMI errors", "its xGMI links had errors", func(s *look.Seen) { s.AMD.GPUs[1].Metric.XGMIErrors = "AMDSMI_XGMI_STATUS_MULTIPLE_ERRORS" }},
 		{"deferred", "2 memory errors", func(s *look.Seen) { s.AMD.GPUs[1].Metric.ECC.Deferred = ptr[int64](2) }},
 		{"pending page", "1 bad page", func(s *look.Seen) { s.AMD.GPUs[1].BadPages.Pending = []amdsmi.Page{{Address: "0x1000"}} }},
 		{"retired page", "1 page of its memory retired", func(s *look.Seen) { s.AMD.GPUs[1].BadPages.Retired = []amdsmi.Page{{Address: "0x1000"}} }},
@@ -223,6 +224,7 @@ func TestSectionsOfAMD(t *testing.T) {
 	for i := range s.AMD.GPUs {
 		s.AMD.GPUs[i].BadPages = nil
 	}
+	s.AMD.GPUs[0].Metric.XGMIErrors = "AMDSMI_XGMI_STATUS_NO_ERRORS"
 	s.AMD.GPUs[1].Partition, s.AMD.GPUs[1].Metric = ptr[int64](1), nil
 	found(t, amd, s, "", "")
 }

@@ -5,6 +5,7 @@ package gpu
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/tool/amdsmi"
 	"github.com/ironrail/ironrail/validate/gate/judge"
@@ -23,6 +24,9 @@ func AMDMemory(j *judge.Node) {
 		if m := g.Metric; m != nil {
 			if n := m.ECC.Uncorrectable; judge.AboveZero(n) {
 				j.Fail(part, doReset, fmt.Sprintf("amd-smi metric: %d uncorrectable errors", valueOf(n)), "%s since the driver was loaded", judge.FormatCount(n, "uncorrectable memory error"))
+			}
+			if x := m.XGMIErrors; strings.Contains(x, "ERROR") && !strings.Contains(x, "NO_ERROR") { // AMDSMI_XGMI_STATUS_NO_ERRORS, _ERROR, _MULTIPLE_ERRORS
+				j.Fail(part, doXGMI, "amd-smi metric: xgmi_err: "+x, "its xGMI links had errors since they were read last")
 			}
 			if n := m.ECC.Deferred; judge.AboveZero(n) {
 				j.Fail(part, doReset, fmt.Sprintf("amd-smi metric: %d deferred errors", valueOf(n)), "%s that the GPU found before use", judge.FormatCount(n, "memory error"))

@@ -31,7 +31,7 @@ func (c nodeChassis) Parts(ctx context.Context) (parts []chassis.Part, err error
 	err = bmc.Use(ctx, c.h, "read power supplies and fans", func(b bmc.Enclosure) error {
 		all, err := b.Parts(ctx)
 		for _, p := range all {
-			parts = append(parts, chassis.Part{Kind: chassis.PartKind(p.Kind), Name: p.Name, Absent: p.Absent, Failed: p.Failed, NoInput: p.NoInput, Message: p.Message, Reading: p.Reading, Limit: p.Limit})
+			parts = append(parts, chassis.Part{Kind: chassis.PartKind(p.Kind), Name: p.Name, Absent: p.Absent, Failed: p.Failed, NoInput: p.NoInput, Message: p.Message, Reading: p.Reading, Limit: p.Limit, Speed: p.Speed})
 		}
 		return err
 	})

@@ -263,8 +263,8 @@ func complete(h *wire.Health) {
 
 // chassisOf is a chassis that is well.
 func chassisOf() host.Chassis {
-	celsius, limit := 22.0, 35.0
-	return host.Chassis{Logged: true, Parts: []chassis.Part{{Kind: chassis.Supply, Name: "PSU1"}, {Kind: chassis.Supply, Name: "PSU2"}, {Kind: chassis.Fan, Name: "FAN1"}, {Kind: chassis.Fan, Name: "FAN2"},
+	celsius, limit, turns := 22.0, 35.0, 5400.0
+	return host.Chassis{Logged: true, Parts: []chassis.Part{{Kind: chassis.Supply, Name: "PSU1"}, {Kind: chassis.Supply, Name: "PSU2"}, {Kind: chassis.Fan, Name: "FAN1", Speed: &turns}, {Kind: chassis.Fan, Name: "FAN2", Speed: &turns},
 		{Kind: chassis.Inlet, Name: "Inlet", Reading: &celsius, Limit: &limit}},
 		Log: []chassis.LogEntry{{ID: "7", Severity: "OK", Message: "Power was switched on", Sensor: "Power Unit"}}}
 }

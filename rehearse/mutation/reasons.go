@@ -70,6 +70,9 @@ var reasons = []Reason{
 		"NVIDIA Seen.Health.PCI[NIC].Transceiver.Received[] -+0x",
 		"NVIDIA Seen.Health.PCI[NIC].Transceiver.Sent[] -+0x",
 	}},
+	{Why: "The speed of a fan follows heat and the BMC's zones, and BMCs judge it by limits of their own; one that stands still is counted among those of the role, and one whose speed is not reported turns as far as is known.", Fields: []string{
+		"NVIDIA Chassis.Parts[fan].Speed -+0",
+	}},
 	{Why: "Errors that links and memory corrected: a burn-in judges by how much they rise under load (`validate/burnin`), and not what they stand at.", Fields: []string{
 		"NVIDIA Seen.Health.Memory[] 0",
 		"NVIDIA Seen.Health.Memory[].Controller 0x",

@@ -23,6 +23,9 @@ type Part struct {
 	Message         string // the BMC's words for it
 	// Reading and Limit are of a temperature, in degrees Celsius; nil: not told.
 	Reading, Limit *float64
+	// Speed is that of a fan, revolutions a minute, or percent of its most where the BMC tells that
+	// alone; nil: not told.
+	Speed *float64
 }
 
 // LogEntry is one record of a BMC's event log.

@@ -16,7 +16,7 @@ func TestJudgeChassis(t *testing.T) {
 	psu := func(name string) chassis.Part {
 		return chassis.Part{Kind: chassis.Supply, Name: name, Message: "Enabled, OK"}
 	}
-	warm, limit := 41.0, 40.0
+	warm, limit, turns := 41.0, 40.0, 5400.0
 	entry := func(severity, sensor, text string) chassis.LogEntry {
 		return chassis.LogEntry{ID: "7", Severity: severity, Sensor: sensor, Message: text}
 	}
@@ -35,6 +35,8 @@ func TestJudgeChassis(t *testing.T) {
 		{"no mains", host.Chassis{Parts: []chassis.Part{psu("PSU1"), {Kind: chassis.Supply, Name: "PSU2", NoInput: true}}}, "power supply PSU2: it has no mains: the node has lost its redundancy", 0},
 		{"no mains, and the PDU is read", host.Chassis{Watched: true, Parts: []chassis.Part{psu("PSU1"), {Kind: chassis.Supply, Name: "PSU2", NoInput: true}}}, "", 1},
 		{"a fan", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Fan, Name: "FAN3", Failed: true, Message: "Enabled, Critical"}}}, "fan FAN3: the BMC finds it failed (Enabled, Critical)", 0},
+		{"a fan that stands still", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Fan, Name: "FAN1", Speed: &turns}, {Kind: chassis.Fan, Name: "FAN2", Speed: new(float64)}}}, "", 1},
+		{"fans that all stand still", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Fan, Name: "FAN1", Speed: new(float64)}, {Kind: chassis.Fan, Name: "FAN2"}}}, "", 0},
 		{"hot air", host.Chassis{Parts: []chassis.Part{{Kind: chassis.Inlet, Name: "Inlet", Failed: true, Reading: &warm, Limit: &limit}}}, "inlet air: it is 41 degrees Celsius, and the limit is 40", 0},
 		{"memory", host.Chassis{Log: []chassis.LogEntry{entry("Critical", "Memory", "Uncorrectable ECC")}}, "event log: Memory: new critical entry since the bring-up began: Uncorrectable ECC", 0},
 		{"what a bring-up causes", host.Chassis{Log: []chassis.LogEntry{entry("Critical", "Power Unit", "Power off/down"), entry("Critical", "Physical Security", "General Chassis intrusion"),

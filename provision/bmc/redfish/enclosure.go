@@ -3,6 +3,7 @@
 package redfish
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -29,6 +30,9 @@ type Part struct {
 	Message         string // the BMC's words for it
 	// Reading and Limit are of a temperature, in degrees Celsius; nil: not told.
 	Reading, Limit *float64
+	// Speed is that of a fan, revolutions a minute, or percent of its most where the BMC tells that
+	// alone; nil: not told.
+	Speed *float64
 }
 
 // status is what every resource says of itself (DSP2046, Status).
@@ -152,11 +156,17 @@ type fan struct {
 	Name    text
 	FanName text // before schema 1.4
 	Status  status
+	Reading number // of Thermal, in RPM or percent
+	// SpeedPercent is that of the resource Fan.
+	SpeedPercent struct{ Reading, SpeedRPM number }
 }
 
 func (f fan) part() Part {
 	p := Part{Kind: Fan, Name: OneLine(string(max(f.Name, f.FanName))), Absent: f.Status.absent(), Message: f.Status.says()}
 	p.Failed = !p.Absent && f.Status.bad()
+	if !p.Absent && !f.Status.silent() {
+		p.Speed = cmp.Or(f.Reading.value, f.SpeedPercent.SpeedRPM.value, f.SpeedPercent.Reading.value)
+	}
 	return p
 }
 

@@ -49,7 +49,7 @@ func TestAbsentSensors(t *testing.T) {
 			}
 			parts, err := c.Parts(ctx)
 			for _, p := range parts {
-				if err != nil || p.Kind == Inlet && p.Name != "Inlet Temp" || p.Kind == Fan && p.Name == "Fan 2" && !p.Absent {
+				if err != nil || p.Kind == Inlet && p.Name != "Inlet Temp" || p.Kind == Fan && p.Name == "Fan 2" && !p.Absent || p.Kind == Fan && (p.Speed != nil) != (p.Name == "Fan 1") || p.Speed != nil && *p.Speed != 8000 {
 					t.Errorf("%s: part %+v, %v", name, p, err)
 				}
 			}

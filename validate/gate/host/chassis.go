@@ -54,6 +54,7 @@ func ChassisOutcomes(h *inventory.Hardware, c Chassis) []judge.Outcome {
 func judgeChassis(h *inventory.Hardware, c Chassis) *judge.Node {
 	j := &judge.Node{Hardware: h, Names: map[string]string{}, At: map[string]int{}}
 	checkSupplies(j, c)
+	noteStill(j, c)
 	for _, p := range c.Parts {
 		switch {
 		case !p.Failed:
@@ -67,6 +68,18 @@ func judgeChassis(h *inventory.Hardware, c Chassis) *judge.Node {
 	}
 	checkLog(j, c)
 	return j
+}
+
+// noteStill notes fans that stand still while others of the chassis turn, and that the BMC does not
+// find failed. Some BMCs list places without a fan so: whether it is this node's, the comparison of the
+// role says, which counts fans that turn.
+func noteStill(j *judge.Node, c Chassis) {
+	turning := slices.ContainsFunc(c.Parts, func(p chassis.Part) bool { return p.Kind == chassis.Fan && p.Speed != nil && *p.Speed > 0 })
+	for _, p := range c.Parts {
+		if turning && p.Kind == chassis.Fan && !p.Absent && !p.Failed && p.Speed != nil && *p.Speed <= 0 {
+			j.Note("fan %s stands still, by the BMC, which finds no fault with it, and others turn", p.Name)
+		}
+	}
 }
 
 // checkSupplies holds power supplies against being there, well and fed.

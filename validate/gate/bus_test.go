@@ -178,6 +178,10 @@ func TestBuses(t *testing.T) {
 		{"port down", third, "its port is DOWN", func(s *look.Seen) { s.Health.Ports[3].State, s.Health.Ports[3].Physical = "DOWN", "Polling" }},
 		{"no subnet manager", third, "its port is INIT: no subnet manager", func(s *look.Seen) { s.Health.Ports[3].State = "INIT" }},
 		{"no RDMA device", "rail 3 of compute (NIC at 0000:48:00.0)", "the kernel shows no RDMA device of it", func(s *look.Seen) { s.Health.Ports = slices.Delete(s.Health.Ports, 3, 4) }},
+		{"a NIC that is gone is no RDMA device", "", "", func(s *look.Seen) {
+			s.Health.Ports = slices.Delete(s.Health.Ports, 3, 4)
+			s.Health.PCI = slices.DeleteFunc(s.Health.PCI, func(l wire.PCILink) bool { return l.Address == "0000:48:00.0" })
+		}},
 		{"no RDMA device of a fabric that is not up", "", "", func(s *look.Seen) {
 			s.Health.Ports, s.Fabrics = slices.Delete(s.Health.Ports, 3, 4), []string{"storage"}
 		}},

@@ -111,8 +111,8 @@ func CheckPorts(j *judge.Node) {
 	}
 }
 
-// missingPorts finds rails of fabrics that were brought up of which the kernel shows no RDMA
-// device, while it shows those of others.
+// missingPorts finds rails of fabrics that were brought up whose NIC is on the bus and of which the
+// kernel shows no RDMA device, while it shows those of others. A NIC that is gone is found as such.
 func missingPorts(j *judge.Node) {
 	has := func(r rail) bool { return rdmaPort(j, r) != nil }
 	all := railsRead(j)
@@ -120,7 +120,7 @@ func missingPorts(j *judge.Node) {
 		return
 	}
 	for _, r := range all {
-		if !has(r) {
+		if !has(r) && linkAt(j, r.port.PCI) != nil {
 			j.Fail(nameOfRail(j, r), doDevice, "/sys/class/infiniband: no device at "+r.port.PCI, "the kernel shows no RDMA device of it, and those of other rails")
 		}
 	}

@@ -63,7 +63,7 @@ func typedSteps(block string) (out []typedStep) {
 // What differs from run to run: times of the clock and of the rehearsal itself,
 // sizes; and lines that the guide leaves out.
 var (
-	varies  = regexp.MustCompile(`(?m)^[0-9][0-9]:[0-9][0-9]:[0-9][0-9]|Rehearsed in [0-9.]+m?s|[0-9]+kB|(Peak)?\s+memory [0-9]+ MiB`)
+	varies  = regexp.MustCompile(`(?m)^[0-9][0-9]:[0-9][0-9]:[0-9][0-9]|Rehearsed in [0-9.hms]+|[0-9]+kB|(Peak)?\s+memory [0-9]+ MiB`)
 	elision = regexp.MustCompile(`(?m)^\[\.\.\.\]\n`)
 )
 

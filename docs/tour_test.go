@@ -20,7 +20,7 @@ const (
 var (
 	demo = regexp.MustCompile("(?s)(```\n\\$ make demo\n)(.*?)(```)")
 	// What differs from run to run: the time of day, and what the rehearsal itself took.
-	clocks = regexp.MustCompile(`(?m)^[0-9]{2}:[0-9]{2}:[0-9]{2} |Rehearsed in [0-9.]+m?s|\s+Peak\s+memory\s+[0-9]+\s+MiB`)
+	clocks = regexp.MustCompile(`(?m)^[0-9]{2}:[0-9]{2}:[0-9]{2} |Rehearsed in [0-9.hms]+|\s+Peak\s+memory\s+[0-9]+\s+MiB`)
 )
 
 // TestLongDemoOfTheTour runs what make demo runs and compares all of its lines. Their order

@@ -4,6 +4,7 @@ package bmc
 
 import (
 	"context"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
@@ -49,6 +50,20 @@ type EventLog interface {
 	// many; zero: all.
 	EventLog(ctx context.Context, most int) ([]LogEntry, error)
 	ClearEventLog(context.Context) (Outcome, error)
+}
+
+// LogSpace tells whether the hardware event log takes new entries.
+type LogSpace interface {
+	// LogFull says in a few words why the log takes none; empty: it does, or overwrites its
+	// oldest, or the BMC does not say.
+	LogFull(context.Context) (why string, err error)
+}
+
+// Timekeeper reads and sets the clock by which the BMC dates its event log, to the second.
+type Timekeeper interface {
+	// Time returns the zero time where the BMC shows none.
+	Time(context.Context) (time.Time, error)
+	SetTime(context.Context, time.Time) (Outcome, error)
 }
 
 // Diagnostics collects what the BMC knows for its maker's support.

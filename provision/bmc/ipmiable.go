@@ -87,6 +87,53 @@ func (d *ipmiDriver) EventLog(ctx context.Context, most int) ([]LogEntry, error)
 	return out, nil
 }
 
+// LogFull implements LogSpace: Get SEL Info (IPMI 2.0, 31.2). A record has 16 bytes, and
+// 0xffff means that more are free than the field can say.
+func (d *ipmiDriver) LogFull(ctx context.Context) (string, error) {
+	var r *storage.GetSELInfoResponse
+	if err := d.read(ctx, func(ctx context.Context) (err error) { r, err = d.client.GetSELInfo(ctx); return err }); err != nil {
+		return "", err
+	}
+	switch {
+	case r.OperationSupport.Overflow:
+		return fmt.Sprintf("%d entries, and events were dropped for lack of space", r.Entries), nil
+	case r.FreeBytes < 16:
+		return fmt.Sprintf("%d entries, and %d bytes are free", r.Entries, r.FreeBytes), nil
+	}
+	return "", nil
+}
+
+// Time implements Timekeeper: Get SEL Time (31.10).
+func (d *ipmiDriver) Time(ctx context.Context) (time.Time, error) {
+	var r *storage.GetSELTimeResponse
+	if err := d.read(ctx, func(ctx context.Context) (err error) { r, err = d.client.GetSELTime(ctx); return err }); err != nil {
+		return time.Time{}, err
+	}
+	return r.Time, nil
+}
+
+// SetTime implements Timekeeper: Set SEL Time (31.11).
+func (d *ipmiDriver) SetTime(ctx context.Context, at time.Time) (Outcome, error) {
+	before := d.sent
+	err := d.write(ctx, func(ctx context.Context) error { _, err := d.client.SetSELTime(ctx, at); return err })
+	out := Outcome{Sent: d.sent - before}
+	if err != nil && !isLost(err) {
+		out.Evidence = "the request was refused"
+		return out, err
+	}
+	now, rerr := d.Time(ctx)
+	out.Evidence = formatClock(now)
+	switch {
+	case rerr != nil:
+		return out, rerr
+	case isNear(now, at):
+		out.Verdict = Verified
+		return out, nil
+	}
+	out.Verdict = Contradicted
+	return out, err
+}
+
 // severities are the library's words in Redfish's.
 var severities = map[types.EventSeverity]string{
 	types.EventSeverityInfo:     "OK",

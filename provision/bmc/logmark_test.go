@@ -3,6 +3,7 @@
 package bmc
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,5 +51,38 @@ func TestSupplyOf(t *testing.T) {
 		if p := supplyOf("PSU1 Status ", c.states, nil); p.Failed != c.bad || p.NoInput != c.dark || p.Name != "PSU1 Status" {
 			t.Errorf("%s: %+v", c.name, p)
 		}
+	}
+}
+
+// TestPeerEventLog: the clock and a full event log of ipmi_sim, with ipmitool as judge.
+func TestPeerEventLog(t *testing.T) {
+	t.Parallel()
+	s := startSim(t)
+	s.kill()
+	s.put("sim.emu", strings.Replace(fmt.Sprintf(simEmu, s.dir), "sel_enable 0x20 1000", "sel_enable 0x20 3", 1))
+	s.start()
+	drv := open(t, s.target()).drv
+	clk, space, log := drv.(Timekeeper), drv.(LogSpace), drv.(EventLog)
+	at := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
+	if out, err := clk.SetTime(t.Context(), at); err != nil || out.Verdict != Verified {
+		t.Errorf("the clock: %+v, %v", out, err)
+	}
+	if got := s.ipmitool("sel", "time", "get"); !strings.Contains(got, "/31 04:05:") {
+		t.Errorf("ipmitool says %q", got)
+	}
+	if full, err := space.LogFull(t.Context()); err != nil || full != "" {
+		t.Errorf("an empty log: %q, %v", full, err)
+	}
+	for range 3 { // Add SEL Entry: a temperature that is critically high
+		s.ipmitool(strings.Fields("raw 0x0a 0x44 0 0 2 0 0 0 0 0x20 0 4 1 0x30 1 9 0xff 0xff")...)
+	}
+	if full, err := space.LogFull(t.Context()); err != nil || !strings.HasPrefix(full, "3 entries") {
+		t.Errorf("a full log: %q, %v", full, err)
+	}
+	if out, err := log.ClearEventLog(t.Context()); err != nil || out.Verdict != Verified {
+		t.Errorf("cleared: %+v, %v", out, err)
+	}
+	if full, err := space.LogFull(t.Context()); err != nil || full != "" {
+		t.Errorf("a cleared log: %q, %v", full, err)
 	}
 }

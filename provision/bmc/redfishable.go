@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
@@ -18,6 +19,8 @@ var (
 	_ Sensors      = (*redfishDriver)(nil)
 	_ Enclosure    = (*redfishDriver)(nil)
 	_ EventLog     = (*redfishDriver)(nil)
+	_ LogSpace     = (*redfishDriver)(nil)
+	_ Timekeeper   = (*redfishDriver)(nil)
 	_ Components   = (*redfishDriver)(nil)
 	_ NICs         = (*redfishDriver)(nil)
 	_ Updater      = (*redfishDriver)(nil)
@@ -72,6 +75,26 @@ func (d *redfishDriver) ClearEventLog(ctx context.Context) (Outcome, error) {
 		return len(left) <= 1, fmt.Sprintf("%d entries are left", len(left)), err
 	})
 }
+
+// LogFull implements LogSpace.
+func (d *redfishDriver) LogFull(ctx context.Context) (string, error) { return d.client.LogFull(ctx) }
+
+// Time implements Timekeeper.
+func (d *redfishDriver) Time(ctx context.Context) (time.Time, error) { return d.client.Time(ctx) }
+
+// SetTime implements Timekeeper.
+func (d *redfishDriver) SetTime(ctx context.Context, at time.Time) (Outcome, error) {
+	return d.changeAndVerify(func() error { return d.client.SetTime(ctx, at) }, func() (bool, string, error) {
+		now, err := d.client.Time(ctx)
+		return isNear(now, at), formatClock(now), err
+	})
+}
+
+// isNear reports whether a clock that was set to a time has kept it: what was asked for
+// took some seconds to be done and read back.
+func isNear(now, set time.Time) bool { return now.Sub(set).Abs() < 30*time.Second }
+
+func formatClock(now time.Time) string { return "its clock says " + now.UTC().Format(time.DateTime) }
 
 // CollectDiagnostics implements Diagnostics.
 func (d *redfishDriver) CollectDiagnostics(ctx context.Context, most int64) ([]byte, error) {

@@ -111,6 +111,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			Title:  reachTitle(n),
 			Uses:   []plan.Use{{Resource: "bmc/" + n.Name, Units: 1, Hold: plan.ForStep}},
 			Yields: factsOf(n), DepthKey: n.Name,
+			May:      plan.Effects(plan.Config), // of a clock that is off, and an event log that is full
 			Decl:     stage.Source(n.Decl),
 			Deadline: plan.Budget{Limit: limit, Expected: time.Second}, Version: Version})
 		bios, wrong := biosSteps(n)
@@ -175,6 +176,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	}
 	facts, err := learnedFacts(n, st.Subject, b, id)
 	if err != nil {
+		return err
+	}
+	if err := prepareLog(ctx, run, st, n, b); err != nil {
 		return err
 	}
 	if mark, ok := markLog(ctx, run, b); ok {

@@ -4,6 +4,7 @@ package redfish
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -75,6 +76,48 @@ func (c *Client) EventLog(ctx context.Context, most int) ([]LogEntry, error) {
 		out = append(out, r.entry())
 	}
 	return out, nil
+}
+
+// LogFull says why the node's hardware event log takes no new entries: it holds as many as
+// it can and keeps the oldest (Redfish LogService, OverWritePolicy and MaxNumberOfRecords).
+// It is empty where the log takes them, or the service does not say.
+func (c *Client) LogFull(ctx context.Context) (string, error) {
+	service, err := c.logService(ctx)
+	if err != nil || service == "" {
+		return "", err
+	}
+	var doc struct {
+		OverWritePolicy    text
+		MaxNumberOfRecords int
+		Entries            link
+	}
+	if _, err := c.get(ctx, service, &doc); err != nil || doc.OverWritePolicy != "NeverOverWrites" || doc.MaxNumberOfRecords < 1 {
+		return "", err
+	}
+	all, err := c.records(ctx, string(doc.Entries))
+	if err != nil || len(all) < doc.MaxNumberOfRecords {
+		return "", err
+	}
+	return fmt.Sprintf("%d of %d entries, and none is overwritten", len(all), doc.MaxNumberOfRecords), nil
+}
+
+// Time reads the manager's clock; zero where it shows none.
+func (c *Client) Time(ctx context.Context) (time.Time, error) {
+	if _, err := c.system(ctx); err != nil {
+		return time.Time{}, err
+	}
+	if c.place.manager == "" {
+		return time.Time{}, nil
+	}
+	var m struct{ DateTime text }
+	_, err := c.get(ctx, c.place.manager, &m)
+	return parseTime(string(m.DateTime)), err
+}
+
+// SetTime sets the manager's clock. Services that follow a time server refuse it.
+func (c *Client) SetTime(ctx context.Context, at time.Time) error {
+	_, err := c.patch(ctx, c.place.manager, map[string]string{"DateTime": at.UTC().Format("2006-01-02T15:04:05+00:00")})
+	return err
 }
 
 // records reads all pages of a log.

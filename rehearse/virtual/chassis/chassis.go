@@ -153,9 +153,12 @@ type Chassis struct {
 
 	media map[string]string // virtual media slot to the image's URL
 
-	log    []Entry
-	lastID int
-	users  []user
+	log     []Entry
+	lastID  int
+	linear  bool          // a full log keeps its oldest entries
+	dropped bool          // it has dropped some
+	ahead   time.Duration // the BMC's clock, of the world's
+	users   []user
 }
 
 // New returns a chassis that is off, with mains present and its BMC answering.

@@ -2,7 +2,10 @@
 
 package chassis
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // logSize is how many entries the event log holds; the oldest go first, as in
 // a circular SEL.
@@ -18,10 +21,14 @@ func (c *Chassis) Log(severity, sensorType, message string) {
 // record is Log with c.mu held.
 func (c *Chassis) record(severity, sensorType, message string) {
 	c.lastID++
-	if len(c.log) >= logSize {
+	switch {
+	case len(c.log) >= logSize && c.linear:
+		c.dropped = true
+		return
+	case len(c.log) >= logSize:
 		c.log = slices.Delete(c.log, 0, len(c.log)-logSize+1)
 	}
-	c.log = append(c.log, Entry{ID: c.lastID, Created: c.cfg.Clock.Now(), Severity: severity, Message: message, SensorType: sensorType})
+	c.log = append(c.log, Entry{ID: c.lastID, Created: c.now(), Severity: severity, Message: message, SensorType: sensorType})
 }
 
 // Entries returns a copy of the event log, oldest first.
@@ -35,6 +42,39 @@ func (c *Chassis) Entries() []Entry {
 func (c *Chassis) ClearLog() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.log = nil
+	c.log, c.dropped = nil, false
 	c.record("OK", "Event Logging Disabled", "Log cleared")
+}
+
+// KeepOldLog makes the event log one that keeps its oldest entries and drops new ones when
+// it is full, as the SELs of many BMCs are.
+func (c *Chassis) KeepOldLog() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.linear = true
+}
+
+// LogState is how many entries the event log can hold, whether it keeps the oldest of
+// them, and whether entries were dropped since it was cleared.
+func (c *Chassis) LogState() (size int, linear, dropped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return logSize, c.linear, c.dropped
+}
+
+// now is the BMC's own time, with c.mu held.
+func (c *Chassis) now() time.Time { return c.cfg.Clock.Now().Add(c.ahead) }
+
+// Time is what the BMC's clock says.
+func (c *Chassis) Time() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
+}
+
+// SetTime sets the BMC's clock.
+func (c *Chassis) SetTime(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead = t.Sub(c.cfg.Clock.Now())
 }

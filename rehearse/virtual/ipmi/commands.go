@@ -51,6 +51,7 @@ func (k *controller) commands() *handlers.Registry {
 		{types.CommandGetSELEntry, user, 6, k.selEntry},
 		{types.CommandClearSEL, operator, 6, k.selClear},
 		{types.CommandGetSELTime, user, 0, k.selTime},
+		{types.CommandSetSELTime, operator, 4, k.setSELTime},
 		{types.CommandActivatePayload, operator, 6, k.activate},
 		{types.CommandDeactivatePayload, operator, 6, k.deactivate},
 		{types.CommandGetPayloadActivationStatus, user, 1, k.activation},

@@ -5,6 +5,7 @@ package ipmi
 import (
 	"encoding/binary"
 	"strings"
+	"time"
 
 	"github.com/bougou/go-ipmi/pkg/types"
 
@@ -98,7 +99,11 @@ func (k *controller) selInfo([]byte) ([]byte, types.CompletionCode) {
 	out := make([]byte, 14)
 	out[0] = selVersion
 	binary.LittleEndian.PutUint16(out[1:], uint16(len(all)))
-	binary.LittleEndian.PutUint16(out[3:], uint16(max(0, 512-len(all))*selRecord))
+	size, linear, _ := k.c.LogState()
+	if !linear {
+		size = max(size, len(all)+1) // it overwrites its oldest entry
+	}
+	binary.LittleEndian.PutUint16(out[3:], uint16(max(0, size-len(all))*selRecord))
 	last := uint32(unspecified)
 	if len(all) > 0 {
 		last = uint32(all[len(all)-1].Created.Unix())
@@ -106,6 +111,9 @@ func (k *controller) selInfo([]byte) ([]byte, types.CompletionCode) {
 	binary.LittleEndian.PutUint32(out[5:], last)
 	binary.LittleEndian.PutUint32(out[9:], unspecified)
 	out[13] = 0x02 // Reserve SEL
+	if _, _, dropped := k.c.LogState(); dropped {
+		out[13] |= 0x80
+	}
 	return out, types.CodeOK
 }
 
@@ -155,5 +163,11 @@ func (k *controller) selClear(req []byte) ([]byte, types.CompletionCode) {
 
 // selTime is Get SEL Time (31.10).
 func (k *controller) selTime([]byte) ([]byte, types.CompletionCode) {
-	return binary.LittleEndian.AppendUint32(nil, uint32(k.clk.Now().Unix())), types.CodeOK
+	return binary.LittleEndian.AppendUint32(nil, uint32(k.c.Time().Unix())), types.CodeOK
+}
+
+// setSELTime is Set SEL Time (31.11).
+func (k *controller) setSELTime(req []byte) ([]byte, types.CompletionCode) {
+	k.c.SetTime(time.Unix(int64(binary.LittleEndian.Uint32(req)), 0))
+	return nil, types.CodeOK
 }

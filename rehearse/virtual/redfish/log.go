@@ -54,8 +54,13 @@ func getLogService(c *call) obj {
 	if c.isDump() {
 		return c.dumpService()
 	}
+	policy := "WrapsWhenFull"
+	size, linear, _ := c.s.c.LogState()
+	if linear {
+		policy = "NeverOverWrites"
+	}
 	return obj{"@odata.type": "#LogService.v1_3_0.LogService", "Id": c.args[2], "Name": "Event Log Service", "ServiceEnabled": true,
-		"LogEntryType": "SEL", "OverWritePolicy": "WrapsWhenFull", "Status": statusOK(),
+		"LogEntryType": "SEL", "OverWritePolicy": policy, "MaxNumberOfRecords": size, "Status": statusOK(),
 		"Entries": obj{"@odata.id": c.log() + "/Entries"},
 		"Actions": obj{"#LogService.ClearLog": obj{"target": c.log() + "/Actions/LogService.ClearLog"}}}
 }

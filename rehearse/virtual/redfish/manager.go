@@ -3,6 +3,8 @@
 package redfish
 
 import (
+	"time"
+
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
@@ -18,7 +20,7 @@ func getManager(c *call) obj {
 		"@odata.type": "#Manager.v1_11_0.Manager", "Id": p.Manager, "Name": "Manager", "ManagerType": "BMC",
 		"Model": p.ManagerModel, "FirmwareVersion": s.bmcFirmware().Version, "UUID": s.c.Identity().UUID,
 		"ServiceEntryPointUUID": s.c.Identity().UUID, "PowerState": "On", "Status": statusOK(), "LastResetTime": formatTime(since),
-		volatile: formatTime(s.clock.Now()), "DateTimeLocalOffset": "+00:00",
+		volatile: formatTime(s.c.Time()), "DateTimeLocalOffset": "+00:00",
 		"EthernetInterfaces": linkTo("Managers", p.Manager, "EthernetInterfaces"),
 		"NetworkProtocol":    linkTo("Managers", p.Manager, "NetworkProtocol"),
 		"Links": obj{"ManagerForServers": []obj{linkTo("Systems", p.System)}, "ManagerForServers@odata.count": 1,
@@ -32,6 +34,25 @@ func getManager(c *call) obj {
 	}
 	addOEM(o, p.MgrOem)
 	return o
+}
+
+// patchManager sets the BMC's clock.
+func patchManager(c *call) {
+	o, ok := c.body()
+	if !ok || !c.only(o, volatile) {
+		return
+	}
+	at, has, ok := c.text(o, volatile)
+	if !ok {
+		return
+	}
+	t, err := time.Parse(time.RFC3339, at)
+	if !has || err != nil {
+		c.fail("PropertyValueFormatError", at, volatile)
+		return
+	}
+	c.s.c.SetTime(t)
+	c.done(c.s.p.PatchStatus)
 }
 
 // resetManager restarts the BMC; this answer is the last that it gives.

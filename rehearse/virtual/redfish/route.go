@@ -74,7 +74,7 @@ var routes = []route{
 	{pattern: "Systems/{S}/Storage/{id}/Drives/{drive}", get: getDrive},
 
 	{pattern: "Managers", get: getManagers},
-	{pattern: "Managers/{M}", get: getManager},
+	{pattern: "Managers/{M}", get: getManager, patch: patchManager, admin: true},
 	{pattern: "Managers/{M}/Actions/Manager.Reset", post: resetManager, admin: true},
 	{pattern: "Managers/{M}/EthernetInterfaces", get: getOwnPorts},
 	{pattern: "Managers/{M}/EthernetInterfaces/{id}", get: getOwnPort},

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/validate/burn"
 	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/pair"
+	"github.com/ironrail/ironrail/validate/speed"
 	"github.com/ironrail/ironrail/validate/target"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
@@ -26,6 +27,8 @@ var Checks = []Check{
 	gate.Check,      // the parts of a node
 	uniform.Check,   // its versions, against those of its role
 	bandwidth.Check, // its GPUs, one by one
+	speed.Check,     // its memory, CPUs and disks
+	speed.Together,  // how fast they are, against those of its role
 	burn.Check,      // its GPUs, for hours
 	burn.Heat,       // how warm they got, against those of its role
 	pair.Check,      // its rails, with one other node at a time

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -56,6 +57,12 @@ func checkLimit(l inventory.MeasureLimit, p *target.Problems) {
 		}
 		slices.Sort(known)
 		p.Add(hcl.DiagError, l.Decl, "Limit is not measured", "Nothing measures %q, so that its limit would never be held.%s", l.Name, diag.DidYouMean(l.Name, known))
+		return
+	}
+	if floor.IsCeiling(l.Name) { // the check of the site's files has its unit
+		if l.AtMost == nil {
+			p.Add(hcl.DiagError, l.Decl, "Limit has no ceiling", "Limit %q is a time: give at_most.", l.Name)
+		}
 		return
 	}
 	for _, q := range []*unit.Quantity{l.AtLeast, l.AtMost} {

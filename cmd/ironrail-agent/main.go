@@ -28,6 +28,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/ramdisk"
 	"github.com/ironrail/ironrail/provision/agent/roce"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/agent/speed"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
@@ -39,6 +40,7 @@ const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail c
   baseline     what could drift: packages, kernel, firmware, parts, links, error counters
   health       PCIe links and their errors, memory errors, governors, RDMA ports
   burn         load all GPUs with the program in the JSON on stdin, and watch them
+  speed        measure memory, CPUs and disks as the JSON on stdin says; disks are only read
   infiniband   its RDMA ports: GUIDs, links, partitions
   neighbours   whom its NICs hear by LLDP within 35 s
   flush        write the root out, so that GRUB, which reads no log of XFS, finds a new kernel
@@ -88,14 +90,8 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 		r.Disks = health.Disks(sysfs.Dir("/"), health.ReadSMART)
 		health.Transceivers(sysfs.Dir("/"), r.PCI, health.ReadEEPROM)
 		return writeAnswer(out, r, r.Error)
-	case "burn":
-		var p wire.BurnParams
-		if status := decodeParams(in, talk, &p); status != 0 {
-			return status
-		}
-		host := &burn.Host{}
-		r := burn.Burner{FS: sysfs.Dir("/"), Clock: clock.Wall{}, Run: host.Run, Lock: host.Lock, Beat: out}.Burn(ctx, p)
-		return writeAnswer(out, r, r.Error)
+	case "burn", "speed":
+		return runLoad(ctx, command, in, out, talk)
 	case "infiniband":
 		r := infiniband.Read(sysfs.Dir("/"))
 		return writeAnswer(out, r, r.Error)
@@ -109,6 +105,25 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 	}
 	fmt.Fprint(talk, usage)
 	return 64
+}
+
+// runLoad is run for the commands that load the node: one at a time.
+func runLoad(ctx context.Context, command string, in io.Reader, out, talk io.Writer) int {
+	if command == "speed" {
+		var p wire.SpeedParams
+		if status := decodeParams(in, talk, &p); status != 0 {
+			return status
+		}
+		r := speed.Meter{FS: sysfs.Dir("/"), Machine: speed.Host{}, Lock: speed.Host{}.Lock}.Measure(ctx, p)
+		return writeAnswer(out, r, r.Error)
+	}
+	var p wire.BurnParams
+	if status := decodeParams(in, talk, &p); status != 0 {
+		return status
+	}
+	host := &burn.Host{}
+	r := burn.Burner{FS: sysfs.Dir("/"), Clock: clock.Wall{}, Run: host.Run, Lock: host.Lock, Beat: out}.Burn(ctx, p)
+	return writeAnswer(out, r, r.Error)
 }
 
 // flush writes the root file system out for the loader.

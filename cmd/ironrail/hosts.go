@@ -50,8 +50,9 @@ PCIe links, RDMA ports, disks, memory, clock and kernel log. What it is made of 
 compared with what most of the nodes have, and so are firmware, settings, drivers
 and kernel; with --expect FILE, with the hardware block in that file, which
 --write-expect prints from the majority. Nothing is loaded on a node, but with
---load: bandwidths of GPUs are measured, and RDMA writes between nodes over every
-rail, where the programs are there. Nodes whose GPUs somebody uses are left alone.
+--load: memory, CPUs and disks are measured (disks are only read), bandwidths of
+GPUs, and RDMA writes between nodes over every rail, where the programs are there.
+Nodes whose GPUs somebody uses are left alone.
 
   accepted       nothing was found, and there is something to compare with
   not accepted   with the part, what was seen, and what to do
@@ -89,7 +90,7 @@ func (f *hostFlags) define(c *cobra.Command) {
 	c.Flags().StringVar(&f.list, "hosts", "", "file that names the nodes, one a line; - is standard input")
 	c.Flags().StringVar(&f.expect, "expect", "", "file with the hardware block that the nodes are held against")
 	c.Flags().BoolVar(&f.writeExpect, "write-expect", false, "print such a block from what most nodes have, and test nothing")
-	c.Flags().BoolVar(&f.load, "load", false, "measure too: bandwidths of GPUs, and RDMA between nodes; idle nodes only")
+	c.Flags().BoolVar(&f.load, "load", false, "measure too: hosts, bandwidths of GPUs, and RDMA between nodes; idle nodes only")
 	c.Flags().StringVar(&f.user, "user", "", "user of nodes without one in the file; root if not given")
 	c.Flags().StringVar(&f.key, "key", "", "private key; if not given, ssh-agent's or those of ~/.ssh")
 	c.Flags().StringVar(&f.jump, "jump", "", "[USER@]HOST[:PORT] that the nodes are reached through")

@@ -190,7 +190,7 @@ func (r *run) makePlan(ctx context.Context) error {
 	if diags.HasErrors() {
 		return diags
 	}
-	steps = slices.DeleteFunc(steps, func(st plan.Step) bool { return checkOf(st.ID) == "bandwidth" && r.unloaded[st.Subject.Name] })
+	steps = slices.DeleteFunc(steps, r.leavesOut)
 	there := map[plan.StepID]bool{}
 	for _, st := range steps {
 		there[st.ID] = true
@@ -200,6 +200,20 @@ func (r *run) makePlan(ctx context.Context) error {
 	}
 	r.plan = &plan.Plan{Format: plan.Format, ID: "hosts-" + rand.Text()[:8], Lineage: r.store.Info().Lineage, Created: r.Now().UTC(), Site: r.inv.Site.Name, Steps: steps}
 	return nil
+}
+
+// leavesOut reports whether a step loads hosts that are not loaded, or compares what they made
+// of a load.
+func (r *run) leavesOut(st plan.Step) bool {
+	switch checkOf(st.ID) {
+	case "bandwidth":
+		return r.unloaded[st.Subject.Name]
+	case "speed":
+		return !r.Load || r.busy[st.Subject.Name] != ""
+	case "speeds":
+		return !r.Load
+	}
+	return false
 }
 
 // checkOf is the name of the check that a step is of.

@@ -182,7 +182,7 @@ func testAgain(action string) string {
 // untestedTexts are what was not tested, and why.
 func (r *run) untestedTexts() (list []string) {
 	if !r.Load {
-		list = append(list, "nothing was loaded: bandwidths of GPUs and transfers between nodes were not measured (--load measures them)")
+		list = append(list, "nothing was loaded: bandwidths of GPUs, memory, CPUs, disks and transfers between nodes were not measured (--load measures them)")
 	}
 	who := map[string][]string{}
 	for _, s := range r.skipped {

@@ -139,7 +139,7 @@ func (ob Observer) due(ctx context.Context, r state.Reader, prior plan.Prior, st
 // isUnrecorded reports whether a node in service has no good end of a step that it may
 // have inherited.
 func isUnrecorded(prior plan.Prior, st *plan.Step) bool {
-	if !st.Inherited || st.Subject.Kind != subject.Node {
+	if !st.Inherited || st.Subject.Kind != subject.Node || st.Stage == validate.StageName { // of a test nothing is to be seen
 		return false
 	}
 	_, was := prior.Steps[st.ID]

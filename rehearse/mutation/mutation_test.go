@@ -30,6 +30,7 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/gate/look"
 	"github.com/ironrail/ironrail/validate/gate/traits"
+	"github.com/ironrail/ironrail/validate/speed"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
@@ -464,4 +465,44 @@ func TestBandwidth(t *testing.T) {
 		v.notes = bandwidth.FindGaps(h, four[0])
 		return v
 	})
+}
+
+// TestHost changes what is measured of a node's memory, CPUs and disks.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	var four [4]wire.Speed
+	for i := range four {
+		s := wire.Speed{CPU: wire.CPU{Model: "Intel(R) Xeon(R) Platinum 8480C", Sockets: 2, Cores: 8, Threads: 16, NUMA: 2}}
+		for k := range 16 {
+			s.DIMMs = append(s.DIMMs, wire.Module{Slot: fmt.Sprintf("DIMM%d", k), Size: 64 << 30, Speed: 4800})
+		}
+		for k := range 8 {
+			s.Cores = append(s.Cores, wire.CoreSpeed{CPU: k, Node: k / 4, Rate: 480e6})
+		}
+		for k := range 2 {
+			s.NUMA = append(s.NUMA, wire.NUMASpeed{Node: k, Cores: 4, Rate: 170e9})
+			s.Disks = append(s.Disks, wire.DiskSpeed{Disk: wire.Disk{Name: fmt.Sprintf("nvme%dn1", k), Path: fmt.Sprintf("/dev/nvme%dn1", k), ByPath: fmt.Sprintf("pci-0000:5%d:00.0-nvme-1", k), Type: "nvme", Model: "PM9A3", Size: 3840755982336},
+				Read: 2 << 30, Seconds: 0.3})
+		}
+		four[i] = s
+	}
+	mutate(t, "host", four, func(four [4]wire.Speed) (v verdict) {
+		var nodes []speed.Node
+		for i, s := range four {
+			nodes = append(nodes, speed.Node{Name: fmt.Sprintf("n%d", i+1), Record: speed.NewRecord(s, speed.Limits{})})
+		}
+		for _, f := range nodes[0].Faults {
+			v.faults = append(v.faults, f.Cause)
+		}
+		_, found, notes := speed.CompareNodes(nodes)
+		v.notes = append(nodes[0].Notes, notes...)
+		for _, o := range found {
+			if o.Node == "n1" {
+				v.faults = append(v.faults, o.Cause)
+			} else {
+				v.others = append(v.others, o.Cause)
+			}
+		}
+		return v
+	}, "DIMMs[].Ma", "DIMMs[].P", "DIMMs[].Se", "DIMMs[].Sl", "Error")
 }

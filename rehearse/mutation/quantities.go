@@ -23,6 +23,9 @@ func of(kinds ...fault.Kind) quantity { return quantity{kinds: kinds} }
 
 // quantities are those of a node's hardware (metal.Node) and of links (model.Model).
 var quantities = map[string]quantity{
+	"Node.CapCores":        of(fault.SlowCPU),
+	"Node.LoseChannel":     of(fault.SlowMemory),
+	"Node.ThrottleDisk":    of(fault.SlowDisk),
 	"Node.AddDisk":         {why: "a disk that is added is no fault: the rehearsals of disks add one, and nothing is erased by it"},
 	"Node.DarkenNVLinks":   of(fault.NVLinkDown, fault.NVLinkUnseated),
 	"Node.DisableSMT":      of(fault.SMTOff),

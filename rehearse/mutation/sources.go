@@ -15,6 +15,7 @@ var sources = map[string]string{
 	"dcgmi":       "the same of `dcgmi diag`, as a table and as JSON",
 	"rvs":         "the same of rvs",
 	"bandwidth":   "the figures of nvbandwidth, composed; judged by the floors and the node's median",
+	"host":        "what `ironrail-agent speed` measures of a node's memory, CPUs and disks, composed; judged by the node itself and the comparison of its role",
 }
 
 // notCovered are kinds of evidence that are not changed here, and are open.

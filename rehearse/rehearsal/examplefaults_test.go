@@ -111,6 +111,16 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.SlowDIMM: {
 		{site: "hgx-h100", node: "r01-u17", part: "DIMM DIMM3", cause: "DIMM is 64GiB at 4400 MT/s, and OTHERS of role"},
 	},
+	fault.SlowMemory: {
+		{site: "hgx-h100", node: "r01-u17", part: "memory of NUMA node 0", cause: "% of the median of other nodes"},
+		{site: "mi300x-roce", node: "r01-u09", part: "memory of NUMA node 0", cause: "% of the median of other nodes"},
+	},
+	fault.SlowCPU: {
+		{site: "hgx-h100", node: "r01-u17", part: "CPU", cause: "its cores take 2.78 s for a billion operations"},
+	},
+	fault.SlowDisk: {
+		{site: "hgx-h100", node: "r01-u17", part: "disk at ", cause: "of the median of disks of its model"},
+	},
 	fault.WrongNIC: {
 		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "NIC model is PCI 15b3:1023, and OTHERS of role"},
 		{site: "nvl72", node: "r02-u09", part: "NIC at ", cause: "NIC model is PCI 15b3:"},

@@ -37,12 +37,12 @@ var partForms = []struct {
 	{"rail", lazyregexp.New(`^rail (\d+)\b`)},
 	{"NIC", lazyregexp.New(`^nic (\S+/\d+)|^NIC at (\S+)|^NIC\b`)},
 	{"port", lazyregexp.New(`^([\w.-]+/\d+)(?: \(.*\))?$`)},
-	{"DIMM", lazyregexp.New(`^DIMM(?: (\S.*))?$|^memory$`)},
+	{"DIMM", lazyregexp.New(`^DIMM(?: (\S.*))?$|^memory(?: of NUMA node (\d+))?$`)},
 	{"disk", lazyregexp.New(`^(?:NVMe )?disk\b(.*)`)},
 	{"power supply", lazyregexp.New(`^power supply (.+)$`)},
 	{"driver", lazyregexp.New(`^driver\b`)},
 	{"BMC", lazyregexp.New(`^BMC$`)},
-	{"CPU", lazyregexp.New(`^CPU$`)},
+	{"CPU", lazyregexp.New(`^CPU(?: of NUMA node (\d+)| core (\d+))?$`)},
 	{"identity", lazyregexp.New(`^identity$`)},
 	{"ramdisk", lazyregexp.New(`^ramdisk$`)},
 	{"NVLink", lazyregexp.New(`^NVLink$`)},
@@ -187,20 +187,20 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 	return expectOutsideNodes(f, inv)
 }
 
-// expectDelivered is expect for parts that are not what was bought, settings of the BIOS, and
-// the clock.
+// expectDelivered is expect for parts that are not what was bought, or not as fast, settings of
+// the BIOS, and the clock.
 func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 	of := func(kind partKind) suspect { return suspect{subject: subject.OfNode(f.Node), kind: kind} }
 	switch f.Kind {
 	case fault.IMEXChannel:
 		return expectation{want: []suspect{of("NVLink between nodes")}}, true
-	case fault.WrongCPU, fault.SMTOff, fault.NUMASplit:
+	case fault.WrongCPU, fault.SMTOff, fault.NUMASplit, fault.SlowCPU:
 		return expectation{want: []suspect{of("CPU")}}, true
-	case fault.SmallDIMM, fault.SlowDIMM:
+	case fault.SmallDIMM, fault.SlowDIMM, fault.SlowMemory:
 		return expectation{want: []suspect{of("DIMM")}}, true
 	case fault.NoTime:
 		return expectation{want: []suspect{of("clock")}}, true
-	case fault.WrongDisk:
+	case fault.WrongDisk, fault.SlowDisk:
 		return expectation{want: []suspect{of("disk")}}, true
 	case fault.WrongGPU, fault.LessHBM, fault.PCIeSpeed:
 		return expectation{want: []suspect{gpu(of("GPU"), hw, false)}}, true

@@ -151,7 +151,7 @@ func TestLateNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(sum.Accepted) != 7 || len(sum.Waiting) != 1 || sum.Waiting[0].Node != slow || !strings.HasPrefix(sum.Waiting[0].Cause, "straggler: all/validate.pair goes on without it") {
+	if len(sum.Accepted) != 7 || len(sum.Waiting) != 1 || sum.Waiting[0].Node != slow || !strings.HasPrefix(sum.Waiting[0].Cause, "straggler: worker/validate.speeds goes on without it") {
 		t.Errorf("accepted %v, waiting %+v", sum.Accepted, sum.Waiting)
 	}
 	for _, s := range sum.Result.Steps {

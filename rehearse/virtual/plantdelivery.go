@@ -112,6 +112,19 @@ func (n *Node) exchangeDisk(fault.Fault) error {
 	return nil
 }
 
+// What a host does less than it should.
+const (
+	cappedClock   = 0.75
+	throttledDisk = 1.0 / 3
+)
+
+func (n *Node) throttleDisk(fault.Fault) error {
+	if last := len(n.metal.Disks()) - 1; !n.metal.ThrottleDisk(last, throttledDisk) {
+		return errkind.New(errkind.NotFound, "%s has no disk", n.inv.Name)
+	}
+	return nil
+}
+
 func (n *Node) exchangeModule(f fault.Fault) error {
 	at, _, err := n.portAddress(f)
 	if err == nil && !n.metal.PlugModule(at, otherModule) {

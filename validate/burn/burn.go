@@ -123,7 +123,7 @@ func findProblems(g target.Group, p *target.Problems) {
 const burnStart = time.Minute
 
 // Check loads the GPUs of a node for as long as the site wants.
-var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth"}, For: target.Node(isAsked), Plan: planBurn, Run: runBurn, Asks: target.Asks{Block: findProblems},
+var Check = target.Check{Name: "burn", Scope: target.EachNode, Needs: []string{"gates", "bandwidth", "speed"}, For: target.Node(isAsked), Plan: planBurn, Run: runBurn, Asks: target.Asks{Block: findProblems},
 	Duration: target.Duration{AsPlanned: true, Source: "burn_in of the site, and what its program takes to begin and to end"},
 	Report:   target.Section{Title: "Burn-in", Read: readReport, Untested: "GPUs were not burnt in"},
 	Docs:     target.Docs{Says: "GPUs, memory and links under full load", Page: "burn-in.md"}}

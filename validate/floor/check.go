@@ -171,7 +171,7 @@ func otherSide(side string) string {
 // checkLooser compares a limit with the built-in floor for each chassis.
 func (c *check) checkLooser(l inventory.MeasureLimit, m Measure) {
 	if m.AtMost {
-		if l.AtMost != nil && l.AtMost.Value > writeLatency && c.hardwareRDMA() {
+		if l.Name == WriteLatency && l.AtMost != nil && l.AtMost.Value > writeLatency && c.hardwareRDMA() {
 			c.add("limit.looser", inventory.PlaceOf(l.Ranges, "at_most", l.Decl), "Limit that faulty hardware keeps", "Limit %q is at most %s; good links take no more than 5us (azurehpc-health-checks). Write at_most = \"5us\".", l.Name, l.AtMost).In(l.Decl).Warn()
 		}
 		return

@@ -31,6 +31,9 @@ const (
 	WriteBandwidth     = "rdma.write_bw"
 	WriteLatency       = "rdma.write_latency"
 	AllReduceBandwidth = "all_reduce.busbw"
+	HostMemory         = "host.memory"
+	HostCPU            = "host.cpu"
+	DiskRead           = "host.disk_read"
 )
 
 var rate = []unit.Dimension{unit.Throughput, unit.LineRate}
@@ -44,6 +47,9 @@ var Measures = []Measure{
 	{HostToDevice, rate, false, "copies from the memory of a node to a GPU"},
 	{HBMCopy, rate, false, "copies within the memory of a GPU, read and written bytes together"},
 	{PeerRead, rate, false, "reads of a GPU from another of its node"},
+	{HostCPU, []unit.Dimension{unit.Time}, true, "the time that the slowest core takes for a billion dependent integer operations"},
+	{DiskRead, rate, false, "reads of a disk from its start"},
+	{HostMemory, rate, false, "a triad of all cores in the memory of the host"},
 	{WriteBandwidth, rate, false, "RDMA writes of one rail, one way"},
 	{WriteLatency, []unit.Dimension{unit.Time}, true, "the time of a small RDMA write"},
 	{"reduce_scatter.busbw", rate, false, "bus bandwidth of a reduce-scatter at the largest size"},
@@ -57,6 +63,12 @@ func measureOf(name string) (Measure, bool) {
 		return Measure{}, false
 	}
 	return Measures[i], true
+}
+
+// IsCeiling reports whether the limit of a measure is the most that is good.
+func IsCeiling(name string) bool {
+	m, ok := measureOf(name)
+	return ok && m.AtMost
 }
 
 // gpuFloor is the least that a GPU gives.

@@ -33,6 +33,12 @@ func HasGates(n *inventory.Node) bool {
 	return false
 }
 
+// HasHost reports whether the host of a node is measured: something runs on it that the site, or
+// another tool, has installed.
+func HasHost(n *inventory.Node) bool {
+	return n.Hardware != nil && (n.Foreign || n.Image != nil)
+}
+
 // GPUsOf is what the hardware says of its GPUs, as an input of the step.
 func GPUsOf(h *inventory.Hardware) string {
 	var all []string

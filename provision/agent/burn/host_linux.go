@@ -83,3 +83,13 @@ func (h *Host) Run(ctx context.Context, argv []string) (Output, error) {
 	}
 	return Output{Stdout: stdout.Bytes(), Stderr: stderr.Bytes(), Exit: cmd.ProcessState.ExitCode()}, nil
 }
+
+// IsRunning reports whether a burn-in, or its program, runs on this node. It makes no file.
+func IsRunning() bool {
+	f, err := os.Open(lockFile)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}

@@ -56,6 +56,9 @@ const (
 	NUMASplit        Kind = "numa-split"
 	SmallDIMM        Kind = "small-dimm"
 	SlowDIMM         Kind = "slow-dimm"
+	SlowMemory       Kind = "slow-memory"
+	SlowCPU          Kind = "slow-cpu"
+	SlowDisk         Kind = "slow-disk"
 	WrongNIC         Kind = "wrong-nic"
 	WrongDisk        Kind = "wrong-disk"
 	WrongMTU         Kind = "wrong-mtu"
@@ -185,6 +188,12 @@ var rows = []Row{
 		Suspects: "these modules"},
 	{Kind: SlowDIMM, Does: "one memory module runs at 4,400 MT/s, the others at 4,800", Needs: []string{attrNode},
 		Suspects: "that module"},
+	{Kind: SlowMemory, Does: "one memory channel of the first CPU carries nothing; its modules are listed", Needs: []string{attrNode},
+		Suspects: "the memory of that node, of four nodes or more"},
+	{Kind: SlowCPU, Does: "the clock of every core is a quarter lower under load, and no reason is given", Needs: []string{attrNode},
+		Suspects: "the CPU of that node, of four nodes or more"},
+	{Kind: SlowDisk, Does: "the last disk reads a third of what its model does", Needs: []string{attrNode},
+		Suspects: "that disk, of four or more of its model in the role"},
 	{Kind: WrongNIC, Does: "in the place of one fabric NIC is one of another model that has its speed", Needs: []string{attrNode}, Takes: []string{attrPort},
 		Suspects: "that NIC"},
 	{Kind: WrongDisk, Does: "the last disk is of another maker; its size is right", Needs: []string{attrNode},

@@ -100,8 +100,9 @@ type Node struct {
 	lanes   map[int]int    // of PCI functions whose link is narrower than it can
 	gpus    map[int]GPUMemory
 	delivered
-	wear map[string]Wear // of disks, by name
-	acs  bool            // PCIe switches send what goes between their ports to the CPU
+	hampered hampered
+	wear     map[string]Wear // of disks, by name
+	acs      bool            // PCIe switches send what goes between their ports to the CPU
 
 	loaded    bool            // the GPUs are
 	since     time.Time       // when that began

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/nodecheck"
 	"github.com/ironrail/ironrail/provision/agent/roce"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/agent/speed"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/shell"
 )
 
@@ -71,6 +72,13 @@ func agentProgram(ctx context.Context, c call) int {
 			return status
 		}
 		r := c.burn(ctx, p)
+		return c.answer(r, r.Error)
+	case "speed":
+		var p wire.SpeedParams
+		if status := c.params(ctx, &p); status != 0 {
+			return status
+		}
+		r := speed.Meter{FS: c.n.fs, Machine: machine{c.n}, Lock: c.n.burning.lock}.Measure(ctx, p)
 		return c.answer(r, r.Error)
 	case "infiniband":
 		r := infiniband.Read(c.n.fs)

@@ -111,6 +111,11 @@ type Config struct {
 	NoChannel func() bool
 	// Unanswered is since when time servers do not answer; nil, or zero: they answer.
 	Unanswered func() time.Time
+	// TriadRate and RoundRate are what a CPU reaches in memory, bytes a second, and computes,
+	// rounds a second, while all others do; ReadRate is how fast the disk of a path is read,
+	// bytes a second. nil: nothing is measured.
+	TriadRate, RoundRate func(cpu int) float64
+	ReadRate             func(path string) float64
 	// Neighbours tells whom the NICs hear by LLDP; nil: nobody speaks.
 	Neighbours func() []wire.Neighbour
 }

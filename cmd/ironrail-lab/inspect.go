@@ -77,6 +77,12 @@ func faultText(f supervisor.Faults) string {
 	if f.RailRate > 0 {
 		parts = append(parts, fmt.Sprintf("rail at %d kbit/s", f.RailRate))
 	}
+	if f.DiskRate > 0 {
+		parts = append(parts, fmt.Sprintf("disks read at %d bytes/s", f.DiskRate))
+	}
+	if f.CPUShare > 0 {
+		parts = append(parts, fmt.Sprintf("%d%% of a CPU", f.CPUShare))
+	}
 	if len(parts) == 0 {
 		return ""
 	}

@@ -20,14 +20,22 @@ type Faults struct {
 	Unplugged bool        `json:"unplugged,omitempty"` // the management NIC has no link: the machine never asks for DHCP
 	NoRail    bool        `json:"no_rail,omitempty"`   // the rail NIC is missing from the next power on
 	RailRate  netlab.Rate `json:"rail_rate,omitempty"` // kbit/s, 0 is not limited
+	DiskRate  int64       `json:"disk_rate,omitempty"` // bytes a second that its disks are read, 0 is not limited
+	CPUShare  int         `json:"cpu_share,omitempty"` // percent of a CPU that it gets, 0 is not limited
 }
 
-// FaultRequest asks for one fault: slow-rail, unplug, missing-nic or clear.
+// FaultRequest asks for one fault: slow-rail, slow-disk, slow-cpu, unplug, missing-nic or clear.
 type FaultRequest struct {
 	Name    string      `json:"name"`
 	Machine string      `json:"machine"` // for clear, "" is every machine
 	Rate    netlab.Rate `json:"rate,omitempty"`
 }
+
+// What a slow disk reads, bytes a second, and what a slow CPU gets, percent of one.
+const (
+	slowDisk = 4 << 20
+	slowCPU  = 10
+)
 
 // inject changes the faults of one machine and makes the change felt.
 func (s *Supervisor) inject(ctx context.Context, m *machine, r FaultRequest) error {
@@ -38,6 +46,10 @@ func (s *Supervisor) inject(ctx context.Context, m *machine, r FaultRequest) err
 			return errkind.New(errkind.Refused, "slow-rail: no rate").Do("give --factor or --rate")
 		}
 		f.RailRate = r.Rate
+	case "slow-disk":
+		f.DiskRate = slowDisk
+	case "slow-cpu":
+		f.CPUShare = slowCPU
 	case "unplug":
 		f.Unplugged = true
 	case "missing-nic":
@@ -45,7 +57,7 @@ func (s *Supervisor) inject(ctx context.Context, m *machine, r FaultRequest) err
 	case "clear":
 		f = Faults{}
 	default:
-		return errkind.New(errkind.Refused, "fault %q is not known", r.Name).Do("use slow-rail, unplug, missing-nic or clear")
+		return errkind.New(errkind.Refused, "fault %q is not known", r.Name).Do("use slow-rail, slow-disk, slow-cpu, unplug, missing-nic or clear")
 	}
 	if err := s.applyFaults(ctx, m, f); err != nil {
 		return err
@@ -73,7 +85,12 @@ func (s *Supervisor) applyFaults(ctx context.Context, m *machine, f Faults) erro
 	defer m.mu.Unlock()
 	m.faults = f
 	if f.Unplugged != old.Unplugged {
-		return m.enqueue(action{do: doLink})
+		if err := m.enqueue(action{do: doLink}); err != nil {
+			return err
+		}
+	}
+	if f.DiskRate != old.DiskRate || f.CPUShare != old.CPUShare {
+		return m.enqueue(action{do: doSlow})
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ const (
 	doGuestOff        // the guest has switched itself off
 	doGuestReset      // the guest has reset the machine
 	doLink            // the fault of the management cable has changed
+	doSlow            // what its disks and its CPU do less has changed
 )
 
 // action is one entry of the queue.
@@ -49,6 +50,8 @@ type machine struct {
 	queue  chan action
 	launch func(logFile string, args []string) (*vm, error) // launch, or a test's
 	disks  func() ([]rack.Disk, error)                      // as they are now, the system disk first
+	// limitCPU lets a process of a machine have so many percent of a CPU; nil: none is limited.
+	limitCPU func(pid int, machine string, percent int) error
 
 	mu     sync.Mutex
 	wanted bool           // guarded by mu: the power that was asked for
@@ -128,6 +131,8 @@ func (m *machine) follow(ctx context.Context, a action) error {
 		return m.reset(ctx, m.takeOrder(), ByGuest)
 	case a.do == doLink:
 		return v.link(ctx, !m.fault().Unplugged)
+	case a.do == doSlow:
+		return m.slow(ctx, v, m.fault())
 	}
 	return nil
 }
@@ -190,7 +195,13 @@ func (m *machine) tryStart(ctx context.Context, index int) (*vm, error) {
 		v.end(ctx)
 		return nil, err
 	}
-	if err := v.begin(ctx, faults.Unplugged); err != nil {
+	if faults.DiskRate > 0 || faults.CPUShare > 0 {
+		err = m.slow(ctx, v, faults)
+	}
+	if err == nil {
+		err = v.begin(ctx, faults.Unplugged)
+	}
+	if err != nil {
 		v.end(ctx)
 		return nil, err
 	}
@@ -231,6 +242,11 @@ func (m *machine) end(ctx context.Context, e *Effect) {
 		}
 	}
 	v.end(ctx)
+	if v.limited {
+		if err := m.limitCPU(v.cmd.Process.Pid, m.Name, ended); err != nil {
+			m.slog.Error("control group not removed", "node", m.Name, "err", err)
+		}
+	}
 	if e.By == ByCrash && v.exitErr != nil {
 		e.Note = v.exitErr.Error()
 	}

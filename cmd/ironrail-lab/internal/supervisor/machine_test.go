@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -175,6 +176,58 @@ func TestUnplugged(t *testing.T) {
 	again := &Supervisor{lab: s.lab, machines: []*machine{b.machine}}
 	if err := again.restoreFaults(t.Context()); err != nil || b.fault() != (Faults{}) {
 		t.Errorf("after clear: %+v, error %v", b.fault(), err)
+	}
+}
+
+// TestSlow: a disk and a CPU are slow from the fault on, also after the next power on, until it
+// is cleared.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	shares := make(chan int, 8)
+	b.limitCPU = func(pid int, machine string, percent int) error {
+		if pid <= 0 || machine != "n1" {
+			t.Errorf("process %d of %s", pid, machine)
+		}
+		shares <- percent
+		return nil
+	}
+	b.runs()
+	s := &Supervisor{lab: Lab{Dir: t.TempDir()}, machines: []*machine{b.machine}}
+	fault := func(name string) {
+		if err := s.fault(t.Context(), &FaultRequest{Name: name, Machine: "n1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	throttled := func(rate int) string {
+		return fmt.Sprintf(`block_set_io_throttle {"bps":0,"bps_rd":%d,"bps_wr":0,"device":"d0","iops":0,"iops_rd":0,"iops_wr":0}`, rate)
+	}
+	fault("slow-cpu")
+	fault("slow-disk")
+	b.do("set power 1")
+	q := b.next()
+	q.heard(t, throttled(slowDisk))
+	q.heard(t, "cont")
+	if got := <-shares; got != slowCPU {
+		t.Errorf("%d percent", got)
+	}
+	fault("clear")
+	q.heard(t, throttled(0))
+	if got := <-shares; got != 0 {
+		t.Errorf("%d percent once it is cleared", got)
+	}
+}
+
+func TestCPUControllers(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]string{
+		"0::/init.scope\n":                                 "",
+		"3:cpuset:/\n2:cpuacct:/\n1:cpu:/\n0::/\n":         "cpu",
+		"12:pids:/a:b\n4:cpu,cpuacct:/user.slice\n0::/x\n": "cpu,cpuacct",
+	} {
+		if got := cpuControllers(list); got != want {
+			t.Errorf("%q: %q, want %q", list, got, want)
+		}
 	}
 }
 

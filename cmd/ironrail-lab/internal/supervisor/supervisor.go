@@ -74,7 +74,7 @@ func newSupervisor(lab Lab, log *slog.Logger) (*Supervisor, func(), error) {
 	for i, m := range lab.Machines {
 		s.machines = append(s.machines, &machine{
 			Machine: m, files: lab.FilesOf(m.Name), sol: SOLPort(i), log: effects, slog: log, procs: procs,
-			queue: make(chan action, queueLength), launch: launchVM,
+			queue: make(chan action, queueLength), launch: launchVM, limitCPU: limitCPU,
 			disks: func() ([]rack.Disk, error) {
 				all, err := lab.LoadDisks()
 				return rack.DisksOf(all, m.Name), err

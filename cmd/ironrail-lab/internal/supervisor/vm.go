@@ -36,6 +36,7 @@ type vm struct {
 	exitErr error         // valid after exited
 	client  *qmp.Client
 	onGuest func(reset bool) // the guest reset itself, or switched itself off
+	limited bool             // it has a control group
 }
 
 // launchVM starts the process of an argument vector; its output goes to the log file.

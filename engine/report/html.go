@@ -48,8 +48,8 @@ func HTML(w io.Writer, in Input) error {
 		Kinds     []kind
 		Own       []Node   // with the findings that no other node has
 		Shared    []shared // findings of several nodes
-		Overview  overview
-	}{in, count, collectNotProven(in), collectProven(in), groupByTitle(in.Tests), own, common, makeOverview(in)})
+		Overview  drawnOverview
+	}{in, count, collectNotProven(in), collectProven(in), groupByTitle(in.Tests), own, common, drawOverview(in)})
 	if err != nil {
 		return err
 	}

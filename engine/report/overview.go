@@ -10,26 +10,37 @@ import (
 	"strings"
 )
 
-// overview is what the first page shows of the whole site.
+// overview is what the first page shows of the whole site, in text as in HTML.
 type overview struct {
-	Verdict string // accepted, or not, and how many nodes
-	Good    bool
-	Counts  string // of the nodes that are not accepted
-	Failed  []*FailedPart
-	Spreads []*spread
-	Flat    []string // figures that are all the same
-	Racks   template.HTML
-	Rails   template.HTML
-	// Legends of the two maps.
-	RackKeys, Unplaced []string
-	Cool, Hot          string // of the map of the racks; empty: nothing was measured
+	Verdict  string // accepted, or not, and how many nodes
+	Good     bool
+	Counts   string // of the nodes that are not accepted
+	Failed   []*FailedPart
+	Spreads  []*spread
+	RackKeys []string // legend of the racks
+	rails    railMap
 }
 
 // makeOverview collects what the first page shows.
 func makeOverview(in Input) overview {
-	o := overview{Failed: collectFailed(in), Spreads: collectSpreads(in.Tests), RackKeys: legend(in)}
+	o := overview{Counts: strings.Join(countOthers(in), ", "), Failed: collectFailed(in), Spreads: collectSpreads(in.Tests), RackKeys: legend(in), rails: collectRails(in)}
 	o.Verdict, o.Good = verdict(in)
-	o.Counts = strings.Join(countOthers(in), ", ")
+	return o
+}
+
+// drawnOverview is the first page as HTML has it.
+type drawnOverview struct {
+	overview
+	Flat      []string // figures that are all the same
+	Racks     template.HTML
+	Rails     template.HTML
+	Unplaced  []string
+	Cool, Hot string // of the map of the racks; empty: nothing was measured
+}
+
+// drawOverview draws the two maps of the first page.
+func drawOverview(in Input) drawnOverview {
+	o := drawnOverview{overview: makeOverview(in)}
 	for _, s := range o.Spreads {
 		if s.Flat() {
 			o.Flat = append(o.Flat, fmt.Sprintf("%s %s (%d)", s.Check, strings.TrimPrefix(s.Range(), "all "), len(s.Good)))
@@ -38,8 +49,8 @@ func makeOverview(in Input) overview {
 	if len(in.Racks) > 0 {
 		o.Racks, o.Unplaced = drawRacks(in), withoutRack(in)
 	}
-	if m := collectRails(in); len(m.Nodes) > 0 {
-		o.Rails = m.draw()
+	if len(o.rails.Nodes) > 0 {
+		o.Rails = o.rails.draw()
 	}
 	var all []float64
 	for _, v := range warmth(in) {
@@ -96,25 +107,24 @@ const (
 // writeOverview writes the first page in text: the verdict, the parts that failed, the
 // racks, the rails that failed, and how figures are distributed.
 func writeOverview(b *bytes.Buffer, in Input) {
-	text, _ := verdict(in)
-	fmt.Fprintf(b, "\n%s\n", text)
-	if others := countOthers(in); len(others) > 0 {
-		fmt.Fprintf(b, "  of %d %s: %s\n", len(in.Nodes), plural(len(in.Nodes), "node", "nodes"), strings.Join(others, ", "))
+	o := makeOverview(in)
+	fmt.Fprintf(b, "\n%s\n", o.Verdict)
+	if o.Counts != "" {
+		fmt.Fprintf(b, "  of %d %s: %s\n", len(in.Nodes), plural(len(in.Nodes), "node", "nodes"), o.Counts)
 	}
-	failed := collectFailed(in)
-	for _, p := range failed[:min(len(failed), partsShown)] {
+	for _, p := range o.Failed[:min(len(o.Failed), partsShown)] {
 		fmt.Fprintf(b, "  %s: %s\n", clean(p.Title), clean(p.Findings[0].Cause))
 	}
-	if more := len(failed) - partsShown; more > 0 {
+	if more := len(o.Failed) - partsShown; more > 0 {
 		fmt.Fprintf(b, "  and %d more parts\n", more)
 	}
-	writeRacks(b, in)
-	writeRails(b, collectRails(in))
-	writeSpreads(b, collectSpreads(in.Tests))
+	writeRacks(b, in, o.RackKeys)
+	writeRails(b, o.rails)
+	writeSpreads(b, o.Spreads)
 }
 
 // writeRacks writes a line for each rack: a letter for each node, from the lowest unit up.
-func writeRacks(b *bytes.Buffer, in Input) {
+func writeRacks(b *bytes.Buffer, in Input, keys []string) {
 	if len(in.Racks) == 0 {
 		return
 	}
@@ -122,7 +132,7 @@ func writeRacks(b *bytes.Buffer, in Input) {
 	for _, n := range in.Nodes {
 		status[n.Name] = n.Status
 	}
-	fmt.Fprintf(b, "\nRacks, from the lowest unit up (%s)\n", strings.Join(append([]string{". accepted", "X bad"}, legend(in)...), ", "))
+	fmt.Fprintf(b, "\nRacks, from the lowest unit up (%s)\n", strings.Join(append([]string{". accepted", "X bad"}, keys...), ", "))
 	wide := 0
 	for _, r := range in.Racks {
 		wide = max(wide, len(clean(r.Name)))

@@ -3,12 +3,16 @@
 package validate_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate"
 	"github.com/ironrail/ironrail/validate/accept"
 	"github.com/ironrail/ironrail/validate/uniform"
@@ -81,5 +85,46 @@ func TestUnlikeBlock(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestUnlikeForeign: a part of a node that another tool installed, which is neither what the
+// hardware block says nor what most nodes have, is one finding.
+func TestUnlikeForeign(t *testing.T) {
+	t.Parallel()
+	for _, odd := range []string{"n3", "n1 n2 n3 n4"} {
+		inv := site(4, 1)
+		role(inv)
+		run := newRun(t, inv)
+		hw := *inv.Nodes[0].Hardware
+		hw.Name, hw.CPU = "nodes", inventory.CPU{Model: "Intel Xeon Platinum 8480C"}
+		for _, n := range inv.Nodes {
+			n.Hardware, n.Foreign = &hw, true
+		}
+		nodes := &onnodetest.Nodes{Rules: []onnodetest.Rule{func(_ context.Context, c onnodetest.Call) (onnode.Output, error, bool) {
+			if !strings.HasSuffix(c.Line(), "health") {
+				return onnode.Output{Exit: 127}, nil, true
+			}
+			model := "8480C"
+			if strings.Contains(odd, c.Node) {
+				model = "8468"
+			}
+			return onnode.Output{Stdout: fmt.Appendf(nil, `{"cpu":{"model":"Intel(R) Xeon(R) Platinum %s","sockets":2,"cores":112}}`, model)}, nil, true
+		}}}
+		s, all := validate.New(inv, nodes), steps(t, inv)
+		for _, id := range []plan.StepID{"n1/validate.gates", "n2/validate.gates", "n3/validate.gates", "n4/validate.gates", "worker/validate.uniform"} {
+			if err := s.Apply(t.Context(), run, all[id]); err != nil {
+				t.Fatal(id, err)
+			}
+		}
+		var cpus []string
+		for _, f := range run.Findings {
+			if strings.Contains(f.Cause, "8468") {
+				cpus = append(cpus, f.Suspects[0].Subject.Name)
+			}
+		}
+		if got := strings.Join(cpus, " "); got != odd {
+			t.Errorf("CPUs of %q are blamed, want %q: %+v", got, odd, run.Findings)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/stage"
@@ -28,8 +29,18 @@ func (u Unlike) what() string { return strings.TrimPrefix(u.Cause, u.Part+": ") 
 
 // unlikeBlock judges the nodes of a cohort that are not what their hardware block says. What most of them
 // have is one finding about the block: it or the delivery is wrong. Else it is the
-// node's. Nodes in service have a voice and are not judged.
+// node's. Nodes in service have a voice and are not judged. Of a node that another tool installed
+// its gates have said so already: a part that they named is not named again.
 func (u *uniformity) unlikeBlock(cohort []Node, about map[string]bool) {
+	cohort = slices.DeleteFunc(slices.Clone(cohort), func(n Node) bool {
+		of, known := u.inv.Node(n.Name)
+		if known && of.Foreign {
+			u.faults[n.Name] = slices.DeleteFunc(u.faults[n.Name], func(d difference) bool {
+				return slices.ContainsFunc(n.Unlike, func(x Unlike) bool { return x.Part == d.part })
+			})
+		}
+		return known && of.Foreign
+	})
 	who := map[string][]string{} // nodes by what differs
 	first := map[string]Unlike{}
 	var order []string

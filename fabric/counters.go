@@ -32,8 +32,9 @@ type Counting interface {
 type Sweeping interface {
 	Kind
 	// Resweep returns what is wrong with the cables of a fabric and was not yet when it was
-	// brought up, by what steps of the run have learned. It may block.
-	Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) ([]stage.Finding, error)
+	// brought up, by what steps of the run have learned. before: cables were compared then, also
+	// where the error says that they cannot be now. It may block.
+	Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (found []stage.Finding, before bool, err error)
 }
 
 // Verifying is a Kind that can compare a node's ports with their settings at any time.

@@ -120,10 +120,10 @@ func (w world) validate() stage.Stage {
 		}
 		return k.SwitchCounters(ctx, f)
 	}
-	sweep := func(ctx context.Context, run stage.Run, f *inventory.Fabric) ([]stage.Finding, error) {
+	sweep := func(ctx context.Context, run stage.Run, f *inventory.Fabric) ([]stage.Finding, bool, error) {
 		k, can := kinds[f.Kind].(fabric.Sweeping)
 		if !can {
-			return nil, nil
+			return nil, false, nil
 		}
 		return k.Resweep(ctx, run, f)
 	}

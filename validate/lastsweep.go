@@ -4,12 +4,15 @@ package validate
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/gate"
@@ -18,14 +21,24 @@ import (
 )
 
 // Sweeper compares the cables of a fabric with the site once more, as fabric.Sweeping does.
-type Sweeper func(context.Context, stage.Run, *inventory.Fabric) ([]stage.Finding, error)
+// before: that was done when the fabric was brought up.
+type Sweeper func(context.Context, stage.Run, *inventory.Fabric) (found []stage.Finding, before bool, err error)
 
 // Verifier compares the ports of a node on a fabric with their settings, as fabric.Verifying does.
 type Verifier func(context.Context, stage.Run, *inventory.Fabric, *inventory.Node) ([]stage.Finding, error)
 
-// sweepAge is how old the last look at a fabric may be when a node is accepted: the nodes of a
-// group are accepted within seconds of each other, and share one.
-const sweepAge = time.Minute
+// How the last look is done.
+const (
+	// sweepAge is how old the last look at a fabric may be when a node is accepted: the nodes of a
+	// group are accepted within seconds of each other, and share one.
+	sweepAge = time.Minute
+	// What could be read before is asked for several times, each time so long and after such a
+	// pause: a subnet manager that sweeps, and a switch that reloads its configuration, answer
+	// again within a minute.
+	readTries = 3
+	readWait  = 2 * time.Minute
+	readPause = 30 * time.Second
+)
 
 // lastSweeps are the last looks at fabrics: their cables by a sweep, and what their
 // switches counted since a test read that. It is safe for concurrent use.
@@ -35,20 +48,44 @@ type lastSweeps struct {
 	sweep  Sweeper              // nil: there are no sweeps
 	verify Verifier             // nil: settings are not compared
 
-	turn    chan struct{}            // of one, guards what follows; taken while a fabric is looked at
-	counted map[string]trunk.Reading // by the tests, by fabric
+	turn    chan struct{}      // of one, guards what follows; taken while a fabric is looked at
+	counted map[string]counted // by the tests, by fabric
 	swept   map[string]swept
 }
 
 // newLastSweeps has looked at nothing yet, and can look at nothing.
 func newLastSweeps(inv *inventory.Inventory) lastSweeps {
-	return lastSweeps{inv: inv, turn: make(chan struct{}, 1), counted: map[string]trunk.Reading{}, swept: map[string]swept{}}
+	return lastSweeps{inv: inv, turn: make(chan struct{}, 1), counted: map[string]counted{}, swept: map[string]swept{}}
+}
+
+// counted is what the switches of a fabric had counted when they were read last, and those
+// that could be read in this run.
+type counted struct {
+	trunk.Reading
+	switches map[string]bool
 }
 
 // swept is one look at a fabric.
 type swept struct {
 	at       time.Time
 	findings []stage.Finding
+	unread   []unread
+}
+
+// unread is what of a fabric could be read before, and not in the last look.
+type unread struct {
+	finding stage.Finding
+	nodes   map[string]bool // that it concerns; nil: all of the fabric
+}
+
+// take waits for the turn; what it returns ends it.
+func (l *lastSweeps) take(ctx context.Context) (end func(), err error) {
+	select {
+	case l.turn <- struct{}{}:
+		return func() { <-l.turn }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // counters is the reader of tests: what it reads last is what the last look compares with.
@@ -58,38 +95,104 @@ func (l *lastSweeps) counters(run stage.Run) target.CounterReader {
 	}
 	return func(ctx context.Context, f *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
 		ports, err := l.read(ctx, f)
-		if err == nil {
-			l.turn <- struct{}{}
-			defer func() { <-l.turn }()
-			l.counted[f.Name] = trunk.Reading{At: run.Clock().Now(), Ports: ports}
+		if end, stopped := l.take(ctx); stopped == nil && len(ports) > 0 {
+			defer end()
+			l.note(f, trunk.Reading{At: run.Clock().Now(), Ports: ports})
+		} else if stopped == nil {
+			end()
 		}
 		return ports, err
 	}
 }
 
+// note keeps a reading of counters, of whose ports some may be missing. The turn is taken.
+func (l *lastSweeps) note(f *inventory.Fabric, r trunk.Reading) {
+	c := counted{r, map[string]bool{}}
+	for name := range l.counted[f.Name].switches {
+		c.switches[name] = true
+	}
+	for name := range l.switchesOf(r.Ports) {
+		c.switches[name] = true
+	}
+	l.counted[f.Name] = c
+}
+
+// switchesOf are the switches that ports belong to.
+func (l *lastSweeps) switchesOf(ports map[fabric.SwitchPort]fabric.SwitchCounters) map[string]bool {
+	known := make(map[string]bool, len(l.inv.Switches))
+	for _, s := range l.inv.Switches {
+		known[s.Name] = true
+	}
+	of := map[string]bool{}
+	for port := range ports {
+		for i := strings.LastIndexByte(port, '/'); i > 0; i = strings.LastIndexByte(port[:i], '/') {
+			if known[port[:i]] {
+				of[port[:i]] = true
+				break
+			}
+		}
+	}
+	return of
+}
+
 // look looks at the fabrics of a node, unless another node's acceptance has a moment ago, and
 // returns what is found of the node, and what is about no node where this look is the first
-// to find it.
-func (l *lastSweeps) look(ctx context.Context, run stage.Run, n *inventory.Node) (list []stage.Finding) {
+// to find it. The error says that what could be read before could not be read now.
+func (l *lastSweeps) look(ctx context.Context, run stage.Run, n *inventory.Node) (list []stage.Finding, refused error) {
 	for _, f := range fabric.Of(n) {
-		found, fresh := l.lookAt(ctx, run, f)
-		for _, x := range found {
+		last, fresh, err := l.lookAt(ctx, run, f)
+		if err != nil {
+			return list, err
+		}
+		for _, x := range last.findings {
 			if concerns(x, n) || fresh && !slices.ContainsFunc(x.Suspects, func(s stage.Suspect) bool { return s.Subject.Kind == subject.Node }) {
 				list = append(list, x)
 			}
 		}
-		if l.verify != nil && gate.IsUp(run, f, n) {
-			wrong, err := l.verify(ctx, run, f, n)
-			if err != nil {
-				noteUnseen(run, f, err)
+		for _, u := range last.unread {
+			if fresh {
+				list = append(list, u.finding)
 			}
-			list = append(list, wrong...)
+			if refused == nil && (u.nodes == nil || u.nodes[n.Name]) {
+				refused = &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s is not accepted: %s", n.Name, u.finding.Cause).Do(u.finding.Action)}
+			}
 		}
+		if l.verify == nil || !gate.IsUp(run, f, n) {
+			continue
+		}
+		wrong, err := retried(ctx, run, func(ctx context.Context) ([]stage.Finding, error) { return l.verify(ctx, run, f, n) })
+		if ctx.Err() != nil {
+			return list, context.Cause(ctx)
+		}
+		if err != nil {
+			wrong = append(wrong, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name)}}, Evidence: []string{err.Error()},
+				Cause:  fmt.Sprintf("the settings of its ports on fabric %s could not be read again, %d times: whether they are as they were tested is not known", f.Name, readTries),
+				Action: "See why the node does not tell them (log in, `journalctl -b`); then run `ironrail apply` again: the node is tested again."})
+		}
+		list = append(list, wrong...)
 	}
-	return list
+	return list, refused
 }
 
-// noteUnseen notes that a fabric was not looked at: that it could be is proven by the steps before.
+// retried asks until it is answered, or has asked as often as it may, and returns the last
+// answer. What is not implemented is not asked for again.
+func retried[T any](ctx context.Context, run stage.Run, ask func(context.Context) (T, error)) (answer T, err error) {
+	for try := range readTries {
+		if try > 0 && run.Clock().Sleep(ctx, readPause) != nil {
+			return answer, err
+		}
+		within, cancel := run.Clock().WithTimeout(ctx, readWait)
+		answer, err = ask(within)
+		cancel()
+		if err == nil || ctx.Err() != nil || errkind.Of(err) == errkind.Unsupported {
+			return answer, err
+		}
+	}
+	return answer, err
+}
+
+// noteUnseen notes that a fabric was not looked at, and never was before: that it could be is
+// proven by the steps before.
 func noteUnseen(run stage.Run, f *inventory.Fabric, err error) {
 	run.Emit(event.Event{Type: event.Note, Text: "fabric " + f.Name + " was not looked at once more: " + err.Error()})
 }
@@ -99,31 +202,105 @@ func concerns(x stage.Finding, n *inventory.Node) bool {
 	return slices.ContainsFunc(x.Suspects, func(s stage.Suspect) bool { return s.Subject == subject.OfNode(n.Name) })
 }
 
-// lookAt looks at one fabric; fresh: nobody has a moment ago. What cannot be read is a note.
-func (l *lastSweeps) lookAt(ctx context.Context, run stage.Run, f *inventory.Fabric) (found []stage.Finding, fresh bool) {
-	l.turn <- struct{}{}
-	defer func() { <-l.turn }()
-	now := run.Clock().Now()
-	if last, ok := l.swept[f.Name]; ok && now.Sub(last.at) < sweepAge {
-		return last.findings, false
+// lookAt looks at one fabric; fresh: nobody has a moment ago.
+func (l *lastSweeps) lookAt(ctx context.Context, run stage.Run, f *inventory.Fabric) (is swept, fresh bool, err error) {
+	end, err := l.take(ctx)
+	if err != nil {
+		return swept{}, false, err
+	}
+	defer end()
+	if last, ok := l.swept[f.Name]; ok && run.Clock().Now().Sub(last.at) < sweepAge {
+		return last, false, nil
 	}
 	if l.sweep != nil {
-		list, err := l.sweep(ctx, run, f)
-		if err != nil {
-			noteUnseen(run, f, err)
-		}
-		found = append(found, list...)
+		l.sweepAgain(ctx, run, f, &is)
 	}
-	if was, counted := l.counted[f.Name]; counted {
-		ports, err := l.read(ctx, f)
-		if err != nil {
-			noteUnseen(run, f, err)
-		} else {
-			is := trunk.Reading{At: now, Ports: ports}
-			found = append(found, trunk.WornFindings(trunk.WornBetween(l.inv, f, was, is), nil)...)
-			l.counted[f.Name] = is
+	if _, counted := l.counted[f.Name]; counted {
+		l.countAgain(ctx, run, f, &is)
+	}
+	if ctx.Err() != nil { // what was not read by then proves nothing
+		return swept{}, false, context.Cause(ctx)
+	}
+	is.at = run.Clock().Now()
+	l.swept[f.Name] = is
+	return is, true, nil
+}
+
+// sweepAgain compares the cables of a fabric once more.
+func (l *lastSweeps) sweepAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, is *swept) {
+	swept := false
+	found, err := retried(ctx, run, func(ctx context.Context) (list []stage.Finding, err error) {
+		list, swept, err = l.sweep(ctx, run, f)
+		return list, err
+	})
+	is.findings = append(is.findings, found...)
+	switch {
+	case err == nil:
+	case !swept:
+		noteUnseen(run, f, err)
+	default:
+		is.unread = append(is.unread, unread{finding: stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Fabric, Name: f.Name}}}, Evidence: []string{err.Error()},
+			Cause:  fmt.Sprintf("the cables of fabric %s could not be swept again, %d times: whether they are as they were tested is not known", f.Name, readTries),
+			Action: "See that its subnet manager runs and answers (`ibnetdiscover` there), then run `ironrail apply` again: the nodes are tested again."}})
+	}
+}
+
+// countAgain compares what the switches of a fabric count with what they had counted in a test.
+func (l *lastSweeps) countAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, is *swept) {
+	was := l.counted[f.Name]
+	var silent []string
+	ports, err := retried(ctx, run, func(ctx context.Context) (ports map[fabric.SwitchPort]fabric.SwitchCounters, err error) {
+		ports, err = l.read(ctx, f)
+		if err == nil {
+			return ports, nil
+		}
+		answered := l.switchesOf(ports)
+		if silent = missing(was.switches, answered); len(silent) == 0 {
+			noteUnseen(run, f, err) // only what never answered does not
+			return ports, nil
+		}
+		return ports, err
+	})
+	now := trunk.Reading{At: run.Clock().Now(), Ports: ports}
+	is.findings = append(is.findings, trunk.WornFindings(trunk.WornBetween(l.inv, f, was.Reading, now), nil)...)
+	if err == nil {
+		l.note(f, now)
+		return
+	}
+	is.unread = append(is.unread, l.unreadSwitches(f, silent, err)...)
+}
+
+// missing are the names of one set that are not in another, sorted.
+func missing(all, some map[string]bool) (list []string) {
+	for name := range all {
+		if !some[name] {
+			list = append(list, name)
 		}
 	}
-	l.swept[f.Name] = swept{now, found}
-	return found, true
+	slices.Sort(list)
+	return list
+}
+
+const doSwitch = "See that it answers, and that ironrail can log in on it; then run `ironrail apply` again: the nodes are tested again."
+
+// unreadSwitches are one of each switch that could be read before. A switch with nodes concerns
+// those, and any other one all of the fabric.
+func (l *lastSweeps) unreadSwitches(f *inventory.Fabric, silent []string, why error) (list []unread) {
+	for _, name := range silent {
+		u := unread{finding: stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Switch, Name: name}}}, Evidence: []string{why.Error()},
+			Cause:  fmt.Sprintf("the counters of switch %s, on fabric %s, could not be read again, %d times: whether its cables made errors since the tests is not known", name, f.Name, readTries),
+			Action: doSwitch}}
+		for _, c := range l.inv.Cables {
+			for _, ends := range [2][2]*inventory.CableEnd{{&c.From, &c.To}, {&c.To, &c.From}} {
+				if ends[0].Switch != nil && ends[0].Switch.Name == name && ends[1].Node != nil {
+					if u.nodes == nil {
+						u.nodes = map[string]bool{}
+					}
+					u.nodes[ends[1].Node.Name] = true
+				}
+			}
+		}
+		list = append(list, u)
+	}
+	return list
 }

@@ -408,25 +408,26 @@ func (b *InfiniBand) compareCables(f *inventory.Fabric, members []Member, found 
 }
 
 // Resweep implements fabric.Sweeping.
-func (b *InfiniBand) Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (list []stage.Finding, err error) {
+func (b *InfiniBand) Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (list []stage.Finding, before bool, err error) {
+	var suspects []string
+	known, before := run.Fact(SuspectsFact.Of(subjectOf(f)))
+	if before {
+		if suspects, err = SuspectsFact.Get(known); err != nil {
+			return nil, before, err
+		}
+	}
 	sub, members, err := b.subnet(run, f)
 	if err != nil {
-		return nil, err
+		return nil, before, err
 	}
 	found, err := sub.Sweep(ctx)
 	if err != nil {
-		return nil, err
-	}
-	var before []string
-	if known, ok := run.Fact(SuspectsFact.Of(subjectOf(f))); ok {
-		if before, err = SuspectsFact.Get(known); err != nil {
-			return nil, err
-		}
+		return nil, before, err
 	}
 	for _, x := range b.compareCables(f, members, found) {
-		if slices.ContainsFunc(x.swept, func(name string) bool { return !slices.Contains(before, name) }) {
+		if slices.ContainsFunc(x.swept, func(name string) bool { return !slices.Contains(suspects, name) }) {
 			list = append(list, x.Finding)
 		}
 	}
-	return list, nil
+	return list, before, nil
 }

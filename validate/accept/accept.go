@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"time"
 
@@ -83,23 +84,30 @@ func runAccept(ctx context.Context, j *target.Job) error {
 }
 
 // lookAgain looks at all of the node once more, whatever the first look finds: its parts, the cables of
-// its fabrics, and its chassis.
-func lookAgain(ctx context.Context, j *target.Job) (refused error) {
+// its fabrics, and its chassis. What is found of the node comes before what could not be read.
+func lookAgain(ctx context.Context, j *target.Job) error {
+	var refused, blocked error
 	for _, look := range []func(context.Context, *target.Job) error{gate.LastLook, lookAtFabrics, host.ChassisAgain} {
 		err := look(ctx, j)
 		if err != nil && errkind.Of(err) != errkind.Refused || ctx.Err() != nil {
 			return cmp.Or(ctx.Err(), err)
 		}
+		if _, is := errors.AsType[*stage.BlockedError](err); is {
+			blocked = cmp.Or(blocked, err)
+			continue
+		}
 		refused = cmp.Or(refused, err)
 	}
-	return refused
+	return cmp.Or(refused, blocked)
 }
 
 // lookAtFabrics compares the cables of the node's fabrics, and what their switches counted, once
-// more. What is about no node is a finding, and keeps none out.
+// more. What is about no node is a finding, and keeps none out; what could be read before and
+// cannot be read now keeps out those that it concerns, and blames none of them.
 func lookAtFabrics(ctx context.Context, j *target.Job) error {
+	list, blocked := j.LastSweep(ctx, j.Run, j.Node)
 	var own *stage.Finding
-	for _, f := range j.LastSweep(ctx, j.Run, j.Node) {
+	for _, f := range list {
 		if err := j.Run.Blame(ctx, f); err != nil {
 			return err
 		}
@@ -108,7 +116,7 @@ func lookAtFabrics(ctx context.Context, j *target.Job) error {
 		}
 	}
 	if err := ctx.Err(); err != nil || own == nil {
-		return err
+		return cmp.Or(err, blocked)
 	}
 	return result.RefuseNode(j.Node.Name, "%s", own.Cause)
 }

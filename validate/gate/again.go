@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/fact"
@@ -21,44 +22,86 @@ import (
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
+// What of a node could be read before is read several times in the last look, with a pause
+// between: a program of the driver that hangs once, and an agent that starts slowly, answer then.
+const (
+	lookTries = 3
+	lookPause = 20 * time.Second
+)
+
 // LastLook looks at a node once more when it is about to be accepted: what began under
 // load, or after it was looked at, keeps it out, and so does what is not as it was tested: firmware,
-// models, settings, and what its ports counted meanwhile. Nodes without health checks are
-// not looked at.
+// models, settings, and what its ports counted meanwhile. So does what could be read then and
+// cannot be read now. Nodes without health checks are not looked at.
 func LastLook(ctx context.Context, j *target.Job) error {
 	n, run := j.Node, j.Run
 	if !target.HasGates(n) {
 		return nil
 	}
-	seen, printed, err := look.ReadNode(ctx, j.Nodes, n.Name, n.Hardware)
-	if err != nil {
-		return err
-	}
-	seen.Fabrics = FabricsUp(j.Run, n)
-	faults, _ := Judge(n.Hardware, target.AllowedGates(n), seen)
-	changed, err := changedSince(ctx, j, seen)
-	if err != nil {
-		return err
-	}
-	for _, f := range changed { // what is found by itself is not named twice
-		port, _, _ := strings.Cut(f.Part, " (")
-		if !slices.ContainsFunc(faults, func(g judge.Fault) bool { return strings.HasPrefix(g.Part, port+" (") }) {
-			faults = append(faults, f)
+	var seen lastSeen
+	for try := range lookTries {
+		if try > 0 {
+			if err := run.Clock().Sleep(ctx, lookPause); err != nil {
+				return err
+			}
+		}
+		var err error
+		if seen, err = lookOnce(ctx, j); err != nil {
+			return err
+		}
+		if len(seen.faults) > 0 || len(seen.unread) == 0 {
+			break
 		}
 	}
-	if len(faults) == 0 {
+	if len(seen.faults) == 0 && len(seen.unread) > 0 { // beside a fault it is likely to be the fault's
+		seen.faults = []judge.Fault{since.UnreadFault(seen.unread, lookTries)}
+	}
+	if len(seen.faults) == 0 {
 		return nil
 	}
-	ref, err := run.Attach("gates-at-acceptance.txt", printed)
+	ref, err := run.Attach("gates-at-acceptance.txt", seen.printed)
 	if err != nil {
 		return err
 	}
-	for _, f := range faults {
+	for _, f := range seen.faults {
 		if err := run.Blame(ctx, f.Finding(n.Name, ref)); err != nil {
 			return err
 		}
 	}
-	return result.RefuseNode(n.Name, "%s", faults[0].Cause)
+	return result.RefuseNode(n.Name, "%s", seen.faults[0].Cause)
+}
+
+// lastSeen is what one last look at a node shows.
+type lastSeen struct {
+	faults  []judge.Fault
+	unread  []string // what could be read at the health checks, and cannot be read now
+	printed []byte
+}
+
+// lookOnce looks at a node and compares it with its health checks.
+func lookOnce(ctx context.Context, j *target.Job) (s lastSeen, err error) {
+	n, run := j.Node, j.Run
+	seen, printed, err := look.ReadNode(ctx, j.Nodes, n.Name, n.Hardware)
+	if err != nil {
+		return s, err
+	}
+	seen.Fabrics = FabricsUp(run, n)
+	faults, _, outcomes := JudgeEach(n.Hardware, target.AllowedGates(n), seen)
+	s.faults, s.printed = withoutUnlike(faults), printed
+	before, _ := target.ReadFact(run, Fact, subject.OfNode(n.Name))
+	s.unread = since.UnreadGates(before.Gates, outcomes, gateNames())
+	changed, unread, err := changedSince(ctx, j, seen, before)
+	if err != nil {
+		return s, err
+	}
+	s.unread = append(s.unread, unread...)
+	for _, f := range changed { // what is found by itself is not named twice
+		port, _, _ := strings.Cut(f.Part, " (")
+		if !slices.ContainsFunc(s.faults, func(g judge.Fault) bool { return strings.HasPrefix(g.Part, port+" (") }) {
+			s.faults = append(s.faults, f)
+		}
+	}
+	return s, nil
 }
 
 // Look returns what the health checks find of a node now, at rest, by what is known of it: what
@@ -82,21 +125,26 @@ func Look(ctx context.Context, nodes onnode.Nodes, n *inventory.Node, k known) (
 // agent's own items do not have.
 var lasting = []string{uniform.Transceiver, uniform.GPUMemory, uniform.GPUVBIOS, uniform.GPUInfoROM, uniform.CPUModel, uniform.DIMM, uniform.DiskModel}
 
-// changedSince compares a node with how it was at its health checks. Of one that did not report
-// then, or does not now, nothing is known.
-func changedSince(ctx context.Context, j *target.Job, seen look.Seen) ([]judge.Fault, error) {
+// changedSince compares a node with how it was at its health checks, and names what was read then and
+// is not now. Of one that did not report then nothing is known.
+func changedSince(ctx context.Context, j *target.Job, seen look.Seen, before Report) (changed []judge.Fault, unread []string, err error) {
 	n, run := j.Node, j.Run
 	record, told := target.ReadFact(run, uniform.VersionsFact, subject.OfNode(n.Name))
-	before, looked := target.ReadFact(run, Fact, subject.OfNode(n.Name))
-	if !told || !looked {
-		return nil, nil
+	if !told {
+		return nil, nil, nil
 	}
 	b, err := askVersions(ctx, j.Nodes, n.Name)
-	if err != nil {
-		return nil, ctx.Err()
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case err != nil && !slices.ContainsFunc(record.Traits, func(t uniform.Trait) bool { return t.Key == uniform.Kernel }):
+		return nil, nil, nil // nor did the agent tell then
+	case err != nil:
+		return nil, []string{"firmware, drivers, kernel and what its ports counted (" + err.Error() + ")"}, nil
 	}
-	counted := since.ComparePorts(before.Counts, since.CountsOf(b, run.Clock().Now().UTC()), since.NamePorts(n.Hardware, seen.Fabrics))
-	return append(counted, since.CompareTraits(record.Traits, traits.Common(n.Name, seen, b.Items))...), nil
+	counts, names, now := since.CountsOf(b, run.Clock().Now().UTC()), since.NamePorts(n.Hardware, seen.Fabrics), traits.Common(n.Name, seen, b.Items)
+	changed = append(since.ComparePorts(before.Counts, counts, names), since.CompareTraits(record.Traits, now)...)
+	return changed, append(since.UnreadPorts(before.Counts, counts, names), since.UnreadTraits(record.Traits, now)...), nil
 }
 
 // known finds facts by their keys.

@@ -31,7 +31,12 @@ import (
 // block says, which does not change between two looks, is left to JudgeEach.
 func Judge(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string) {
 	faults, notes, _ := JudgeEach(h, allowed, s)
-	return slices.DeleteFunc(faults, func(f judge.Fault) bool { return f.Unlike }), notes
+	return withoutUnlike(faults), notes
+}
+
+// withoutUnlike leaves out what is not as the hardware block says.
+func withoutUnlike(faults []judge.Fault) []judge.Fault {
+	return slices.DeleteFunc(faults, func(f judge.Fault) bool { return f.Unlike })
 }
 
 // JudgeEach is Judge, with what is not as the hardware block says, and with what each gate made
@@ -88,14 +93,25 @@ var ofBlock = []string{cpuModel, gpuModel, gpuSize, pcieGeneration, nicModel, Ti
 // ofSite are the words of the site that may be at fault in place of the hardware block.
 var ofSite = map[string]string{TimeServers: "time_servers"}
 
-// gates are the gates, in their order: a GPU that is not there is found before
-// what a program says of the others, and a link before what flows over it. One that
-// only notes has nothing that it saw.
-var gates = []struct {
+// gateRow is one gate: what looks, and what it could read.
+type gateRow struct {
 	name     string
 	look     func(*judge.Node)
 	coverage func(*judge.Node) judge.Coverage
-}{
+}
+
+// gateNames are the names of all gates.
+func gateNames() (list []string) {
+	for _, g := range gates {
+		list = append(list, g.name)
+	}
+	return list
+}
+
+// gates are the gates, in their order: a GPU that is not there is found before
+// what a program says of the others, and a link before what flows over it. One that
+// only notes has nothing that it saw.
+var gates = []gateRow{
 	{"driver", gpu.CheckDriver, gpu.DriverCoverage},
 	{"gpu-count", gpu.CheckCount, gpu.CountCoverage},
 	{"gpu-memory", gpu.NVIDIAMemory, func(j *judge.Node) judge.Coverage { return gpu.NVIDIA(j, "ECC, remapped rows and retired pages") }},

@@ -64,8 +64,9 @@ type Job struct {
 	Judged *result.Judgements
 	// Counters reads what the switches of a fabric count; nil: they are not asked.
 	Counters CounterReader
-	// LastSweep looks at the fabrics of a node once more, as its acceptance does.
-	LastSweep func(context.Context, stage.Run, *inventory.Node) []stage.Finding
+	// LastSweep looks at the fabrics of a node once more, as its acceptance does. An error of type
+	// stage.BlockedError says that what could be read before could not be read now.
+	LastSweep func(context.Context, stage.Run, *inventory.Node) ([]stage.Finding, error)
 }
 
 // CounterReader reads the counters of the ports of a fabric's switches, as

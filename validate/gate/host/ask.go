@@ -14,6 +14,8 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/chassis"
+	"github.com/ironrail/ironrail/validate/gate/judge"
+	"github.com/ironrail/ironrail/validate/gate/since"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -117,8 +119,10 @@ func ChassisAgain(ctx context.Context, j *target.Job) error {
 		return nil
 	}
 	c, now, silent := askChassis(ctx, j, againWait)
-	if silent != nil && ctx.Err() == nil { // it may be busy, or restarting
+	unread := unreadChassis(j, c)
+	if (silent != nil || len(unread) > 0) && ctx.Err() == nil { // it may be busy, or restarting
 		c, now, silent = askChassis(ctx, j, ChassisWait)
+		unread = unreadChassis(j, c)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -127,6 +131,11 @@ func ChassisAgain(ctx context.Context, j *target.Job) error {
 		return refuseSilent(ctx, j, silent)
 	}
 	faults, _ := JudgeChassis(n.Hardware, c)
+	if len(faults) == 0 && len(unread) > 0 {
+		f := since.UnreadFault(append(unread, c.Gaps...), 2)
+		f.Part, f.Action = "BMC", doBMC
+		faults = []judge.Fault{f}
+	}
 	for _, f := range faults {
 		if err := run.Blame(ctx, f.Finding(n.Name)); err != nil {
 			return err
@@ -139,6 +148,18 @@ func ChassisAgain(ctx context.Context, j *target.Job) error {
 		return nil
 	}
 	return target.LearnFact(ctx, run, logAtAccept, subject.OfNode(n.Name), logMark{run.Clock().Now().UTC(), *now})
+}
+
+// gatesBefore is what the health checks made of a node, of which the chassis' are read.
+const gatesBefore = fact.Name[struct {
+	Gates []judge.Outcome `json:"gates"`
+}]("validate.gates")
+
+// unreadChassis are the health checks of the chassis that were judged before the tests and cannot be
+// judged by what the BMC says now.
+func unreadChassis(j *target.Job, c Chassis) []string {
+	before, _ := target.ReadFact(j.Run, gatesBefore, subject.OfNode(j.Node.Name))
+	return since.UnreadGates(before.Gates, ChassisOutcomes(j.Node.Hardware, c), []string{PowerSupplies, Fans, InletAir, BMCLog})
 }
 
 const doBMC = "Look at the BMC's cable and switch port, at its login, and reset the BMC itself if it stays silent; then run `ironrail apply` again."

@@ -75,7 +75,7 @@ func savedOptions(p *plan.Plan, say func(string)) PlanOptions {
 	if p.Request != nil {
 		a = *p.Request
 	}
-	return PlanOptions{Replace: a.Replace, Targets: a.Targets, Decommission: a.Decommission,
+	return PlanOptions{Replace: a.Replace, Retest: a.Retest, Targets: a.Targets, Decommission: a.Decommission,
 		Refresh: a.Refresh, Trust: a.Trust, Now: p.Created, Say: say}
 }
 

@@ -194,7 +194,7 @@ func (p *planning) compare(context.Context) (err error) {
 	}
 	o := p.asked
 	p.plan.ID, p.plan.Created = planID(o.Now), o.Now.UTC()
-	p.plan.Request = &plan.Request{Replace: o.Replace, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust, Offline: o.Offline}
+	p.plan.Request = &plan.Request{Replace: o.Replace, Retest: o.Retest, Targets: o.Targets, Decommission: o.Decommission, Refresh: o.Refresh, Trust: o.Trust, Offline: o.Offline}
 	return nil
 }
 
@@ -242,6 +242,9 @@ func readOptions(inv *inventory.Inventory, o PlanOptions) (plan.Options, error) 
 	opt := plan.Options{Site: inv.Site.Name, MaxErase: inv.Site.MaxErase, Protected: map[string]bool{}}
 	var err error
 	if opt.Replace, err = selection.ReadSet(inv, o.Replace); err != nil {
+		return opt, err
+	}
+	if opt.Retest, err = selection.ReadSet(inv, o.Retest); err != nil {
 		return opt, err
 	}
 	if opt.Targets, err = selection.ReadSet(inv, o.Targets); err != nil {

@@ -177,6 +177,7 @@ func StatePath(dir string) string { return filepath.Join(dir, StateFolder, "stat
 // PlanOptions are the operator's options for one plan.
 type PlanOptions struct {
 	Replace      []string // nodes to reinstall, as Select reads them
+	Retest       []string // nodes in service to drain and test again, as Select reads them
 	Targets      []string // nodes to plan for, as Select reads them; none: all
 	Decommission []string // nodes that the site does not have any more, by name
 	// Disks are the serial numbers or WWNs of the disks that nodes are reinstalled on,

@@ -70,6 +70,7 @@ func (p *planning) add(c *Check, t target.Target) {
 		tests[i].Need.Triggers = tests[i].Need.Triggers || t.Node != nil && p.provisional[t.Name]
 	}
 	st := c.Plan(target.Request{Target: t, ID: target.StepID(t.Name, c.Name), After: after, Tests: tests})
+	st.Test = c.Scope == target.EachNode
 	if c.Together() {
 		st.Group.Whole = slices.ContainsFunc(t.Group.Nodes, func(n *inventory.Node) bool { return p.provisional[n.Name] })
 	}

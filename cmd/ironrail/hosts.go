@@ -30,17 +30,26 @@ type hostFlags struct {
 	acceptNew, sudo, load  bool
 	writeExpect            bool
 	evidence, format       string
+	names                  []string // of the flags that go with --hosts alone
 	write                  func(io.Writer, report.Input) error
 }
 
 func (a *app) testCommand() *cobra.Command {
-	f := hostFlags{format: "text"}
+	f, again := hostFlags{format: "text"}, retestFlags{}
 	c := &cobra.Command{
-		Use:   "test --hosts FILE",
-		Short: "Accept or reject nodes that another tool installed",
-		Long: `Test nodes that MAAS, Warewulf, a script or a hand installed, over SSH: with no
-site, no state, and nothing that remains on a node. The file names the nodes, one
-a line, with # comments:
+		Use:   "test NODE... | --hosts FILE",
+		Short: "Test nodes again, or nodes that another tool installed",
+		Long: `With NODE, named as for plan --target: test accepted nodes of the site again, as
+they are. The plan is shown and asked about. Each node is drained at its scheduler,
+looked at, loaded and measured by the tests that it was accepted by, against the
+others that are named, and handed back when it passes; who fails is taken out, with
+the part. Nothing is installed or set, and no other node is loaded. A node under
+running jobs is not touched: see rebuild on --drain-wait and --jobs-unknown. This
+finds what begins on nodes in service and shows under load alone.
+
+With --hosts: test nodes that MAAS, Warewulf, a script or a hand installed, over
+SSH: with no site, no state, and nothing that remains on a node. The file names the
+nodes, one a line, with # comments:
 
   gpu01                     # port 22, the user of --user
   admin@10.0.0.11:2222 gpu02    # another user and port; "gpu02" in the report
@@ -68,13 +77,22 @@ less; with --sudo, commands run by "sudo -n".
 
 Exit codes: 0 all nodes are accepted, 3 some are not or have no reference, 1
 nothing could be tested.`,
-		Example: `  ironrail test --hosts nodes.txt
+		Example: `  ironrail test r01-u09
+  ironrail test rack.r01 --drain-wait 2h
+  ironrail test --hosts nodes.txt
   ironrail test --hosts nodes.txt --user ubuntu --sudo --key ~/.ssh/cluster
   ironrail test --hosts nodes.txt --write-expect > expect.hcl
   ironrail test --hosts two-new.txt --expect expect.hcl --json
   ironrail test --hosts nodes.txt --load --evidence out`,
-		Args: asUsage(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args:              asUsage(cobra.ArbitraryArgs),
+		ValidArgsFunction: a.completeWords,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := again.check(c, args, &f); err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				return a.testNodes(c.Context(), args, again)
+			}
 			if err := f.check(c, a.json); err != nil {
 				return err
 			}
@@ -82,6 +100,7 @@ nothing could be tested.`,
 		},
 	}
 	f.define(c)
+	again.define(c)
 	return c
 }
 
@@ -99,14 +118,13 @@ func (f *hostFlags) define(c *cobra.Command) {
 	c.Flags().BoolVar(&f.acceptNew, "accept-new-host-keys", false, "believe host keys that are in no file, and add them")
 	c.Flags().StringVar(&f.evidence, "evidence", "", "folder to keep in what the programs of nodes printed")
 	c.Flags().StringVar(&f.format, "format", f.format, "text, json, html or junit")
+	f.names = []string{"expect", "write-expect", "load", "user", "key", "jump", "sudo", "known-hosts", "accept-new-host-keys", "evidence", "format"}
 }
 
 // check refuses flags that contradict each other.
 func (f *hostFlags) check(c *cobra.Command, json bool) error {
 	f.write = reportForms[f.format]
 	switch {
-	case f.list == "":
-		return wrongUsage(c, errors.New("say which nodes: --hosts FILE"))
 	case f.writeExpect && f.expect != "":
 		return wrongUsage(c, errors.New("--write-expect prints what --expect reads: give one of them"))
 	case f.write == nil:

@@ -141,7 +141,7 @@ func (d *differ) planStep(i int32) {
 		return
 	}
 	d.choices[i] = choice{planned: true, action: action, own: own}
-	if disturbsNode(s) {
+	if disturbsNode(s) || d.opt.Retest[nodeOf(s)] {
 		d.disturbed[s.Subject.Name] = true
 	}
 	if changesNode(s) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
@@ -296,5 +297,48 @@ func TestRenewed(t *testing.T) {
 	}
 	if len(p.Steps) != 1 || p.Steps[0].ID != "n1/validate.gates" || !slices.Equal(p.Steps[0].Why, []string{"n1 is in quarantine: it may have been repaired"}) {
 		t.Errorf("planned %+v", p.Steps)
+	}
+}
+
+// TestRetest: a node that is to be tested again is drained first, and is not changed; what loads it waits
+// for its drain, and others get no step.
+func TestRetest(t *testing.T) {
+	t.Parallel()
+	var steps []Step
+	group := Step{ID: "all/pair", Subject: subject.ID{Kind: subject.Group, Name: "all"}, Group: &Group{Set: "all", Min: 2, Partners: 2}, Yields: []fact.Key{{Subject: subject.ID{Kind: subject.Group, Name: "all"}, Name: "pair"}}}
+	for _, n := range []string{"n1", "n2", "n3"} {
+		me := subject.OfNode(n)
+		steps = append(steps, Step{ID: StepID(n + "/drivers"), Subject: me, May: Effects(Config)}, Step{ID: StepID(n + "/drain"), Subject: me, Only: WhenDisturbed},
+			Step{ID: StepID(n + "/gates"), Subject: me, Test: true}, Step{ID: StepID(n + "/burn"), Subject: me, Test: true, May: Effects(Load), Needs: []Need{{Step: StepID(n + "/gates"), On: Success}}})
+		group.Group.Members = append(group.Group.Members, me)
+	}
+	steps = append(steps, group)
+	for _, n := range []string{"n1", "n2", "n3"} {
+		steps = append(steps, Step{ID: StepID(n + "/accept"), Subject: subject.OfNode(n), Accepts: true, Test: true, Needs: []Need{{Step: StepID(n + "/burn"), On: Success}, {Step: "all/pair", On: Settled}}})
+	}
+	steps = append(steps, Step{ID: "site/hand", Subject: subject.ID{Kind: subject.Site, Name: "hand"}, Needs: []Need{{Step: "n1/accept", On: Settled, Triggers: true}, {Step: "n2/accept", On: Settled, Triggers: true}}})
+	prior := after(steps, true)
+	p, err := Diff(steps, prior, Options{Retest: map[string]bool{"n2": true}, Targets: map[string]bool{"n2": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkNeeds(t, p)
+	var got []string
+	for _, s := range p.Steps {
+		got = append(got, string(s.ID))
+	}
+	if want := "n2/drain n2/gates n2/burn all/pair n2/accept site/hand"; strings.Join(got, " ") != want {
+		t.Errorf("planned %s, want %s", strings.Join(got, " "), want)
+	}
+	pair, _ := p.Step("all/pair")
+	if only := []subject.ID{subject.OfNode("n2")}; !slices.Equal(pair.Group.Focus, only) || !slices.Equal(pair.Group.Members, only) || pair.Yields[0].Subject.Name != "all@n2" || pair.Group.Min != 1 || !slices.Contains(pair.Needs, Need{Step: "n2/drain", On: Settled}) {
+		t.Errorf("%+v %+v", pair.Group, pair.Needs)
+	}
+	gates, _ := p.Step("n2/gates")
+	if !slices.Contains(gates.Needs, Need{Step: "n2/drain", On: Success}) || !slices.Equal(gates.Why, []string{"asked for by ironrail test n2"}) {
+		t.Errorf("%+v", gates)
+	}
+	if p, err = Diff(steps, prior, Options{}); err != nil || len(p.Steps) != 0 {
+		t.Errorf("without being asked: %+v %v", p.Steps, err)
 	}
 }

@@ -23,6 +23,10 @@ func (d *differ) drainFirst() {
 	behind := map[StepID]bool{} // steps that wait for the drain of their node
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
+		if s.Group != nil {
+			d.drainMembers(s, drains)
+			continue
+		}
 		at, drained := drains[nodeOf(s)]
 		if !drained || i == at {
 			continue
@@ -32,11 +36,24 @@ func (d *differ) drainFirst() {
 			behind[s.ID] = true
 			continue
 		}
-		if !disturbsNode(s) && !changesBesideOthers(s) || d.waitsFor(d.from[at], d.from[i]) {
+		if !disturbsNode(s) && !changesBesideOthers(s) && !d.opt.Retest[nodeOf(s)] || d.waitsFor(d.from[at], d.from[i]) {
 			continue
 		}
 		behind[s.ID] = true
 		s.Needs = append(slices.Clip(s.Needs), Need{Step: drain.ID, On: Success})
+		d.resort = true
+	}
+}
+
+// drainMembers makes a group step wait for the drains of its members that are tested again: nothing else
+// keeps a test between nodes from loading one that works.
+func (d *differ) drainMembers(s *Step, drains map[string]int) {
+	for _, m := range s.Group.Members {
+		at, drained := drains[m.Name]
+		if m.Kind != subject.Node || !drained || !d.opt.Retest[m.Name] {
+			continue
+		}
+		s.Needs = append(slices.Clip(s.Needs), Need{Step: d.plan.Steps[at].ID, On: Settled})
 		d.resort = true
 	}
 }

@@ -116,8 +116,11 @@ func (d *differ) isInService(node string) bool {
 }
 
 // mayBePartner reports whether a node may be worked on beside those in focus: it is in
-// service, and this plan leaves it there.
-func (d *differ) mayBePartner(node string) bool { return d.isInService(node) && !d.disturbed[node] }
+// service, and this plan leaves it there. Those that are tested again have no partners: what is not
+// drained may run a job, and nobody waits for this test.
+func (d *differ) mayBePartner(node string) bool {
+	return len(d.opt.Retest) == 0 && d.isInService(node) && !d.disturbed[node]
+}
 
 // focusStep makes a group step be about some of its members, with partners.
 func (d *differ) focusStep(s *Step, whole *Group, focus []subject.ID, may func(node string) bool) {
@@ -131,6 +134,8 @@ func (d *differ) focusStep(s *Step, whole *Group, focus []subject.ID, may func(n
 			// them, and not held back for what others have.
 			g.Min = max(g.Min, 2)
 			tail = fmt.Sprintf(": %s against %s (in service)", listMembers(focus), listMembers(with))
+		} else if len(d.opt.Retest) > 0 { // its results are theirs, and not those of the whole group
+			g.Focus, g.Min, tail = focus, 1, ": "+listMembers(focus) // one with a job keeps none of the others
 		}
 	}
 	s.Title, s.Group = retitleForMembers(s.Title, whole, &g)+tail, &g

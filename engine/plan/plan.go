@@ -233,6 +233,8 @@ type Step struct {
 	// the step is planned where it differs, and not where it is so or not known. Read by
 	// planning alone.
 	Inherited bool `json:"-"`
+	// Test: the step tests its node as it is; it is done again for a node that is tested again.
+	Test bool `json:"-"`
 	// Renewed: what the step read of a node is read again once the node is in quarantine, by
 	// whatever step: it may have been repaired.
 	Renewed bool `json:"-"`
@@ -268,6 +270,7 @@ type Plan struct {
 // Request are the options of the command that made a plan.
 type Request struct {
 	Replace      []string      `json:"replace,omitempty"`
+	Retest       []string      `json:"retest,omitempty"`
 	Targets      []string      `json:"targets,omitempty"`
 	Decommission []string      `json:"decommission,omitempty"`
 	Refresh      bool          `json:"refresh,omitempty"`

@@ -54,6 +54,7 @@ type Options struct {
 	Site      string
 	MaxErase  int
 	Replace   map[string]bool     // nodes to reinstall, accepted or not
+	Retest    map[string]bool     // nodes in service to drain and test again, as they are
 	Targets   map[string]bool     // nodes to plan for; empty: all
 	Protected map[string]bool     // nodes that no plan ever erases
 	Presence  map[string]Presence // observed nodes that the state does not know

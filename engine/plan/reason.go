@@ -27,6 +27,9 @@ func (d *differ) findReasons(s *Step) (Action, []string) {
 	if n != "" && d.opt.Retired[n] {
 		return action, []string{"asked for by --decommission " + n}
 	}
+	if d.opt.Retest[n] && s.Test {
+		return action, []string{"asked for by ironrail test " + n}
+	}
 	seen := d.opt.Observed[s.ID]
 	if !was {
 		if node := d.prior.Nodes[n]; n != "" && (node.Adopted || node.InService() && s.Inherited && !seen.Differs) {
@@ -151,16 +154,24 @@ func (d *differ) reasonsToRetest(s *Step) []string {
 	if s.Group == nil || s.Group.Partners == 0 {
 		return nil
 	}
-	var names []string
+	var names, again []string
 	for _, m := range s.Group.Members {
-		if m.Kind == subject.Node && !d.leftAlone[m.Name] && d.awaitsAcceptance(m.Name) {
+		switch {
+		case m.Kind != subject.Node || d.leftAlone[m.Name]:
+		case d.opt.Retest[m.Name]:
+			again = append(again, m.Name)
+		case d.awaitsAcceptance(m.Name):
 			names = append(names, m.Name)
 		}
 	}
-	if len(names) == 0 {
-		return nil
+	var why []string
+	if len(names) > 0 {
+		why = append(why, listSome(names)+" did not pass it yet")
 	}
-	return []string{listSome(names) + " did not pass it yet"}
+	if len(again) > 0 {
+		why = append(why, "asked for by ironrail test "+listSome(again))
+	}
+	return why
 }
 
 // awaitsAcceptance reports whether a node is still to be accepted.

@@ -95,6 +95,26 @@ func (l *Later) Rebuild(ctx context.Context, o *rebuild.Request) (*plan.Plan, ap
 	return p, res, err
 }
 
+// Retest tests nodes in service again as the command does, with everything approved. The error is that of a
+// refusal.
+func (l *Later) Retest(ctx context.Context, nodes ...string) (*plan.Plan, apply.Result, error) {
+	if err := l.Site.CheckRetest(ctx, l.Store, nodes); err != nil {
+		return nil, apply.Result{}, err
+	}
+	p, err := l.Plan(ctx, provision.PlanOptions{Retest: nodes, Targets: nodes})
+	if err == nil {
+		err = provision.RefuseBeside(p, false)
+	}
+	if err != nil {
+		return p, apply.Result{}, err
+	}
+	if _, err := l.Claim(ctx); err != nil {
+		return p, apply.Result{}, err
+	}
+	res, err := l.Apply(ctx, p)
+	return p, res, err
+}
+
 // Prepare prepares a rollback: plans are made for it until it is recorded.
 func (l *Later) Prepare(ctx context.Context, o *acceptance.Rollback) (err error) {
 	l.plans, err = l.Site.PrepareRollback(ctx, l.Store, o)

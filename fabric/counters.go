@@ -4,8 +4,13 @@ package fabric
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -17,6 +22,58 @@ type SwitchPort = string
 type SwitchCounters struct {
 	Sent, Received uint64 // packets
 	Errors         uint64 // packets that arrived damaged, and what else says that the cable is bad
+	Downed         uint64 // how often its link went down, which is among the errors; 0 where the switch does not count it
+	Down           bool   // it has no link now; false where the switch does not report
+}
+
+// Counted is what the ports of a fabric's switches had counted at a time: of those that had counted
+// an error, or had no link.
+type Counted struct {
+	At       time.Time             `json:"at"`
+	Switches []string              `json:"switches"` // that ever answered in the run, sorted
+	Errors   map[SwitchPort]uint64 `json:"errors,omitempty"`
+	Downed   map[SwitchPort]uint64 `json:"downed,omitempty"`
+	Down     []SwitchPort          `json:"down,omitempty"` // sorted
+}
+
+// CountedFact is the fact of what the switches of a fabric had counted when they were last read in a
+// test, or when a node on it was accepted: what is later is kept. It belongs to the fabric.
+const CountedFact = fact.Name[Counted]("fabric.counted")
+
+// CountedOf keeps of a reading what a later one is compared with, but for the switches.
+func CountedOf(ports map[SwitchPort]SwitchCounters, at time.Time) Counted {
+	c := Counted{At: at.UTC(), Errors: map[SwitchPort]uint64{}, Downed: map[SwitchPort]uint64{}}
+	for _, port := range slices.Sorted(maps.Keys(ports)) {
+		x := ports[port]
+		if x.Errors > 0 {
+			c.Errors[port] = x.Errors
+		}
+		if x.Downed > 0 {
+			c.Downed[port] = x.Downed
+		}
+		if x.Down {
+			c.Down = append(c.Down, port)
+		}
+	}
+	return c
+}
+
+// SwitchesOf are the switches that ports belong to.
+func SwitchesOf(inv *inventory.Inventory, ports map[SwitchPort]SwitchCounters) map[string]bool {
+	known := make(map[string]bool, len(inv.Switches))
+	for _, s := range inv.Switches {
+		known[s.Name] = true
+	}
+	of := map[string]bool{}
+	for port := range ports {
+		for i := strings.LastIndexByte(port, '/'); i > 0; i = strings.LastIndexByte(port[:i], '/') {
+			if known[port[:i]] {
+				of[port[:i]] = true
+				break
+			}
+		}
+	}
+	return of
 }
 
 // Counting is a Kind that can read what the switches of a fabric count.

@@ -53,6 +53,11 @@ func (s *Site) observer() observe.Observer {
 			w.nodes, w.repos = nodes, s.Artifacts.Repositories("")
 			return []stage.Stage{host.New(s.Inv, nodes), driver.New(s.Inv, driverKinds(w)), fabric.New(s.Inv, fabricKinds(w))}
 		},
+		Fabrics: func(nodes onnode.Nodes, switches switchos.Switches) map[string]fabric.Kind {
+			w := s.offlineWorld()
+			w.nodes, w.switches, w.subnets = nodes, switches, s.subnets
+			return fabricKinds(w)
+		},
 		SwitchKind: func() *switchos.Kind {
 			return fabricKinds(s.offlineWorld())[roce.Name].(*switchos.Kind)
 		},

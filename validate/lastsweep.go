@@ -4,9 +4,10 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
@@ -95,44 +96,42 @@ func (l *lastSweeps) counters(run stage.Run) target.CounterReader {
 	}
 	return func(ctx context.Context, f *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
 		ports, err := l.read(ctx, f)
-		if end, stopped := l.take(ctx); stopped == nil && len(ports) > 0 {
-			defer end()
-			l.note(f, trunk.Reading{At: run.Clock().Now(), Ports: ports})
-		} else if stopped == nil {
-			end()
+		if len(ports) == 0 {
+			return ports, err
 		}
-		return ports, err
+		end, stopped := l.take(ctx)
+		if stopped != nil {
+			return ports, errors.Join(err, stopped)
+		}
+		defer end()
+		return ports, errors.Join(err, l.note(ctx, run, f, trunk.Reading{At: run.Clock().Now(), Ports: ports}))
 	}
 }
 
-// note keeps a reading of counters, of whose ports some may be missing. The turn is taken.
-func (l *lastSweeps) note(f *inventory.Fabric, r trunk.Reading) {
+// note keeps a reading of counters, of whose ports some may be missing; what a later run and
+// `ironrail drift` compare with is made durable. The turn is taken.
+func (l *lastSweeps) note(ctx context.Context, run stage.Run, f *inventory.Fabric, r trunk.Reading) error {
 	c := counted{r, map[string]bool{}}
-	for name := range l.counted[f.Name].switches {
-		c.switches[name] = true
-	}
-	for name := range l.switchesOf(r.Ports) {
-		c.switches[name] = true
-	}
+	maps.Copy(c.switches, l.counted[f.Name].switches)
+	maps.Copy(c.switches, fabric.SwitchesOf(l.inv, r.Ports))
 	l.counted[f.Name] = c
+	kept := fabric.CountedOf(r.Ports, r.At)
+	kept.Switches = slices.Sorted(maps.Keys(c.switches))
+	return target.LearnFact(ctx, run, fabric.CountedFact, subject.ID{Kind: subject.Fabric, Name: f.Name}, kept)
 }
 
-// switchesOf are the switches that ports belong to.
-func (l *lastSweeps) switchesOf(ports map[fabric.SwitchPort]fabric.SwitchCounters) map[string]bool {
-	known := make(map[string]bool, len(l.inv.Switches))
-	for _, s := range l.inv.Switches {
-		known[s.Name] = true
+// countedBefore is what the switches of a fabric had counted, by this run or an earlier one; of that it
+// is known only who answered. false: none ever did. The turn is taken.
+func (l *lastSweeps) countedBefore(run stage.Run, f *inventory.Fabric) (counted, bool) {
+	if c, ok := l.counted[f.Name]; ok {
+		return c, true
 	}
-	of := map[string]bool{}
-	for port := range ports {
-		for i := strings.LastIndexByte(port, '/'); i > 0; i = strings.LastIndexByte(port[:i], '/') {
-			if known[port[:i]] {
-				of[port[:i]] = true
-				break
-			}
-		}
+	before, ok := target.ReadFact(run, fabric.CountedFact, subject.ID{Kind: subject.Fabric, Name: f.Name})
+	c := counted{switches: map[string]bool{}}
+	for _, name := range before.Switches {
+		c.switches[name] = true
 	}
-	return of
+	return c, ok && l.read != nil
 }
 
 // look looks at the fabrics of a node, unless another node's acceptance has a moment ago, and
@@ -157,21 +156,26 @@ func (l *lastSweeps) look(ctx context.Context, run stage.Run, n *inventory.Node)
 				refused = &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s is not accepted: %s", n.Name, u.finding.Cause).Do(u.finding.Action)}
 			}
 		}
-		if l.verify == nil || !gate.IsUp(run, f, n) {
-			continue
+		wrong, err := l.verifyAgain(ctx, run, f, n)
+		if list = append(list, wrong...); err != nil {
+			return list, err
 		}
-		wrong, err := retried(ctx, run, func(ctx context.Context) ([]stage.Finding, error) { return l.verify(ctx, run, f, n) })
-		if ctx.Err() != nil {
-			return list, context.Cause(ctx)
-		}
-		if err != nil {
-			wrong = append(wrong, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name)}}, Evidence: []string{err.Error()},
-				Cause:  fmt.Sprintf("the settings of its ports on fabric %s could not be read again, %d times: whether they are as they were tested is not known", f.Name, readTries),
-				Action: "See why the node does not tell them (log in, `journalctl -b`); then run `ironrail apply` again: the node is tested again."})
-		}
-		list = append(list, wrong...)
 	}
 	return list, refused
+}
+
+// verifyAgain compares the ports of a node on a fabric with their settings once more.
+func (l *lastSweeps) verifyAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, n *inventory.Node) ([]stage.Finding, error) {
+	if l.verify == nil || !gate.IsUp(run, f, n) {
+		return nil, nil
+	}
+	wrong, err := retried(ctx, run, func(ctx context.Context) ([]stage.Finding, error) { return l.verify(ctx, run, f, n) })
+	if err == nil || ctx.Err() != nil {
+		return wrong, context.Cause(ctx)
+	}
+	return append(wrong, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name)}}, Evidence: []string{err.Error()},
+		Cause:  fmt.Sprintf("the settings of its ports on fabric %s could not be read again, %d times: whether they are as they were tested is not known", f.Name, readTries),
+		Action: "See why the node does not report them (log in, `journalctl -b`); then run `ironrail apply` again: the node is tested again."}), nil
 }
 
 // retried asks until it is answered, or has asked as often as it may, and returns the last
@@ -215,8 +219,10 @@ func (l *lastSweeps) lookAt(ctx context.Context, run stage.Run, f *inventory.Fab
 	if l.sweep != nil {
 		l.sweepAgain(ctx, run, f, &is)
 	}
-	if _, counted := l.counted[f.Name]; counted {
-		l.countAgain(ctx, run, f, &is)
+	if was, counted := l.countedBefore(run, f); counted {
+		if err := l.countAgain(ctx, run, f, was, &is); err != nil {
+			return swept{}, false, err
+		}
 	}
 	if ctx.Err() != nil { // what was not read by then proves nothing
 		return swept{}, false, context.Cause(ctx)
@@ -246,28 +252,25 @@ func (l *lastSweeps) sweepAgain(ctx context.Context, run stage.Run, f *inventory
 }
 
 // countAgain compares what the switches of a fabric count with what they had counted in a test.
-func (l *lastSweeps) countAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, is *swept) {
-	was := l.counted[f.Name]
+func (l *lastSweeps) countAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, was counted, is *swept) error {
 	var silent []string
 	ports, err := retried(ctx, run, func(ctx context.Context) (ports map[fabric.SwitchPort]fabric.SwitchCounters, err error) {
 		ports, err = l.read(ctx, f)
-		if err == nil {
-			return ports, nil
+		if silent = missing(was.switches, fabric.SwitchesOf(l.inv, ports)); err == nil || len(silent) > 0 {
+			return ports, err
 		}
-		answered := l.switchesOf(ports)
-		if silent = missing(was.switches, answered); len(silent) == 0 {
-			noteUnseen(run, f, err) // only what never answered does not
-			return ports, nil
-		}
-		return ports, err
+		noteUnseen(run, f, err) // only those did not answer that never did
+		return ports, nil
 	})
+	if err != nil {
+		is.unread = append(is.unread, l.unreadSwitches(f, silent, err)...)
+	}
 	now := trunk.Reading{At: run.Clock().Now(), Ports: ports}
 	is.findings = append(is.findings, trunk.WornFindings(trunk.WornBetween(l.inv, f, was.Reading, now), nil)...)
-	if err == nil {
-		l.note(f, now)
-		return
+	if len(ports) == 0 {
+		return nil
 	}
-	is.unread = append(is.unread, l.unreadSwitches(f, silent, err)...)
+	return l.note(ctx, run, f, now)
 }
 
 // missing are the names of one set that are not in another, sorted.

@@ -129,7 +129,7 @@ func TestUnreadAtAcceptance(t *testing.T) {
 	}
 }
 
-// TestSettingsUnreadAtAcceptance: a node that does not tell its settings any more is not accepted.
+// TestSettingsUnreadAtAcceptance: a node that does not report its settings any more is not accepted.
 func TestSettingsUnreadAtAcceptance(t *testing.T) {
 	t.Parallel()
 	inv, f := twoLeaves()

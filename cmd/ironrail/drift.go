@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/drift"
@@ -35,7 +37,10 @@ func (a *app) driftCommand() *cobra.Command {
 		Long: `Look at installed nodes and compare them with how they were when they were
 accepted: BIOS settings, firmware, image, kernel and its arguments, drivers,
 packages, settings of NICs and fabrics, width and speed of links, errors on them,
-cables, and what is plugged in, by serial. Nothing on a node is changed.
+cables, and what is plugged in, by serial. Settings and counters of the switches
+that they are on, the cables of InfiniBand by a sweep, and the PDUs that feed them
+are looked at too, where the site says how. Nothing is changed, and
+nothing loaded: the last line says what is not seen by that.
 
 Nodes are named as for plan --target; without any, all installed ones are looked
 at. Kinds are ` + kindsOf(5) + `.
@@ -177,7 +182,7 @@ func writeDrift(a *app, d observe.Drift) {
 	var p page
 	for i := 0; i < len(d.Changes); {
 		n := 1
-		for i+n < len(d.Changes) && d.Changes[i+n].Node == d.Changes[i].Node {
+		for i+n < len(d.Changes) && d.Changes[i+n].Subject() == d.Changes[i].Subject() {
 			n++
 		}
 		writeDrifted(&p, d.Changes[i:i+n], a.now())
@@ -191,16 +196,19 @@ func writeDrift(a *app, d observe.Drift) {
 		p.linef("Links: %d of %d changed since acceptance, %d of them slower, narrower or down.", d.Links.Changed, d.Links.Total, d.Links.Lower)
 	}
 	p.linef("%s", driftSummary(d))
+	if d.Unloaded != "" {
+		p.linef("%s", d.Unloaded)
+	}
 	p.to(a.out)
 }
 
 // writeDrifted shows the changes of one node.
 func writeDrifted(p *page, list []drift.Change, now time.Time) {
 	since := ""
-	if !list[0].Since.IsZero() {
+	if !list[0].Since.IsZero() && list[0].Of == "" {
 		since = ", accepted " + formatMoment(list[0].Since, now)
 	}
-	p.linef("%s%s", list[0].Node, since)
+	p.linef("%s%s", list[0].Subject(), since)
 	for i := 0; i < len(list); {
 		n := 1
 		for i+n < len(list) && list[i+n].Kind == list[i].Kind {
@@ -263,7 +271,7 @@ func writeUnknown(p *page, list []drift.Unknown) {
 		if what == wire.ItemHardware { // nothing else is known without it
 			what = "its system"
 		}
-		p.linef("%s: %s was not seen: %s", u.Node, what, u.Why)
+		p.linef("%s: %s was not seen: %s", u.Subject(), what, u.Why)
 	}
 }
 
@@ -271,11 +279,13 @@ func writeUnknown(p *page, list []drift.Unknown) {
 // that there is no drift.
 func driftSummary(d observe.Drift) string {
 	changed, unseen, partly, unmanaged := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, c := range d.Changes {
+	beside, ofNodes := countBeside(d), changesOfNodes(d)
+	for _, c := range ofNodes {
 		changed[c.Node] = true
 	}
 	for _, u := range d.Unknown {
 		switch {
+		case u.Of != "":
 		case u.Unmanaged:
 			unmanaged[u.Node] = true
 		case u.Kind == wire.ItemHardware: // nothing else is known without it
@@ -291,7 +301,7 @@ func driftSummary(d observe.Drift) string {
 	case d.Nodes == 0:
 		return "There is nothing to compare with: none of the nodes that were asked about is accepted or adopted."
 	case len(changed) > 0:
-		parts = append(parts, fmt.Sprintf("%d of %d %s drifted: %d %s.", len(changed), d.Nodes, pluralOf(d.Nodes, "node has", "nodes have"), len(d.Changes), pluralOf(len(d.Changes), "change", "changes")))
+		parts = append(parts, fmt.Sprintf("%d of %d %s drifted: %d %s.", len(changed), d.Nodes, pluralOf(d.Nodes, "node has", "nodes have"), len(ofNodes), pluralOf(len(ofNodes), "change", "changes")))
 	case whole > 0:
 		parts = append(parts, fmt.Sprintf("No drift on %d %s.", whole, pluralOf(whole, "node", "nodes")))
 	}
@@ -306,5 +316,37 @@ func driftSummary(d observe.Drift) string {
 	if n := len(unmanaged); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s neither accepted nor adopted.", n, pluralOf(n, "node is", "nodes are")))
 	}
-	return strings.Join(parts, " ")
+	return strings.Join(append(parts, beside...), " ")
+}
+
+// changesOfNodes are the changes that are about nodes.
+func changesOfNodes(d observe.Drift) []drift.Change {
+	return slices.DeleteFunc(slices.Clone(d.Changes), func(c drift.Change) bool { return c.Of != "" })
+}
+
+// countBeside says which switches, cables, fabrics and PDUs have drifted, or were not seen.
+func countBeside(d observe.Drift) (list []string) {
+	changed, unseen := map[string]bool{}, map[string]bool{}
+	for _, c := range d.Changes {
+		if c.Of != "" {
+			changed[c.Subject()] = true
+		}
+	}
+	for _, u := range d.Unknown {
+		if u.Of != "" {
+			unseen[u.Subject()] = true
+		}
+	}
+	if n := len(changed); n > 0 {
+		list = append(list, fmt.Sprintf("Beside nodes %s drifted: %s.", pluralOf(n, "1 part of the site has", fmt.Sprintf("%d parts of the site have", n)), nameFew(changed)))
+	}
+	if len(unseen) > 0 {
+		list = append(list, fmt.Sprintf("Not seen: %s.", nameFew(unseen)))
+	}
+	return list
+}
+
+// nameFew names the members of a set, the first of many.
+func nameFew(set map[string]bool) string {
+	return subject.Some(slices.Sorted(maps.Keys(set)), 5)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/observe"
@@ -26,6 +27,10 @@ func TestDriftSummary(t *testing.T) {
 		{"a part of one", observe.Drift{Nodes: 3, Unknown: []drift.Unknown{bios("n1")}}, "No drift on 2 nodes. 1 node was not seen whole: no drift in what was seen."},
 		{"with changes", observe.Drift{Nodes: 3, Changes: []drift.Change{{Node: "n1"}}, Unknown: []drift.Unknown{bios("n1"), dead("n2")}}, "1 of 3 nodes have drifted: 1 change. 1 node was not seen whole. Nothing was seen of 1 node: whether it has drifted is not known."},
 		{"not managed", observe.Drift{Nodes: 1, Unknown: []drift.Unknown{{Node: "n2", Kind: wire.ItemHardware, Unmanaged: true}}}, "No drift on 1 node. 1 node is neither accepted nor adopted."},
+		{"a PDU and a switch", observe.Drift{Nodes: 2, Changes: []drift.Change{{Node: "n1"}, {Node: "r01/a", Of: subject.PDU}, {Node: "r01/a", Of: subject.PDU}}, Unknown: []drift.Unknown{{Node: "net/leaf-1", Of: subject.Switch}}},
+			"1 of 2 nodes have drifted: 1 change. Beside nodes 1 part of the site has drifted: PDU r01/a. Not seen: switch net/leaf-1."},
+		{"cables alone", observe.Drift{Nodes: 2, Changes: []drift.Change{{Node: "net/leaf-1/33", Of: subject.Link}, {Node: "compute", Of: subject.Fabric}}},
+			"No drift on 2 nodes. Beside nodes 2 parts of the site have drifted: cable net/leaf-1/33, fabric compute."},
 		{"none is managed", observe.Drift{}, "There is nothing to compare with: none of the nodes that were asked about is accepted or adopted."},
 	} {
 		if got := driftSummary(c.d); got != c.want {

@@ -34,12 +34,7 @@ type hostFlags struct {
 	write                  func(io.Writer, report.Input) error
 }
 
-func (a *app) testCommand() *cobra.Command {
-	f, again := hostFlags{format: "text"}, retestFlags{}
-	c := &cobra.Command{
-		Use:   "test NODE... | --hosts FILE",
-		Short: "Test nodes again, or nodes that another tool installed",
-		Long: `With NODE, named as for plan --target: test accepted nodes of the site again, as
+const testHelp = `With NODE, named as for plan --target: test accepted nodes of the site again, as
 they are. The plan is shown and asked about. Each node is drained at its scheduler,
 looked at, loaded and measured by the tests that it was accepted by, against the
 others that are named, and handed back when it passes; who fails is taken out, with
@@ -76,7 +71,14 @@ removes when the connection ends, also when it breaks. A user other than root se
 less; with --sudo, commands run by "sudo -n".
 
 Exit codes: 0 all nodes are accepted, 3 some are not or have no reference, 1
-nothing could be tested.`,
+nothing could be tested.`
+
+func (a *app) testCommand() *cobra.Command {
+	f, again := hostFlags{format: "text"}, retestFlags{}
+	c := &cobra.Command{
+		Use:   "test NODE... | --hosts FILE",
+		Short: "Test nodes again, or nodes that another tool installed",
+		Long:  testHelp,
 		Example: `  ironrail test r01-u09
   ironrail test rack.r01 --drain-wait 2h
   ironrail test --hosts nodes.txt

@@ -24,11 +24,8 @@ func (d *differ) findReasons(s *Step) (Action, []string) {
 		}
 		return action, []string{"asked for by --replace " + n}
 	}
-	if n != "" && d.opt.Retired[n] {
-		return action, []string{"asked for by --decommission " + n}
-	}
-	if d.opt.Retest[n] && s.Test {
-		return action, []string{"asked for by ironrail test " + n}
+	if why := d.askedFor(s, n); why != "" {
+		return action, []string{why}
 	}
 	seen := d.opt.Observed[s.ID]
 	if !was {
@@ -44,6 +41,18 @@ func (d *differ) findReasons(s *Step) (Action, []string) {
 		return action, seen.reasonsIfDiffers()
 	}
 	return action, d.reasonsToRetest(s)
+}
+
+// askedFor is why the operator wants a step of a node, other than to reinstall it; "": so it is not.
+func (d *differ) askedFor(s *Step, node string) string {
+	switch {
+	case node == "":
+	case d.opt.Retired[node]:
+		return "asked for by --decommission " + node
+	case d.opt.Retest[node] && s.Test:
+		return "asked for by ironrail test " + node
+	}
+	return ""
 }
 
 // chooseAction is what a step says that it does, else what follows from whether it was

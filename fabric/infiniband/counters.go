@@ -118,6 +118,9 @@ func addCounters(all map[fabric.SwitchPort]fabric.SwitchCounters, names map[guid
 				c.Received += n
 			case errorCounters[x[1]]:
 				c.Errors += n
+				if x[1] == "LinkDownedCounter" {
+					c.Downed = n
+				}
 			}
 		}
 		all[name] = c

@@ -53,7 +53,7 @@ func (k *Kind) SwitchCounters(ctx context.Context, f *inventory.Fabric) (map[fab
 
 // addCounters adds the rows of `show interfaces counters` (SONiC command reference): a
 // header names the columns, and numbers have commas at the thousands. What arrived
-// damaged is RX_ERR; drops come of congestion.
+// damaged is RX_ERR; drops come of congestion. A state is U, D or, of a port that is shut, X.
 func addCounters(all map[fabric.SwitchPort]fabric.SwitchCounters, s *sonic.Switch, text string) {
 	names := map[string]fabric.SwitchPort{}
 	for i := range s.Ports {
@@ -83,7 +83,8 @@ func addCounters(all map[fabric.SwitchPort]fabric.SwitchCounters, s *sonic.Switc
 			n, _ := strconv.ParseUint(strings.ReplaceAll(words[i], ",", ""), 10, 64) // "N/A": nothing was counted
 			return n
 		}
-		all[name] = fabric.SwitchCounters{Sent: number("TX_OK"), Received: number("RX_OK"), Errors: number("RX_ERR")}
+		state, told := column["STATE"]
+		all[name] = fabric.SwitchCounters{Sent: number("TX_OK"), Received: number("RX_OK"), Errors: number("RX_ERR"), Down: told && words[state] != "U"}
 	}
 }
 

@@ -28,7 +28,7 @@ func TestAddCounters(t *testing.T) {
 	}
 	got := map[fabric.SwitchPort]fabric.SwitchCounters{}
 	addCounters(got, s, text)
-	if len(got) != 3 || got["net/leaf-1/1"] != (fabric.SwitchCounters{Sent: 409682385925, Received: 471729839997, Errors: 17}) || got["net/leaf-1/2"] != (fabric.SwitchCounters{}) {
+	if len(got) != 3 || got["net/leaf-1/1"] != (fabric.SwitchCounters{Sent: 409682385925, Received: 471729839997, Errors: 17}) || got["net/leaf-1/2"] != (fabric.SwitchCounters{Down: true}) || got["net/leaf-1/3"] != (fabric.SwitchCounters{}) {
 		t.Errorf("%+v", got)
 	}
 }

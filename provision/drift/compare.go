@@ -181,10 +181,10 @@ func (c *comparison) done() []Change {
 	return c.changes
 }
 
-// Sort orders changes by node, kind, part and name.
+// Sort orders changes by node, kind, part and name; what is no node comes after the nodes.
 func Sort(list []Change) {
 	slices.SortStableFunc(list, func(a, b Change) int {
-		return cmp.Or(strings.Compare(a.Node, b.Node), cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind)),
+		return cmp.Or(strings.Compare(string(a.Of), string(b.Of)), strings.Compare(a.Node, b.Node), cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind)),
 			strings.Compare(a.Part, b.Part), strings.Compare(a.Name, b.Name))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 )
 
@@ -24,11 +25,12 @@ const (
 	Errors   = "errors"   // counters that grow faster than a good link's
 	Settings = "settings" // what the site's steps configure, asked by their own stages
 	Health   = "health"   // the health checks of GPU nodes, which passed when they were accepted
+	Power    = "power"    // PDUs: breakers, phases, and outlets as they were when their nodes were tested
 )
 
 // Kinds are all kinds, in the order in which they are shown.
 var Kinds = []string{wire.ItemHardware, wire.ItemFirmware, BIOS, wire.ItemImage, wire.ItemKernel, wire.ItemDrivers, wire.ItemPackages,
-	Settings, wire.ItemNetwork, wire.ItemLink, Errors, Cables, Health}
+	Settings, wire.ItemNetwork, wire.ItemLink, Errors, Cables, Health, Power}
 
 // IsKnown reports whether a word is a kind.
 func IsKnown(kind string) bool { return slices.Contains(Kinds, kind) }
@@ -72,16 +74,33 @@ type Set map[string]string
 
 // Change is one thing that is not as it was accepted.
 type Change struct {
-	Node   string    `json:"node"`
-	Kind   string    `json:"kind"`
-	Part   string    `json:"part,omitempty"`
-	Name   string    `json:"name"`
-	Port   string    `json:"port,omitempty"` // the site's name of the part, where it is a port: rail/2
-	Was    string    `json:"was,omitempty"`
-	Is     string    `json:"is,omitempty"`
-	Lower  bool      `json:"lower,omitempty"` // of a link: it is slower or narrower than it was
-	Since  time.Time `json:"accepted,omitzero"`
-	Action string    `json:"do"`
+	Node   string       `json:"node"`         // or the name of what Of says
+	Of     subject.Kind `json:"of,omitempty"` // what it is where it is no node: switch, link, fabric or pdu
+	Kind   string       `json:"kind"`
+	Part   string       `json:"part,omitempty"`
+	Name   string       `json:"name"`
+	Port   string       `json:"port,omitempty"` // the site's name of the part, where it is a port: rail/2
+	Was    string       `json:"was,omitempty"`
+	Is     string       `json:"is,omitempty"`
+	Lower  bool         `json:"lower,omitempty"` // of a link: it is slower or narrower than it was
+	Since  time.Time    `json:"accepted,omitzero"`
+	Action string       `json:"do"`
+}
+
+// Subject is what a change is about, as a sentence has it.
+func (c Change) Subject() string { return subjectText(c.Of, c.Node) }
+
+// subjectText is a name with the word for what has it.
+func subjectText(of subject.Kind, name string) string {
+	switch of {
+	case "", subject.Node:
+		return name
+	case subject.PDU:
+		return "PDU " + name
+	case subject.Link:
+		return "cable " + name
+	}
+	return string(of) + " " + name
 }
 
 // Note is something to know that is no drift.
@@ -92,9 +111,13 @@ type Note struct {
 
 // Unknown is what could not be seen of a node.
 type Unknown struct {
-	Node string `json:"node"`
-	Kind string `json:"kind"`
-	Why  string `json:"why"`
+	Node string       `json:"node"`
+	Of   subject.Kind `json:"of,omitempty"` // as Change.Of
+	Kind string       `json:"kind"`
+	Why  string       `json:"why"`
 	// Unmanaged: the node is neither accepted nor adopted, and was not looked at.
 	Unmanaged bool `json:"unmanaged,omitempty"`
 }
+
+// Subject is what could not be seen, as a sentence has it.
+func (u Unknown) Subject() string { return subjectText(u.Of, u.Node) }

@@ -76,3 +76,35 @@ func perHour(n float64) string {
 	}
 	return fmt.Sprintf("%.0f an hour", n)
 }
+
+// doTrunk is what to do about the counters of a cable between switches.
+const doTrunk = "clean and reseat both ends of the cable, look at its transceivers, and exchange it; then clear the counters of both ports (`perfquery -R`, `sonic-clear counters`), so that only what is new counts"
+
+// EndCounts are what an end of a cable between switches has counted: packets that arrived damaged and
+// what else says so, and how often its link went down, which is among these.
+type EndCounts struct{ Errors, Downed uint64 }
+
+// CompareErrors compares what an end of a cable between switches had counted when c.Since was with now, by
+// the limits of a node's ports. A counter that is lower than it was has been cleared in
+// between.
+func CompareErrors(c Change, was, is EndCounts, now time.Time) (list []Change) {
+	for _, x := range []struct {
+		name    string
+		was, is uint64
+		most    float64 // an hour
+	}{{"errors", was.Errors - min(was.Downed, was.Errors), is.Errors - min(is.Downed, is.Errors), limits["port_rcv_errors"]}, {"link_downed", was.Downed, is.Downed, limits["link_downed"]}} {
+		grown := x.is
+		if x.is >= x.was {
+			grown = x.is - x.was
+		}
+		over := now.Sub(c.Since)
+		if rate := float64(grown) / max(over, shortest).Hours(); grown == 0 || rate <= x.most {
+			continue
+		}
+		d := c
+		d.Kind, d.Name, d.Action = Errors, x.name, doTrunk
+		d.Was, d.Is = fmt.Sprint(x.was), fmt.Sprintf("%d (%+d in %s; at most %s)", x.is, grown, over.Round(time.Minute), perHour(x.most))
+		list = append(list, d)
+	}
+	return list
+}

@@ -53,7 +53,13 @@ type Drift struct {
 	Changes []drift.Change  `json:"changes"`
 	Unknown []drift.Unknown `json:"unknown"`
 	Notes   []drift.Note    `json:"notes"`
+	// Unloaded says what was not looked at, since nothing was loaded, and what does; "": no node
+	// was looked at that was tested under load.
+	Unloaded string `json:"without_load,omitempty"`
 }
+
+// unloaded is what a look at rest cannot see.
+const unloaded = "Nothing was loaded: slow or hot GPUs, weak memory, and rails and switches that pass less show under load alone; `ironrail test NODE` drains idle nodes and measures them again."
 
 // LinkCount counts links of nodes with a baseline.
 type LinkCount struct {
@@ -71,11 +77,20 @@ func (ob Observer) Drift(ctx context.Context, store state.Store, fence state.Fen
 		return Drift{}, err
 	}
 	defer l.close()
+	var site *siteSeen
+	var wg sync.WaitGroup
+	wg.Go(func() { site = l.lookAtSite(ctx) })
 	seen, err := l.all(ctx)
+	wg.Wait()
 	if err != nil {
 		return Drift{}, err
 	}
 	d, err := l.compareAccepted(ctx, seen)
+	d.Changes, d.Unknown, d.Notes = append(d.Changes, site.changes...), append(d.Unknown, site.unknown...), append(d.Notes, site.notes...)
+	drift.Sort(d.Changes)
+	if l.wants(drift.Health) && slices.ContainsFunc(l.nodes, func(n *inventory.Node) bool { return l.accepted[n.Name] && n.Validation != nil }) {
+		d.Unloaded = unloaded
+	}
 	for _, n := range l.unmanaged {
 		d.Notes = append(d.Notes, drift.Note{Node: n, Text: fmt.Sprintf("%s is neither accepted nor adopted: there is nothing to compare it with, and it was not looked at; `ironrail why %s` says where it stands", n, n)})
 	}
@@ -123,6 +138,7 @@ type driftLook struct {
 	nodes     []*inventory.Node
 	unmanaged []string // asked for by name, and neither accepted nor adopted
 	pool      *remote.Pool
+	facts     lookedUp
 	bmcs      reach.BMCs
 	watch     *drift.Observer
 	settled   func(context.Context, string) []StepState
@@ -179,6 +195,7 @@ func (ob Observer) driftLook(ctx context.Context, store state.Store, fence state
 		}
 	}
 	facts := reach.Facts(store)
+	l.facts = facts
 	ssh := ob.Nodes(l.pool, facts)
 	l.bmcs = ob.BMCs(facts)
 	l.watch = drift.NewObserver(ssh, l.wants)
@@ -186,7 +203,7 @@ func (ob Observer) driftLook(ctx context.Context, store state.Store, fence state
 		l.settled = ob.NodeObserver(ssh, readOnlyFacts(facts))
 	}
 	if l.wants(drift.Health) {
-		l.health = &healthLook{nodes: ssh, facts: facts}
+		l.health = &healthLook{nodes: ssh, facts: l.facts}
 	}
 	return l, nil
 }

@@ -77,7 +77,7 @@ func (l *driftLook) chassisFaults(ctx context.Context, n *inventory.Node) []judg
 	if err != nil {
 		return nil
 	}
-	found, _ := host.JudgeChassis(n.Hardware, host.Chassis{Parts: parts})
+	found, _ := host.JudgeChassis(n.Hardware, host.Chassis{Parts: parts, Watched: l.wants(drift.Power) && host.IsWatched(n)})
 	return found
 }
 

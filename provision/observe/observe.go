@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -29,6 +30,8 @@ type Observer struct {
 	Stages func(ctx context.Context, r state.Reader, w Dependencies) ([]stage.Stage, error)
 	// NodeStages makes the stages that configure installed nodes: drivers and fabrics.
 	NodeStages func(nodes onnode.Nodes) []stage.Stage
+	// Fabrics makes the kinds of fabrics, by name, that read switches and subnets.
+	Fabrics func(nodes onnode.Nodes, switches switchos.Switches) map[string]fabric.Kind
 	// SwitchKind makes the kind that configures switches; it reaches none.
 	SwitchKind func() *switchos.Kind
 }

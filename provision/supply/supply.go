@@ -85,7 +85,7 @@ func (s *Stage) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
 	var ofAll []plan.Need // of the next PDU without a node
 	for _, r := range s.inv.Racks {
 		for _, p := range r.PDUs {
-			if p.Control == nil || !slices.Contains(pdu.Models(), p.Control.Model) {
+			if !IsRead(p) {
 				continue
 			}
 			if nodes := fed[p.Name]; len(nodes) > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
@@ -25,8 +26,7 @@ type lateRow struct {
 const (
 	underLoad = "it shows under load alone, and nothing is loaded after the tests"
 	noTest    = "it shows in bandwidths or clocks under load alone, and drift loads nothing: the next test finds it"
-	noSwitch  = "drift does not read what switches count, nor their settings: open"
-	noSweep   = "drift does not sweep InfiniBand: `ironrail plan --refresh` does"
+	elsewhere = "TestLateTrunks plants it where the site has such cables"
 	expires   = "the lock of the account has expired by then"
 )
 
@@ -55,24 +55,24 @@ var lateRows = map[string][]lateRow{
 		{"kind=nvlink-unseated,node=r01-u25,gpu=0", "", ""},
 		{"kind=bmc-dead,node=r01-u25", "", ""},
 		{"kind=bmc-locked,node=r01-u01", "", expires},
-		{"kind=cable-swap,node=r01-u17,with=r01-u25,port=rail/6", "", noSweep},
+		{"kind=cable-swap,node=r01-u17,with=r01-u25,port=rail/6", "", ""},
 	},
 	"mi300x-roce": {
 		{"kind=rail-config,node=r01-u09", "", ""},
 		{"kind=wrong-mtu,node=r01-u17,port=rail/1", "", ""},
 		{"kind=wrong-optic,node=r02-u09,port=rail/2", "", ""},
 		{"kind=bmc-wrong-password,node=r01-u25", "", ""},
+		{"kind=pdu-trip,pdu=r02/a", "", ""},
 	},
 }
 
 // lateReasons are those of kinds that are not planted by the table.
 var lateReasons = map[fault.Kind]string{
-	fault.BadUplink:   "a trunk of InfiniBand: the sweep of the last look is that of the site's cables (fabric/infiniband), and drift has none",
-	fault.BadLeaf:     underLoad + "; " + noSwitch,
-	fault.BadSpine:    underLoad + "; " + noSwitch,
-	fault.SlowTrunk:   underLoad + "; " + noSwitch,
-	fault.TrunkErrors: underLoad + "; " + noSwitch,
-	fault.PDUTrip:     "the stage of PDUs reads each outlet after the tests, and drift does not look at PDUs: open",
+	fault.BadUplink:   elsewhere,
+	fault.BadLeaf:     underLoad + "; " + noTest,
+	fault.BadSpine:    underLoad + "; " + noTest,
+	fault.SlowTrunk:   underLoad + "; " + noTest,
+	fault.TrunkErrors: elsewhere,
 }
 
 // lateFaults are the faults of a site at a moment.
@@ -156,5 +156,34 @@ func TestPassingFaults(t *testing.T) {
 	}
 	if n := len(slices.Collect(strings.Lines(drift[0]))); n < 2 {
 		t.Errorf("%d counters", n)
+	}
+}
+
+// TestLateTrunks: a cable between switches that makes errors, or has lost lanes, after acceptance is found by
+// drift: by what both ends count, and by a sweep. Nothing else is.
+func TestLateTrunks(t *testing.T) {
+	t.Parallel()
+	roce := readable(t)
+	port, _ := firstTrunk(roce, 5)
+	uplink, _ := firstTrunk(fourRacks(t), 5)
+	for _, c := range []struct {
+		inv         *inventory.Inventory
+		fault, kind string
+	}{{roce, "kind=trunk-errors,at=accepted,port=" + port, "errors"}, {fourRacks(t), "kind=bad-uplink,at=accepted,port=" + uplink, "cables"}} {
+		t.Run(c.kind, func(t *testing.T) {
+			t.Parallel()
+			sum, err := rehearsal.Run(context.Background(), c.inv, rehearsal.Options{Seed: 3, Faults: planted(t, c.fault)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sum.AsExpected() || len(sum.Drift) == 0 {
+				t.Errorf("unexpected %+v, faults %+v, drift %+v", sum.Unexpected, sum.Faults, sum.Drift)
+			}
+			for _, d := range sum.Drift {
+				if d.Kind != c.kind {
+					t.Errorf("%+v", d)
+				}
+			}
+		})
 	}
 }

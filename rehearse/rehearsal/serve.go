@@ -163,7 +163,7 @@ func (s *Summary) evaluateDrift(d observe.Drift, inv *inventory.Inventory, late 
 		if u.Kind == drift.BIOS {
 			part = "BMC"
 		}
-		names = append(names, []stage.Suspect{{Subject: subject.OfNode(u.Node), Part: part}})
+		names = append(names, []stage.Suspect{{Subject: subjectOf(u.Of, u.Node), Part: part}})
 	}
 	var all []expectation
 	for _, f := range late {
@@ -191,11 +191,19 @@ func (s *Summary) evaluateDrift(d observe.Drift, inv *inventory.Inventory, late 
 // railInWords is a rail in the evidence of a step that is not as the site has it.
 var railInWords = lazyregexp.New(`\brail \d+\b`)
 
+// subjectOf is what a change is about: a node where nothing else is said.
+func subjectOf(of subject.Kind, name string) subject.ID {
+	return subject.ID{Kind: cmp.Or(of, subject.Node), Name: name}
+}
+
 // suspectsOf are the names by which a change is meant: as findings name the part, and as the
 // site names a port.
 func suspectsOf(c drift.Change) []stage.Suspect {
-	of := subject.OfNode(c.Node)
+	of := subjectOf(c.Of, c.Node)
 	list := []stage.Suspect{{Subject: of, Part: c.Part}}
+	if of.Kind != subject.Node {
+		return list
+	}
 	if c.Port != "" {
 		list = append(list, stage.Suspect{Subject: of, Part: c.Port})
 	}

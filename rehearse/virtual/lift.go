@@ -72,8 +72,12 @@ func (w *World) widenTrunk(f fault.Fault) error {
 	return nil
 }
 
+// jobFlows is how many flows a job has from one port to another, which switches spread over the cables
+// between them: collectives of NCCL use 16 channels or so. Belief.
+const jobFlows = 16
+
 // CarryTraffic lets every port of a fabric that is up send so many bytes to the same rail of
-// the next node, as jobs do: errors are counted where bytes go. One flow each.
+// the next node, as jobs do: errors are counted where bytes go.
 func (w *World) CarryTraffic(bytes int64) {
 	type rail struct {
 		fabric string
@@ -90,7 +94,7 @@ func (w *World) CarryTraffic(bytes int64) {
 	}
 	for _, list := range of {
 		for i, id := range list {
-			w.model.Carry(id, list[(i+1)%len(list)], 1, bytes)
+			w.model.Carry(id, list[(i+1)%len(list)], jobFlows, bytes)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (b *bmc) Log(context.Context, *chassis.LogMark) (chassis.LogMark, []chassis
 	return chassis.LogMark{}, nil, nil
 }
 
-// TestChassisUnread: a BMC that answers, and does not tell any more of the power supplies that it told of
+// TestChassisUnread: a BMC that answers, and does not report any more of the power supplies that it told of
 // before the tests, keeps its node out.
 func TestChassisUnread(t *testing.T) {
 	t.Parallel()

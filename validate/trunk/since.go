@@ -17,11 +17,26 @@ type Reading struct {
 }
 
 // WornBetween returns the ends of cables between the switches of a fabric at which more arrived
-// damaged between two readings than a good link lets.
+// damaged between two readings than a good link lets, or whose link went down.
 func WornBetween(inv *inventory.Inventory, f *inventory.Fabric, was, is Reading) []Worn {
 	w := Watch{inv: inv, fabric: f, cables: cablesOf(inv, f), began: was.At, before: was.Ports,
 		read: func(context.Context, *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
 			return is.Ports, nil
 		}}
 	return w.Now(context.Background(), is.At).Worn
+}
+
+// End is an end of a cable between two switches.
+type End struct {
+	Cable string            // its lower end, as findings name it
+	At    fabric.SwitchPort // this end
+	From  string            // the switch at the other end
+}
+
+// Ends are those of a fabric's cables between switches, in the order of the site.
+func Ends(inv *inventory.Inventory, f *inventory.Fabric) (list []End) {
+	for _, c := range cablesOf(inv, f) {
+		list = append(list, End{c.lower, c.lower, c.upperSwitch}, End{c.lower, c.upper, c.lowerSwitch})
+	}
+	return list
 }

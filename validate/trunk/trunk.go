@@ -46,7 +46,8 @@ const (
 	// opensm), and the shortest transfer of a test 50,000 of 4 KiB (200 MB).
 	quiet = 10_000
 	// mostErrors is how fast errors of a port may rise under load, a second. Source: the
-	// limits of NVSentinel's NIC health monitor for symbol_error and port_rcv_errors.
+	// limits of NVSentinel's NIC health monitor for symbol_error and port_rcv_errors; its limit for
+	// link_downed is none at all.
 	mostErrors = 10
 	// saturated is where the error counters of InfiniBand stop (IBTA, PortCounters: 16 bits).
 	saturated = 1<<16 - 1
@@ -96,18 +97,34 @@ type Load struct {
 	Worn   []Worn
 }
 
-// Worn is an end of a cable at which more arrived damaged than a good link lets.
+// Worn is an end of a cable at which more arrived damaged than a good link lets, or whose link went
+// down.
 type Worn struct {
 	Trunk string // its lower end
 	At    fabric.SwitchPort
-	from  string // the switch at the other end
-	grew  uint64
-	took  time.Duration
+	does  string // of the cable: "makes errors"
+	told  string // what was counted
 }
 
 // String says what was counted.
-func (e Worn) String() string {
-	return fmt.Sprintf("%s counted %d errors in %s of load, of what comes from %s", e.At, e.grew, e.took.Round(time.Second), e.from)
+func (e Worn) String() string { return e.told }
+
+// wornAt judges an end of a cable by two readings of its port; false: it is good. from is the switch
+// at the other end.
+func wornAt(at fabric.SwitchPort, from string, was, is fabric.SwitchCounters, took time.Duration) (w Worn, bad bool) {
+	w.At = at
+	errors, downed, whole := grown(is.Errors, was.Errors), grown(is.Downed, was.Downed), took.Round(time.Second)
+	switch {
+	case is.Down && !was.Down:
+		w.does, w.told = "has no link", fmt.Sprintf("%s, which had a link to %s before, has none", at, from)
+	case downed > 0:
+		w.does, w.told = "lost its link", fmt.Sprintf("%s lost its link to %s %d times in %s", at, from, downed, whole)
+	case errors > 0 && float64(errors) > min(mostErrors*took.Seconds(), saturated/2):
+		w.does, w.told = "makes errors", fmt.Sprintf("%s counted %d errors in %s of load, of what comes from %s", at, errors, whole, from)
+	default:
+		return w, false
+	}
+	return w, true
 }
 
 // Now reads the counters again and says what was carried so far.
@@ -124,9 +141,9 @@ func (w *Watch) Now(ctx context.Context, now time.Time) Load {
 			}
 			read = true
 			packets = max(packets, grown(is.Sent, was.Sent)+grown(is.Received, was.Received))
-			took := now.Sub(w.began)
-			if errors := grown(is.Errors, was.Errors); errors > 0 && float64(errors) > min(mostErrors*took.Seconds(), saturated/2) {
-				l.Worn = append(l.Worn, Worn{Trunk: c.lower, At: at, from: []string{c.upperSwitch, c.lowerSwitch}[i], grew: errors, took: took})
+			if worn, bad := wornAt(at, []string{c.upperSwitch, c.lowerSwitch}[i], was, is, now.Sub(w.began)); bad {
+				worn.Trunk = c.lower
+				l.Worn = append(l.Worn, worn)
 			}
 		}
 		switch {

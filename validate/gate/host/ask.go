@@ -71,7 +71,7 @@ func askChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chass
 	case len(c.Parts) == 0:
 		c.Gaps = append(c.Gaps, "the BMC tells nothing of power supplies and fans")
 	}
-	c.Watched = isWatched(n)
+	c.Watched = IsWatched(n)
 	var from *chassis.LogMark
 	since, ok := lastMark(j.Run, n)
 	if ok {
@@ -99,8 +99,8 @@ func lastMark(run stage.Run, n *inventory.Node) (logMark, bool) {
 	return start, began
 }
 
-// isWatched reports whether all PDUs behind a node are read by themselves.
-func isWatched(n *inventory.Node) bool {
+// IsWatched reports whether all PDUs behind a node are read by themselves.
+func IsWatched(n *inventory.Node) bool {
 	for _, f := range n.Feeds {
 		if f.PDU == nil || f.PDU.Control == nil {
 			return false

@@ -73,7 +73,7 @@ func UnreadTraits(was, is []uniform.Trait) (list []string) {
 const mostUnread = 4
 
 // UnreadFault is that some of what could be read at the health checks could not be read again,
-// however often it was asked for. It is the node's that it does not tell, and no part's.
+// however often it was asked for. It is the node's that it does not report, and no part's.
 func UnreadFault(unread []string, times int) judge.Fault {
 	names := strings.Join(unread[:min(len(unread), mostUnread)], ", ")
 	if more := len(unread) - mostUnread; more > 0 {
@@ -81,5 +81,5 @@ func UnreadFault(unread []string, times int) judge.Fault {
 	}
 	return judge.Fault{Evidence: unread,
 		Cause:  fmt.Sprintf("could not be read again, %d times, and was read at the health checks: %s; whether it is as it was tested is not known", times, names),
-		Action: "See why the node does not tell it any more: the program, its driver and the kernel's log (dmesg); then run `ironrail apply` again: the node is tested again."}
+		Action: "See why the node does not report it any more: the program, its driver and the kernel's log (dmesg); then run `ironrail apply` again: the node is tested again."}
 }

@@ -40,7 +40,7 @@ var reasons = []Reason{
 		"burn-in Result.Looks -+",
 		"burn-in Result.Seconds -+0",
 	}},
-	{Open: true, Why: "A figure of a host's memory, CPU or disk above what others reach is no good measurement, and is not refused.", Fields: []string{
+	{Why: "A host's memory, CPU or disk that is faster than those of others: it slows no job, and no ceiling is known of it, since clocks and caches differ.", Fields: []string{
 		"host Cores[].Rate +",
 		"host Disks[].Read +",
 		"host Disks[].Seconds -",

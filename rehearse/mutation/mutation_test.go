@@ -433,6 +433,85 @@ func TestBurnIn(t *testing.T) {
 		"NVIDIA.GPUs[].Power.D", "NVIDIA.GPUs[].Power.M", "NVIDIA.GPUs[].Temperature.G", "NVIDIA.GPUs[].Temperature.L", "NVIDIA.GPUs[].Temperature.M")
 }
 
+// burntAMD is what is seen of a node while its GPUs of AMD are loaded: what their firmware
+// and their links counted by the end, since the load began.
+type burntAMD struct {
+	Result  wire.BurnResult
+	Counted []countedAMD
+}
+
+type countedAMD struct {
+	Ticks, Replays, HBM int64
+	Held                map[string]int64
+}
+
+// look is what amd-smi says of GPUs that have counted so much.
+func (b burntAMD) look(part int64) look.Seen {
+	var r amdsmi.Report
+	for i, c := range b.Counted {
+		m := &amdsmi.Metric{Ticks: new(part * c.Ticks), Replays: new(part * c.Replays), Accumulated: map[string]int64{}, Blocks: map[string]amdsmi.ECC{"UMC": {Correctable: new(part * c.HBM)}}}
+		for name, n := range c.Held {
+			m.Accumulated[name] = part * n
+		}
+		r.GPUs = append(r.GPUs, amdsmi.GPU{GPU: i, BDF: burntAt[min(i, 1)], Metric: m})
+	}
+	width, speed := 16, 32.0
+	s := look.Seen{AMD: &r}
+	for _, at := range burntAt {
+		s.Health.PCI = append(s.Health.PCI, wire.PCILink{Address: at, Class: "030200", Vendor: "1002", Width: &width, MaxWidth: &width, Speed: &speed, MaxSpeed: &speed})
+	}
+	return s
+}
+
+// TestBurnInOfAMD changes what is seen of a node while its GPUs of AMD are loaded.
+func TestBurnInOfAMD(t *testing.T) {
+	t.Parallel()
+	const long = 10 * time.Minute
+	span := func(least, most, mean float64) wire.Span {
+		return wire.Span{Least: least, Most: most, Mean: mean, Count: 120}
+	}
+	output := ""
+	for _, id := range []string{"28851", "23018"} {
+		output += "[RESULT] [ 10000.1     ] [burn-in] [GPU:: " + id + "] Start of GPU ramp up\n[RESULT] [ 11800.1     ] [burn-in] [GPU:: " + id + "] GFLOPS 81290 Target GFLOPS: 70000 met: TRUE\n"
+	}
+	var four [4]burntAMD
+	for i := range four {
+		r := wire.BurnResult{Output: output, Seconds: 601, Looks: 120, KFD: map[string]string{"28851": burntAt[0], "23018": burntAt[1]}}
+		for _, at := range burntAt {
+			r.GPUs = append(r.GPUs, wire.BurnGPU{Address: at, Core: span(55, 78, 76), Memory: span(60, 78, 75), Power: span(640, 750, 740), Clock: span(1900, 2100, 2000), Left: span(17, 30, 20), MemLeft: span(17, 30, 20)})
+			four[i].Counted = append(four[i].Counted, countedAMD{Ticks: 600_000, Replays: 20, Held: map[string]int64{"ppt": 500_000, "socket_thermal": 10, "hbm_thermal": 10, "vr_thermal": 10, "prochot": 10}})
+		}
+		four[i].Result = r
+	}
+	mutate(t, "gst burn-in", four, func(four [4]burntAMD) (v verdict) {
+		s := burnin.Seen{Result: four[0].Result, Names: map[string]string{}, Before: four[1].look(0), After: four[0].look(1)}
+		faults, notes, err := burnin.Judge(burnin.Of(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "amd", Model: "MI300X", Count: 2}}}, long), long, s)
+		if err != nil {
+			v.faults = append(v.faults, err.Error())
+		}
+		for _, f := range faults {
+			v.faults = append(v.faults, f.Cause)
+		}
+		v.notes = notes
+		var nodes []cohort.Node
+		for i, s := range four {
+			nodes = append(nodes, cohort.Node{Name: fmt.Sprintf("n%d", i+1), GPUs: s.Result.GPUs, Names: map[string]string{}})
+		}
+		_, odd := cohort.CompareNodes(nodes)
+		for _, o := range odd {
+			switch {
+			case o.Node != "n1":
+				v.others = append(v.others, o.Cause)
+			case o.Note:
+				v.notes = append(v.notes, o.Cause)
+			default:
+				v.faults = append(v.faults, o.Cause)
+			}
+		}
+		return v
+	})
+}
+
 // TestBandwidth changes what is measured of a node's GPUs by themselves.
 func TestBandwidth(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ package mutation
 var sources = map[string]string{
 	"NVIDIA":      "a node with NVIDIA's GPUs at rest: `ironrail-agent health` and `baseline`, `nvidia-smi -q -x` and `nvlink`, the kernel's log, chronyd, and its chassis by the BMC; judged by the gates and the comparison of its role. It is read off a simulated node, by the programs' texts; logs of disks, transceivers and the chassis are composed",
 	"AMD":         "what `amd-smi` says of a node with AMD's GPUs, of outputs of the real one; judged by the same",
+	"gst burn-in": "`ironrail-agent burn` with what rvs printed, and what amd-smi counted before and after, composed; judged by the burn-in of AMD's GPUs and the comparison of slots",
 	"burn-in":     "`ironrail-agent burn`, and the host's memory errors before and after, composed; judged by the burn-in of NVIDIA's GPUs and the comparison of slots",
 	"ports":       "what the ports of nodes counted before a collective and after it, composed; judged by the limits of link errors under load",
 	"switches":    "what both ends of cables between switches counted while transfers loaded them, composed; judged by the trunks' limits and coverage",
@@ -23,6 +24,6 @@ var notCovered = []string{
 	"Open: the figures of collectives by node, unit and domain (`validate/collective`), and sweeps of the subnet: `bench/score` plants faults there, and no field is changed by itself.",
 	"Open: what switches, subnet managers, IMEX and LLDP answer (`fabric`), and how nodes sort packets (`wire.RoCEResult`).",
 	"Open: of the texts of ib_write_bw, nccl-tests, rvs and dcgmi it is only tested that each number is read, not that a check judges it.",
-	"Open: a burn-in of AMD's GPUs, and that each quantity of the simulator is changed by 20 %: its kinds of faults change them by fixed amounts, below.",
+	"Open: that each quantity of the simulator is changed by 20 %: its kinds of faults change them by fixed amounts, below.",
 	"Versions that `firmware` of a hardware block asks for, and the BMC's own firmware.",
 }

@@ -56,9 +56,11 @@ func onEach(ctx context.Context, cpus []int, long time.Duration, prepare func() 
 			if err == nil {
 				work, done, err = prepare()
 			}
-			ready.Done()
 			if err != nil {
 				errs[i] = fmt.Errorf("CPU %d: %w", cpu, err)
+			}
+			ready.Done()
+			if err != nil {
 				return
 			}
 			defer done()

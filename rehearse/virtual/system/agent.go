@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -44,6 +45,10 @@ func (n *node) check(ctx context.Context, c call) wire.NodeCheck {
 	}.Check(ctx)
 }
 
+// agentStart is how long the agent needs until it looks. Belief: more, and it matters to
+// nobody.
+const agentStart = time.Millisecond
+
 // agentProgram is `ironrail-agent`: the agent's code with this node below it.
 func agentProgram(ctx context.Context, c call) int {
 	switch command := strings.Join(c.Argv[1:], " "); command {
@@ -60,6 +65,11 @@ func agentProgram(ctx context.Context, c call) int {
 		r.Gaps = slices.DeleteFunc(r.Gaps, func(g wire.Gap) bool { return g.Kind == wire.ItemPackages })
 		return c.answer(r, r.Error)
 	case "health":
+		// What happens as the program is started has happened when it looks, on a busy
+		// controller too.
+		if c.n.cfg.Clock.Sleep(ctx, agentStart) != nil {
+			return 137
+		}
 		r := health.Read(c.n.fs)
 		r.Disks = health.Disks(c.n.fs, c.n.smart)
 		if c.n.cfg.Module != nil {

@@ -64,6 +64,7 @@ type Odd struct {
 // are too warm has one cause: its air or water; one of which most are slow as well.
 func CompareNodes(nodes []Node) (slots []Slot, odd []Odd) {
 	warm, paces := heatsOf(nodes), pacesOf(nodes)
+	power := medians(bySlot(nodes, powerOf))
 	core := warm[0]
 	for _, at := range slices.Sorted(maps.Keys(core.median)) {
 		s := Slot{Address: at, Median: core.median[at], Most: slices.Max(core.all[at]), Nodes: len(core.all[at])}
@@ -74,7 +75,7 @@ func CompareNodes(nodes []Node) (slots []Slot, odd []Odd) {
 	for _, n := range nodes {
 		odd = append(odd, n.odd(warm)...)
 		odd = append(odd, n.slow(paces)...)
-		odd = append(odd, n.drewLittle(nodes)...)
+		odd = append(odd, n.drewLittle(power)...)
 		odd = append(odd, n.oddLinks(nodes)...)
 	}
 	return slots, odd
@@ -97,14 +98,7 @@ func heatsOf(nodes []Node) []heat {
 	}
 	for i := range heats {
 		h := &heats[i]
-		h.all = map[string][]float64{}
-		for _, n := range nodes {
-			for _, g := range n.GPUs {
-				if s := h.of(g); s.Count > 0 {
-					h.all[g.Address] = append(h.all[g.Address], s.Most)
-				}
-			}
-		}
+		h.all = bySlot(nodes, func(_ Node, g wire.BurnGPU) (float64, bool) { s := h.of(g); return s.Most, s.Count > 0 })
 		h.median = medians(h.all)
 	}
 	return heats
@@ -124,6 +118,19 @@ func (h heat) odd(g wire.BurnGPU, part string) (f judge.Fault, odd, judged bool)
 	return judge.Fault{Part: part, Action: burnin.DoHeat,
 		Cause:    fmt.Sprintf("%s: %s got %.0f °C warm under load, %.0f more than the median of its slot", part, h.what, s.Most, s.Most-usual),
 		Evidence: []string{fmt.Sprintf("%s, %d nodes: median %.0f °C, %.0f °C at most; this one: %s", g.Address, len(all), usual, all[len(all)-1], burnin.FormatFigures(g))}}, true, true
+}
+
+// bySlot are the figures of the GPUs that have one, by address.
+func bySlot(nodes []Node, value func(Node, wire.BurnGPU) (v float64, measured bool)) map[string][]float64 {
+	all := map[string][]float64{}
+	for _, n := range nodes {
+		for _, g := range n.GPUs {
+			if v, ok := value(n, g); ok {
+				all[g.Address] = append(all[g.Address], v)
+			}
+		}
+	}
+	return all
 }
 
 // medians are those of the slots of which enough nodes tell.

@@ -33,14 +33,7 @@ func pacesOf(nodes []Node) []pace {
 	}
 	for i := range paces {
 		p := &paces[i]
-		p.all = map[string][]float64{}
-		for _, n := range nodes {
-			for _, g := range n.GPUs {
-				if v, ok := p.value(n, g); ok {
-					p.all[g.Address] = append(p.all[g.Address], v)
-				}
-			}
-		}
+		p.all = bySlot(nodes, p.value)
 		p.median = medians(p.all)
 	}
 	return paces
@@ -104,18 +97,14 @@ func (n Node) slow(paces []pace) (list []Odd) {
 // without a note. Belief: at its power limit each draws the same.
 const drewShare = 0.85
 
-// drewLittle notes the GPUs of one node that drew less than those in their slots. It is no fault by
+// powerOf is what a GPU drew, W.
+func powerOf(_ Node, g wire.BurnGPU) (mean float64, measured bool) {
+	return g.Power.Mean, g.Power.Count > 0
+}
+
+// drewLittle notes the GPUs of one node that drew less than those in their slots, of which it has the medians. It is no fault by
 // itself: a good chip makes the same clock of less, and clock and GFLOPS are judged.
-func (n Node) drewLittle(nodes []Node) (list []Odd) {
-	all := map[string][]float64{}
-	for _, o := range nodes {
-		for _, g := range o.GPUs {
-			if g.Power.Count > 0 {
-				all[g.Address] = append(all[g.Address], g.Power.Mean)
-			}
-		}
-	}
-	median := medians(all)
+func (n Node) drewLittle(median map[string]float64) (list []Odd) {
 	for _, g := range n.GPUs {
 		usual := median[g.Address]
 		if g.Power.Count == 0 || g.Power.Mean >= drewShare*usual {

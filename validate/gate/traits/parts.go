@@ -24,7 +24,7 @@ func (t *traits) bought(s look.Seen) {
 	names := judge.PartNames(nil, s)
 	for _, l := range s.Health.PCI {
 		switch {
-		case judge.IsGPU(l.Class) && (l.Vendor == judge.Vendors["nvidia"] || l.Vendor == judge.Vendors["amd"]): // others are displays of BMCs
+		case isCompute(l):
 			part := cmp.Or(names[l.Address], "GPU at "+l.Address)
 			t.add(uniform.GPUID, "", part, l.Vendor+":"+l.Device)
 			t.add(uniform.GPUPCIe, "", part, highestLink(l))
@@ -131,7 +131,7 @@ func (t *traits) places(h wire.Health) {
 	for _, l := range h.PCI {
 		part := ""
 		switch {
-		case judge.IsGPU(l.Class) && (l.Vendor == judge.Vendors["nvidia"] || l.Vendor == judge.Vendors["amd"]):
+		case isCompute(l):
 			part = "GPU at " + l.Address
 		case strings.HasPrefix(l.Class, "02"):
 			part = "NIC at " + l.Address
@@ -182,6 +182,11 @@ func Chassis(h *inventory.Hardware, parts []chassis.Part) []uniform.Trait {
 		t.own(uniform.Supplies, "", strconv.Itoa(n))
 	}
 	return t.list()
+}
+
+// isCompute reports whether a part is a GPU that computes: others are displays of BMCs.
+func isCompute(l wire.PCILink) bool {
+	return judge.IsGPU(l.Class) && (l.Vendor == judge.Vendors["nvidia"] || l.Vendor == judge.Vendors["amd"])
 }
 
 // highestLink is the most that the link of a part can be, which does not change with load.

@@ -56,20 +56,18 @@ func isNIC(module string) bool {
 
 // traits collects values part by part.
 type traits struct {
-	order []kind
-	parts map[kind]map[string][]string // parts by value; "" for the node itself
+	order []uniform.About
+	parts map[uniform.About]map[string][]string // parts by value; "" for the node itself
 }
-
-type kind struct{ key, of string }
 
 // add notes the value of one part. What a program does not say is left out.
 func (t *traits) add(key, of, part, value string) {
 	if value = strings.TrimSpace(value); value == "" {
 		return
 	}
-	k := kind{key, of}
+	k := uniform.About{Key: key, Of: of}
 	if t.parts == nil {
-		t.parts = map[kind]map[string][]string{}
+		t.parts = map[uniform.About]map[string][]string{}
 	}
 	if t.parts[k] == nil {
 		t.parts[k] = map[string][]string{}
@@ -97,7 +95,7 @@ func (t *traits) list() (all []uniform.Trait) {
 	for _, k := range t.order {
 		values := t.parts[k]
 		for _, v := range slices.Sorted(maps.Keys(values)) {
-			x := uniform.Trait{Key: k.key, Of: k.of, Value: v, Count: len(values[v])}
+			x := uniform.Trait{Key: k.Key, Of: k.Of, Value: v, Count: len(values[v])}
 			if p := values[v]; p[0] != "" && (len(values) > 1 || len(p) == 1) {
 				x.Parts = p
 			}

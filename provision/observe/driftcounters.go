@@ -69,11 +69,18 @@ func isRead(inv *inventory.Inventory, was fabric.Counted, port fabric.SwitchPort
 
 // silentSwitches notes switches that were read before and do not answer now.
 func (s *siteSeen) silentSwitches(f *inventory.Fabric, silent []string, err error) {
-	if len(silent) > mostSwitches {
-		s.unknown = append(s.unknown, drift.Unknown{Node: f.Name, Of: subject.Fabric, Kind: drift.Errors, Why: fmt.Sprintf("%d of its switches could not be read, such as %s: %v", len(silent), silent[0], err)})
-		return
-	}
+	var unseen []drift.Unknown
 	for _, name := range silent {
-		s.unknown = append(s.unknown, drift.Unknown{Node: name, Of: subject.Switch, Kind: drift.Errors, Why: err.Error()})
+		unseen = append(unseen, drift.Unknown{Node: name, Of: subject.Switch, Kind: drift.Errors, Why: err.Error()})
 	}
+	s.unknown = append(s.unknown, summarize(f, unseen)...)
+}
+
+// summarize says of many switches of a fabric that could not be read how many they are.
+func summarize(f *inventory.Fabric, unseen []drift.Unknown) []drift.Unknown {
+	if len(unseen) <= mostSwitches {
+		return unseen
+	}
+	first := unseen[0]
+	return []drift.Unknown{{Node: f.Name, Of: subject.Fabric, Kind: first.Kind, Why: fmt.Sprintf("%d of its switches could not be read, such as %s: %s", len(unseen), first.Node, first.Why)}}
 }

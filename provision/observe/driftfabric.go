@@ -172,10 +172,7 @@ func (l *driftLook) compareSettings(ctx context.Context, run lookRun, f *invento
 			unseen = append(unseen, drift.Unknown{Node: st.Subject.Name, Of: st.Subject.Kind, Kind: drift.Settings, Why: o.Evidence})
 		}
 	}
-	if n := len(unseen); n > mostSwitches {
-		unseen = []drift.Unknown{{Node: f.Name, Of: subject.Fabric, Kind: drift.Settings, Why: fmt.Sprintf("%d of its switches could not be read, such as %s: %s", n, unseen[0].Node, unseen[0].Why)}}
-	}
-	s.add(func(s *siteSeen) { s.unknown = append(s.unknown, unseen...) })
+	s.add(func(s *siteSeen) { s.unknown = append(s.unknown, summarize(f, unseen)...) })
 }
 
 // wasDone reports whether the state has a good end of a step.

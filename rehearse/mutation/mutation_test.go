@@ -382,10 +382,34 @@ func (b burnt) seen() burnin.Seen {
 	return burnin.Seen{Result: b.Result, Names: b.Names, Before: look.Seen{NVIDIA: &listed, Health: wire.Health{Memory: b.Before}}, After: look.Seen{NVIDIA: b.NVIDIA, Health: wire.Health{Memory: b.After}}}
 }
 
+// judgeBurnIn judges what is seen of the first of some nodes by itself, and against the others.
+func judgeBurnIn(gpus inventory.GPU, seen burnin.Seen, nodes []cohort.Node) (v verdict) {
+	const long = 10 * time.Minute
+	faults, notes, err := burnin.Judge(burnin.Of(&inventory.Hardware{GPUs: []inventory.GPU{gpus}}, long), long, seen)
+	if err != nil {
+		v.faults = append(v.faults, err.Error())
+	}
+	for _, f := range faults {
+		v.faults = append(v.faults, f.Cause)
+	}
+	v.notes = notes
+	_, odd := cohort.CompareNodes(nodes)
+	for _, o := range odd {
+		switch {
+		case o.Node != "n1":
+			v.others = append(v.others, o.Cause)
+		case o.Note:
+			v.notes = append(v.notes, o.Cause)
+		default:
+			v.faults = append(v.faults, o.Cause)
+		}
+	}
+	return v
+}
+
 // TestBurnIn changes what is seen of a node while its GPUs are loaded.
 func TestBurnIn(t *testing.T) {
 	t.Parallel()
-	const long = 10 * time.Minute
 	span := func(least, most, mean float64) wire.Span {
 		return wire.Span{Least: least, Most: most, Mean: mean, Count: 120}
 	}
@@ -403,31 +427,12 @@ func TestBurnIn(t *testing.T) {
 		}
 		four[i] = burnt{Result: r, Names: map[string]string{}, NVIDIA: &log, Before: []wire.MemoryErrors{{Controller: "mc0"}}, After: []wire.MemoryErrors{{Controller: "mc0"}}}
 	}
-	mutate(t, "burn-in", four, func(four [4]burnt) (v verdict) {
-		faults, notes, err := burnin.Judge(burnin.Of(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "nvidia", Model: "H100", Count: 2}}}, long), long, four[0].seen())
-		if err != nil {
-			v.faults = append(v.faults, err.Error())
-		}
-		for _, f := range faults {
-			v.faults = append(v.faults, f.Cause)
-		}
-		v.notes = notes
+	mutate(t, "burn-in", four, func(four [4]burnt) verdict {
 		var nodes []cohort.Node
 		for i, s := range four {
 			nodes = append(nodes, cohort.Node{Name: fmt.Sprintf("n%d", i+1), GPUs: s.Result.GPUs, Names: s.Names})
 		}
-		_, odd := cohort.CompareNodes(nodes)
-		for _, o := range odd {
-			switch {
-			case o.Node != "n1":
-				v.others = append(v.others, o.Cause)
-			case o.Note:
-				v.notes = append(v.notes, o.Cause)
-			default:
-				v.faults = append(v.faults, o.Cause)
-			}
-		}
-		return v
+		return judgeBurnIn(inventory.GPU{Vendor: "nvidia", Model: "H100", Count: 2}, four[0].seen(), nodes)
 	}, "NVIDIA.Attached", "NVIDIA.CUDA", "NVIDIA.Driver", "NVIDIA.Time", "NVIDIA.GPUs[].A", "NVIDIA.GPUs[].B", "NVIDIA.GPUs[].C", "NVIDIA.GPUs[].D", "NVIDIA.GPUs[].E", "NVIDIA.GPUs[].F", "NVIDIA.GPUs[].G",
 		"NVIDIA.GPUs[].I", "NVIDIA.GPUs[].M", "NVIDIA.GPUs[].N", "NVIDIA.GPUs[].Pa", "NVIDIA.GPUs[].Pe", "NVIDIA.GPUs[].Pl", "NVIDIA.GPUs[].Pr", "NVIDIA.GPUs[].PC", "NVIDIA.GPUs[].R", "NVIDIA.GPUs[].S", "NVIDIA.GPUs[].U", "NVIDIA.GPUs[].V",
 		"NVIDIA.GPUs[].Power.D", "NVIDIA.GPUs[].Power.M", "NVIDIA.GPUs[].Temperature.G", "NVIDIA.GPUs[].Temperature.L", "NVIDIA.GPUs[].Temperature.M")
@@ -466,7 +471,6 @@ func (b burntAMD) look(part int64) look.Seen {
 // TestBurnInOfAMD changes what is seen of a node while its GPUs of AMD are loaded.
 func TestBurnInOfAMD(t *testing.T) {
 	t.Parallel()
-	const long = 10 * time.Minute
 	span := func(least, most, mean float64) wire.Span {
 		return wire.Span{Least: least, Most: most, Mean: mean, Count: 120}
 	}
@@ -483,32 +487,13 @@ func TestBurnInOfAMD(t *testing.T) {
 		}
 		four[i].Result = r
 	}
-	mutate(t, "gst burn-in", four, func(four [4]burntAMD) (v verdict) {
-		s := burnin.Seen{Result: four[0].Result, Names: map[string]string{}, Before: four[1].look(0), After: four[0].look(1)}
-		faults, notes, err := burnin.Judge(burnin.Of(&inventory.Hardware{GPUs: []inventory.GPU{{Vendor: "amd", Model: "MI300X", Count: 2}}}, long), long, s)
-		if err != nil {
-			v.faults = append(v.faults, err.Error())
-		}
-		for _, f := range faults {
-			v.faults = append(v.faults, f.Cause)
-		}
-		v.notes = notes
+	mutate(t, "gst burn-in", four, func(four [4]burntAMD) verdict {
+		seen := burnin.Seen{Result: four[0].Result, Names: map[string]string{}, Before: four[1].look(0), After: four[0].look(1)}
 		var nodes []cohort.Node
 		for i, s := range four {
 			nodes = append(nodes, cohort.Node{Name: fmt.Sprintf("n%d", i+1), GPUs: s.Result.GPUs, Names: map[string]string{}})
 		}
-		_, odd := cohort.CompareNodes(nodes)
-		for _, o := range odd {
-			switch {
-			case o.Node != "n1":
-				v.others = append(v.others, o.Cause)
-			case o.Note:
-				v.notes = append(v.notes, o.Cause)
-			default:
-				v.faults = append(v.faults, o.Cause)
-			}
-		}
-		return v
+		return judgeBurnIn(inventory.GPU{Vendor: "amd", Model: "MI300X", Count: 2}, seen, nodes)
 	})
 }
 

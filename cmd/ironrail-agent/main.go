@@ -30,6 +30,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/speed"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/agent/throughput"
 )
 
 const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail calls it)
@@ -41,6 +42,8 @@ const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail c
   health       PCIe links and their errors, memory errors, governors, RDMA ports
   burn         load all GPUs with the program in the JSON on stdin, and watch them
   speed        measure memory, CPUs and disks as the JSON on stdin says; disks are only read
+  throughput   measure TCP with another node over a network, as the JSON on stdin says: the end
+               that listens prints where, as a JSON object of its own, before its result
   infiniband   its RDMA ports: GUIDs, links, partitions
   neighbours   whom its NICs hear by LLDP within 35 s
   flush        write the root out, so that GRUB, which reads no log of XFS, finds a new kernel
@@ -90,7 +93,7 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 		r.Disks = health.Disks(sysfs.Dir("/"), health.ReadSMART)
 		health.Transceivers(sysfs.Dir("/"), r.PCI, health.ReadEEPROM)
 		return writeAnswer(out, r, r.Error)
-	case "burn", "speed":
+	case "burn", "speed", "throughput":
 		return runLoad(ctx, command, in, out, talk)
 	case "infiniband":
 		r := infiniband.Read(sysfs.Dir("/"))
@@ -109,7 +112,15 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 
 // runLoad is run for the commands that load the node: one at a time.
 func runLoad(ctx context.Context, command string, in io.Reader, out, talk io.Writer) int {
-	if command == "speed" {
+	switch command {
+	case "throughput":
+		var p wire.ThroughputParams
+		if status := decodeParams(in, talk, &p); status != 0 {
+			return status
+		}
+		r := throughput.Meter{FS: sysfs.Dir("/"), Machine: throughput.Host{}, Lock: speed.Host{}.Lock, Ready: out}.Run(ctx, p)
+		return writeAnswer(out, r, r.Error)
+	case "speed":
 		var p wire.SpeedParams
 		if status := decodeParams(in, talk, &p); status != 0 {
 			return status

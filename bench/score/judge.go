@@ -218,6 +218,7 @@ var kindsOfFaults = map[string]kind{
 	"link-down":        {place: anyPort(isPort), names: ofPort},
 	"rail-config":      {place: eitherEnd, names: ofEitherEnd},
 	"high-ber":         {place: anyPort(isPort), tested: true, names: ofPort},
+	"slow-nic":         {place: anyPort(isPort), tested: true, names: ofPort},
 	"bad-uplink":       {place: trunk, names: outside(func(f planted) string { return f.Port })},
 	"bad-leaf":         {place: leaf, names: outside(func(f planted) string { return f.Switch })},
 	"slow-trunk":       {place: anyTrunk, names: ofTrunk},

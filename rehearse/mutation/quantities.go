@@ -62,6 +62,7 @@ var quantities = map[string]quantity{
 	"Model.SetDown":        of(fault.LinkDown),
 	"Model.SetErrors":      of(fault.DegradedLink, fault.HighBER),
 	"Model.SetLanes":       of(fault.DegradedLink),
+	"Model.SetNICShare":    of(fault.SlowNIC),
 	"Model.SetSwitchShare": of(fault.BadLeaf, fault.BadSpine),
 	"Model.SetTrunkErrors": of(fault.TrunkErrors),
 	"Model.SetTrunkShare":  of(fault.SlowTrunk),

@@ -143,6 +143,11 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "mi300x-roce", node: "r01-u09", part: "rail 0", cause: "the link of rail 0 of r01-u09 makes errors"},
 		{site: "nvl72", node: "r02-u09", part: "rail 0", cause: "the link of rail 0 of r02-u09 makes errors"},
 	},
+	fault.SlowNIC: {
+		{site: "hgx-h100", node: "r01-u17", port: "rail/2", part: "rail 2", cause: "the NIC is slow even with itself"},
+		{site: "mi300x-roce", node: "r01-u09", part: "rail 0", cause: "the NIC is slow even with itself"},
+		{site: "nvl72", node: "r02-u09", part: "rail 0", cause: "the NIC is slow even with itself"},
+	},
 	fault.NVLinkDown: {
 		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "NVLink 5 is not up"},
 		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "NVLink 5 is not up"},

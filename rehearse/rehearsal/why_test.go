@@ -57,6 +57,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.IMEXChannel:      {},
 	fault.NoTime:           {},
 	fault.HighBER:          {},
+	fault.SlowNIC:          {},
 	fault.LinkDown:         {},
 	fault.MissingGPU:       {},
 	fault.PCIeWidth:        {},

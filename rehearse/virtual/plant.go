@@ -93,6 +93,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.HighBER:          onNode((*Node).damageBits),
 	fault.LinkDown:         onPort(func(m *model.Model, id model.PortID) error { return m.SetDown(id, true) }),
 	fault.RailConfig:       (*World).pauseMore,
+	fault.SlowNIC:          onPort(func(m *model.Model, id model.PortID) error { return m.SetNICShare(id, slowNICShare) }),
 	fault.BadUplink:        (*World).narrowTrunk,
 	fault.BadLeaf:          func(w *World, f fault.Fault) error { return w.model.SetSwitchShare(f.Leaf, badSwitchShare) },
 	fault.SlowTrunk: onTrunk(func(m *model.Model, c *inventory.Cable) error {
@@ -389,6 +390,9 @@ func (n *Node) damageBits(f fault.Fault) error {
 	}
 	return n.world.model.SetErrors(id, fewBits)
 }
+
+// slowNICShare is what a slow NIC handles of its rate.
+const slowNICShare = 0.6
 
 // stuckPriority is what a NIC pauses whatever it is told: not that of RDMA.
 const stuckPriority = 5

@@ -120,7 +120,7 @@ func (c *collective) test(ctx context.Context, scope string) {
 			switch {
 			case b.Why == "" && scope == "all":
 				c.fabric.LoadTrunks(ctx, b)
-			case b.Why != "" && !c.fabric.SearchLeaves(ctx, b):
+			case b.Why != "" && !c.fabric.SearchLeaves(ctx, b) && !c.searchPairs(ctx, b):
 				c.suspectNamed(b)
 			}
 		}

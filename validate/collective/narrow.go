@@ -4,10 +4,14 @@ package collective
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/grouprun"
+	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // narrow tries both sides of each bad pair with nodes of good pairs. A node that
@@ -99,6 +103,28 @@ func (c *collective) suspectNamed(b *grouprun.Run) bool {
 	return false
 }
 
+// searchPairs finds the nodes that make a run over many slow, by pairs of them side by side,
+// and runs the others once more. It reports whether a node was found: where every pair is
+// good, the run stays bad and no node is named.
+func (c *collective) searchPairs(ctx context.Context, b *grouprun.Run) bool {
+	if b.Err != nil || len(b.Nodes) < 4 { // of fewer none is known to be good
+		return false
+	}
+	c.Rec.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("the %s over %s is slow: looking for the node, by pairs", b.Title(), result.NameSome(target.NodeNames(b.Nodes)))})
+	pairs := c.RunSets(ctx, "pair", c.Group.Sets("pair", b.Nodes))
+	c.Evaluate(pairs)
+	isGood := func(r *grouprun.Run) bool { return r.Why == "" }
+	if ctx.Err() != nil || c.Cut != nil || !slices.ContainsFunc(pairs, isGood) || !slices.ContainsFunc(pairs, func(r *grouprun.Run) bool { return !isGood(r) }) {
+		return false
+	}
+	c.narrow(ctx, pairs)
+	if len(c.Among(b)) == 0 {
+		return false
+	}
+	c.withoutSuspects(ctx, b)
+	return true
+}
+
 // restOf tries the other node of a pair with good partners, when one was named.
 func (c *collective) restOf(ctx context.Context, b *grouprun.Run, healthy []*inventory.Node) {
 	for _, n := range b.Nodes {
@@ -117,15 +143,20 @@ func (c *collective) narrowDomains(ctx context.Context, runs []*grouprun.Run) {
 		case !c.SuspectOutside(b):
 			c.suspectNamed(b)
 		default:
-			rest := slices.DeleteFunc(slices.Clone(b.Nodes), func(n *inventory.Node) bool { return slices.Contains(c.Suspects, n.Name) })
-			if len(rest) < 2 || ctx.Err() != nil {
-				continue
-			}
-			again := c.RunSets(ctx, grouprun.Domain, [][]*inventory.Node{rest})
-			c.Evaluate(again)
-			if again[0].Why != "" {
-				c.BlameSet(again[0], "it is bad without what is suspected as well")
-			}
+			c.withoutSuspects(ctx, b)
 		}
+	}
+}
+
+// withoutSuspects runs over the nodes of a bad run that nothing speaks against, once more.
+func (c *collective) withoutSuspects(ctx context.Context, b *grouprun.Run) {
+	rest := slices.DeleteFunc(slices.Clone(b.Nodes), func(n *inventory.Node) bool { return slices.Contains(c.Suspects, n.Name) })
+	if len(rest) < 2 || ctx.Err() != nil {
+		return
+	}
+	again := c.RunSets(ctx, b.Scope, [][]*inventory.Node{rest})
+	c.Evaluate(again)
+	if again[0].Why != "" {
+		c.BlameSet(again[0], "it is bad without what is suspected as well")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/validate/isolate"
 	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
@@ -162,4 +163,134 @@ func (x Evidence) byLoopback(ctx context.Context, parts []isolate.Part, nodes []
 		return bad[0], note + "; only " + bad[0] + " is bad even without the cable"
 	}
 	return "", note
+}
+
+// Where is on which side of a NIC's plug what is slow lies.
+type Where uint8
+
+// The sides.
+const (
+	NotKnown  Where = iota // what was measured speaks for neither
+	InNIC                  // the NIC, its PCIe link or the host's memory: it is slow without its cable as well
+	BeyondNIC              // the cable, the transceivers or the switch port: without them it is fast
+)
+
+// Shares of loopback, which does not leave the NIC: of another port's, and of what was bad. Belief:
+// azurehpc-health-checks asks as much of a NIC's loopback as of its link (380 of 400 Gb/s), and two
+// runs over the same NIC lie a few percent apart.
+const (
+	alike   = 0.95 // at least as much of the reference: the NIC is well
+	clearly = 0.9  // less than that much of the reference: it is not
+	asSlow  = 1.1  // at most so many times what it carried to others: the same thing is slow
+)
+
+// Loopback is a suspected port with itself, and one beside it that nothing speaks against.
+type Loopback struct {
+	Where Where
+	Note  string // what was measured, in words; empty: nothing was
+}
+
+// Explain adds to a finding about one rail of one node what loopback says of it.
+func (l Loopback) Explain(f *stage.Finding) {
+	if l.Note != "" {
+		f.Evidence = append(f.Evidence, l.Note)
+	}
+	switch l.Where {
+	case InNIC:
+		f.Cause += "; the NIC is slow even with itself"
+		f.Action = "The cable is not the cause: look at the NIC's PCIe link (slot, riser, ACS, relaxed ordering), its firmware and settings, and seat it anew; have the NIC replaced if it stays slow."
+	case BeyondNIC:
+		f.Action = "The NIC is fast with itself, so the fault lies beyond it: check the cable, the transceiver and the switch port of the rail; try the cable of a rail that is good."
+	}
+}
+
+// Loopbacks lets the ports of parts that are one rail of one node write to themselves, and one
+// other port of each node beside them: one that nobody suspects. carried is what a part carried
+// to others at worst, bytes per second.
+func (x Evidence) Loopbacks(ctx context.Context, parts []isolate.Part, carried func(isolate.Part) float64) map[isolate.Part]Loopback {
+	found := make([]Loopback, len(parts))
+	byNode := map[string][]int{} // one after another on a node, whose memory both would load
+	for i, p := range parts {
+		if p.Scope == isolate.Rail || p.Scope == isolate.Send || p.Scope == isolate.Receive {
+			byNode[p.Node] = append(byNode[p.Node], i)
+		}
+	}
+	var g errgroup.Group
+	g.SetLimit(rounds.CommandsAtOnce / 2)
+	for node, list := range byNode {
+		g.Go(func() error {
+			for _, i := range list {
+				if ctx.Err() == nil && carried(parts[i]) > 0 {
+					x.Runner.Rec.Emit(event.Event{Type: event.StepProgress, Text: "loopback of " + node})
+					found[i] = x.loopback(ctx, parts[i], parts, carried(parts[i]))
+				}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // none of them fails
+	all := make(map[isolate.Part]Loopback, len(parts))
+	for i, p := range parts {
+		all[p] = found[i]
+	}
+	return all
+}
+
+// loopback measures the port of one part and a reference.
+func (x Evidence) loopback(ctx context.Context, part isolate.Part, suspects []isolate.Part, carried float64) Loopback {
+	ends := x.EndsOf(part)
+	if len(ends) == 0 {
+		return Loopback{}
+	}
+	return Measure(ctx, x.Runner, ends[0], x.reference(part, suspects), carried)
+}
+
+// Measure lets a port write to itself, and a reference after it, and judges what it carried to
+// others, bytes per second. Without a reference nothing is judged.
+func Measure(ctx context.Context, r *transfer.Runner, port rail.End, reference *rail.End, carried float64) Loopback {
+	own := &transfer.Transfer{From: port, To: port}
+	r.Run(ctx, own)
+	note := fmt.Sprintf("%s with itself, which does not leave the NIC: %s", port.Rail(), own.Outcome())
+	if reference == nil || own.Bw <= 0 {
+		return Loopback{Note: note}
+	}
+	ref := &transfer.Transfer{From: *reference, To: *reference}
+	r.Run(ctx, ref)
+	note += fmt.Sprintf("; %s of %s: %s", reference.Rail(), reference.Node.Name, ref.Outcome())
+	return Loopback{Where: side(own.Bw, ref.Bw, carried), Note: note}
+}
+
+// side judges a port's loopback by that of another one, and by what it carried to others.
+func side(own, reference, carried float64) Where {
+	switch {
+	case own < clearly*reference && own <= asSlow*carried:
+		return InNIC
+	case own >= alike*reference && own > asSlow*carried:
+		return BeyondNIC
+	}
+	return NotKnown
+}
+
+// reference is another port of the part's node on the same fabric that nothing speaks against;
+// where there is none, such a port of the same rail on a node with the same hardware.
+func (x Evidence) reference(part isolate.Part, suspects []isolate.Part) *rail.End {
+	all := x.EndsOf(part)
+	hardware := all[0].Node.Hardware
+	all = x.EndsOf(isolate.Part{Node: part.Node, Scope: isolate.WholeNode})
+	for _, list := range x.Ends {
+		for _, e := range list {
+			if e.Node.Name != part.Node && e.Port.Rail == part.Rail && e.Node.Hardware == hardware {
+				all = append(all, e)
+			}
+		}
+	}
+	i := slices.IndexFunc(all, func(e rail.End) bool {
+		return e.Fabric == part.Fabric && !slices.ContainsFunc(suspects, func(s isolate.Part) bool {
+			return s.Node == e.Node.Name && (s.Scope == isolate.WholeNode || s.Fabric == e.Fabric && s.Rail == e.Port.Rail)
+		})
+	})
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
 }

@@ -31,6 +31,7 @@ type verdict struct {
 	watches       trunk.Watches
 	loads         trunk.Loads
 	at            map[flow]int // the place of each transfer among those of the test
+	alone         map[isolate.Part]narrow.Loopback
 }
 
 // flow tells transfers apart.
@@ -154,6 +155,7 @@ func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.
 	if all, err := v.blameCrossings(ctx, rep, d.Suspects); all || err != nil {
 		return nil, d.Between, err
 	}
+	v.alone = v.further().Loopbacks(ctx, certain(d.Groups), v.carried)
 	var blamed []isolate.Part
 	for _, g := range d.Groups {
 		parts, err := v.blameGroup(ctx, rep, g)
@@ -163,6 +165,27 @@ func (v verdict) blameParts(ctx context.Context, rep *result.Report) ([]isolate.
 		blamed = append(blamed, parts...)
 	}
 	return blamed, d.Between, nil
+}
+
+// certain are the suspects that bad transfers alone lead to.
+func certain(groups []isolate.Group) (parts []isolate.Part) {
+	for _, g := range groups {
+		if !g.Ambiguous {
+			parts = append(parts, g.Suspects...)
+		}
+	}
+	return parts
+}
+
+// carried is the slowest bad transfer over a part that did not fail, bytes per second; 0: there
+// is none.
+func (v verdict) carried(part isolate.Part) (least float64) {
+	for _, t := range v.p.done {
+		if t.Bw > 0 && t.Bad() && part.Explains(t.Measurement()) && (least == 0 || t.Bw < least) {
+			least = t.Bw
+		}
+	}
+	return least
 }
 
 // blameGroup blames the suspects of bad transfers that have nothing to do with others.
@@ -194,6 +217,7 @@ func (v verdict) reportParts(ctx context.Context, rep *result.Report, parts []is
 	}
 	f.Evidence = append(f.Evidence, ref)
 	f.Action = "Check the cable, the transceiver and the switch port of the rail; try the cable of a rail that is good."
+	v.alone[parts[0]].Explain(&f) // ambiguous parts have none
 	for _, part := range parts {
 		s := stage.Suspect{Subject: subject.OfNode(part.Node), Part: part.String()}
 		switch part.Scope {

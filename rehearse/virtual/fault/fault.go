@@ -73,6 +73,7 @@ const (
 	LinkDown         Kind = "link-down"
 	RailConfig       Kind = "rail-config"
 	HighBER          Kind = "high-ber"
+	SlowNIC          Kind = "slow-nic"
 	BadUplink        Kind = "bad-uplink"
 	BadLeaf          Kind = "bad-leaf"
 	SlowTrunk        Kind = "slow-trunk"
@@ -222,6 +223,8 @@ var rows = []Row{
 		Suspects: "that port; with `end = \"switch\"` the far port, and the node is not accepted", Serving: true},
 	{Kind: HighBER, Does: "one bit in ten thousand million of a fabric link is wrong; all its lanes carry", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
 		Suspects: "that port with its cable", Serving: true, Passing: true},
+	{Kind: SlowNIC, Does: "a fabric NIC handles six tenths of the rate of its port; its cable and its PCIe link are whole", Needs: []string{attrNode}, Takes: []string{attrPort},
+		Suspects: "that port, and its NIC rather than its cable"},
 	{Kind: BadUplink, Does: "an InfiniBand link between two switches has one lane of four", Needs: []string{attrPort}, Takes: []string{attrAt},
 		Suspects: "that cable, by its lower end; no node", Serving: true, Passing: true},
 	{Kind: BadLeaf, Does: "a leaf passes seven tenths of what nodes send beyond it; what stays on it is whole", Needs: []string{attrLeaf}, Takes: []string{attrAt},

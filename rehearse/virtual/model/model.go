@@ -79,6 +79,7 @@ type port struct {
 	down     bool
 	lanes    int     // that carry
 	ber      float64 // errors a bit, after correction
+	share    float64 // of its rate that the NIC handles, whatever the cable does
 	counters Counters
 }
 
@@ -107,7 +108,7 @@ func New(inv *inventory.Inventory, seed uint64) *Model {
 		for j := range n.Hardware.NICs {
 			nic := &n.Hardware.NICs[j]
 			for _, p := range portsOf(n.Name, nic) {
-				q := &port{Port: p, lanes: p.Lanes, at: attachPort(p, nic, i)}
+				q := &port{Port: p, lanes: p.Lanes, share: 1, at: attachPort(p, nic, i)}
 				if leaf, ok := cables[p.ID]; ok {
 					q.at.leaf = leaf
 				}
@@ -284,6 +285,18 @@ func (m *Model) leafShare(a, b *port) float64 {
 		}
 	}
 	return share
+}
+
+// SetNICShare sets the share of the rate of its port that a NIC handles, above 0 and at most 1:
+// what its PCIe link or its own engines leave of it. Its cable is whole.
+func (m *Model) SetNICShare(id PortID, share float64) error {
+	return m.change(id, func(p *port) error {
+		if !(share > 0 && share <= 1) {
+			return errkind.New(errkind.Invalid, "share %g of what port %s handles", share, id)
+		}
+		p.share = share
+		return nil
+	})
 }
 
 // SetDown takes the light off a cable, or gives it back.

@@ -67,11 +67,11 @@ func (m *Model) Write(q Question) (Flow, error) {
 		mtu = rdmaMTU
 	}
 	size := max(q.Size, 1)
-	rate := messageRateOf(min(from.peak(mtu), to.peak(mtu)), size)
+	rate := messageRateOf(min(from.handles(hop, mtu), to.handles(hop, mtu)), size)
 	if hop == OtherLeaf {
 		rate *= m.leafShare(from, to)
 	}
-	loss := pathLoss(from, to, mtu)
+	loss := pathLoss(from, to, hop, mtu)
 	if hop == OtherLeaf {
 		rate, loss = m.overTrunks(from, to, q.Flows, rate, loss, mtu)
 	}
@@ -126,13 +126,24 @@ func (p *port) receivesFrom(q *port) bool {
 	return p.at.segment == q.at.segment && p.Rail == q.Rail && p.at.segment.Rail == p.Rail
 }
 
-// pathLoss is the share of packets lost on either cable.
-func pathLoss(a, b *port, mtu int) float64 {
-	loss := lossOf(a.ber, mtu)
-	if a != b {
-		loss = 1 - (1-loss)*(1-lossOf(b.ber, mtu))
+// pathLoss is the share of packets lost on either cable. What a port sends to itself turns
+// round in its NIC.
+func pathLoss(a, b *port, hop Hop, mtu int) float64 {
+	if hop == SamePort {
+		return 0
 	}
-	return loss
+	return 1 - (1-lossOf(a.ber, mtu))*(1-lossOf(b.ber, mtu))
+}
+
+// handles is what a port sends or receives at best, bytes a second: with itself whatever
+// the lanes of its cable carry.
+func (p *port) handles(hop Hop, mtu int) float64 {
+	if hop == SamePort {
+		whole := *p
+		whole.lanes = p.Lanes
+		p = &whole
+	}
+	return p.peak(mtu) * p.share
 }
 
 func noiseOf(a, b *port) float64 {

@@ -56,7 +56,7 @@ func (m *Model) tcp(a, b *port, hop Hop, mtu int) float64 {
 	if a.Emulated || b.Emulated {
 		rate = emulatedTCP * min(a.whole(), b.whole())
 	}
-	loss := pathLoss(a, b, payload)
+	loss := pathLoss(a, b, hop, payload)
 	if hop == OtherLeaf {
 		rate, loss = m.overTrunks(a, b, 1, rate*m.leafShare(a, b), loss, payload)
 	}

@@ -3,14 +3,19 @@
 package verdict
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/grouprun"
+	"github.com/ironrail/ironrail/validate/narrow"
+	"github.com/ironrail/ironrail/validate/rail"
 	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/transfer"
 )
 
 // railShare is the part of the others' median below which a rail by itself is to
@@ -44,12 +49,29 @@ func (c *Test) SuspectRails(ctx context.Context, b *grouprun.Run, node string, h
 	if 2*len(parts) >= len(speeds) { // what is slow is no single rail
 		parts = nil
 	}
+	known := len(c.Findings)
 	c.suspectParts(b, node, parts, how, "one rail at a time with "+healthy[j].Name+": "+text)
+	if len(parts) == 1 && len(c.Findings) > known {
+		c.loopback(ctx, c.Members[i], speeds).Explain(&c.Findings[known])
+	}
+}
+
+// loopback lets the slowest rail of a node write to itself, and the fastest beside it.
+func (c *Test) loopback(ctx context.Context, n *inventory.Node, speeds []railSpeed) narrow.Loopback {
+	byRate := func(a, b railSpeed) int { return cmp.Compare(a.busbw, b.busbw) }
+	slow, fast := slices.MinFunc(speeds, byRate), slices.MaxFunc(speeds, byRate)
+	if slow.busbw <= 0 || ctx.Err() != nil {
+		return narrow.Loopback{}
+	}
+	r := &transfer.Runner{Nodes: c.Nodes, Rec: c.Rec, Test: &inventory.PairTest{}}
+	reference := rail.End{Node: n, Port: fast.port}
+	return narrow.Measure(ctx, r, rail.End{Node: n, Port: slow.port}, &reference, slow.busbw)
 }
 
 // railSpeed is the bus bandwidth over one rail; 0 when the run failed.
 type railSpeed struct {
 	rail  int
+	port  fabric.Port
 	busbw float64
 }
 
@@ -63,7 +85,7 @@ func (c *Test) railByRail(ctx context.Context, n, partner *inventory.Node) ([]ra
 		}
 		b := &grouprun.Run{Scope: "pair", Nodes: []*inventory.Node{n, partner}, Rail: p.Rail + 1}
 		c.Try(ctx, b)
-		s := railSpeed{rail: p.Rail, busbw: b.Got.BusBW}
+		s := railSpeed{rail: p.Rail, port: p, busbw: b.Got.BusBW}
 		text := fmt.Sprintf("rail %d %s", p.Rail, result.FormatRate(s.busbw))
 		if b.Err != nil {
 			s.busbw, text = 0, fmt.Sprintf("rail %d fails", p.Rail)

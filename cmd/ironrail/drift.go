@@ -139,9 +139,16 @@ func (a *app) drift(ctx context.Context, words []string, f driftFlags) error {
 	} else {
 		writeDrift(a, d)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return driftExit(d)
+}
+
+// driftExit is how the command ends: drift counts more than what could not be seen, and what could
+// not be seen is never a good end.
+func driftExit(d observe.Drift) error {
+	switch {
 	case len(d.Changes) > 0:
 		return exit{code: exitChanges}
 	case len(d.Unknown) > 0:

@@ -3,7 +3,12 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -35,6 +40,51 @@ func TestDriftSummary(t *testing.T) {
 	} {
 		if got := driftSummary(c.d); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestDriftUnread: a source that cannot be read is named, by kind and reason, in words and in JSON, and the command does
+// not end well; drift that was found beside it counts more.
+func TestDriftUnread(t *testing.T) {
+	t.Parallel()
+	change := drift.Change{Node: "n1", Kind: drift.BIOS, Name: "SMT", Was: "On", Is: "Off"}
+	for _, c := range []struct {
+		name    string
+		changes []drift.Change
+		unknown []drift.Unknown
+		code    int
+		says    string
+	}{
+		{"all was read", nil, nil, 0, "No drift on 2 nodes."},
+		{"BMC", nil, []drift.Unknown{{Node: "n1", Kind: drift.BIOS, Why: "no route"}}, exitSomeFailed, "n1: bios was not seen: no route"},
+		{"node", nil, []drift.Unknown{{Node: "n1", Kind: wire.ItemHardware, Why: "no route"}}, exitSomeFailed, "n1: its system was not seen: no route"},
+		{"PDU", nil, []drift.Unknown{{Node: "r01/a", Of: subject.PDU, Kind: drift.Power, Why: "no answer to SNMP"}}, exitSomeFailed, "PDU r01/a: power was not seen: no answer to SNMP"},
+		{"switch", nil, []drift.Unknown{{Node: "net/leaf-1", Of: subject.Switch, Kind: drift.Errors, Why: "connection broke"}}, exitSomeFailed, "switch net/leaf-1: errors was not seen: connection broke"},
+		{"subnet manager", nil, []drift.Unknown{{Node: "compute", Of: subject.Fabric, Kind: drift.Settings, Why: "ibnetdiscover ended"}}, exitSomeFailed, "fabric compute: settings was not seen: ibnetdiscover ended"},
+		{"drift beside it", []drift.Change{change}, []drift.Unknown{{Node: "r01/a", Of: subject.PDU, Kind: drift.Power, Why: "no answer to SNMP"}}, exitChanges, "Not seen: PDU r01/a."},
+	} {
+		d := observe.Drift{Nodes: 2, Changes: c.changes, Unknown: c.unknown}
+		code, ended := 0, exit{}
+		if errors.As(driftExit(d), &ended) {
+			code = ended.code
+		}
+		if code != c.code {
+			t.Errorf("%s: exit code %d, want %d", c.name, code, c.code)
+		}
+		var out bytes.Buffer
+		a := &app{out: &out, now: time.Now}
+		writeDrift(a, d)
+		if !strings.Contains(out.String(), c.says) {
+			t.Errorf("%s: %q is not in\n%s", c.name, c.says, out.String())
+		}
+		out.Reset()
+		if err := a.printJSON(d); err != nil {
+			t.Fatal(err)
+		}
+		var read struct{ Unknown []drift.Unknown }
+		if err := json.Unmarshal(out.Bytes(), &read); err != nil || len(read.Unknown) != len(c.unknown) || len(c.unknown) > 0 && read.Unknown[0] != c.unknown[0] {
+			t.Errorf("%s: %+v of %s, %v", c.name, read, out.String(), err)
 		}
 	}
 }

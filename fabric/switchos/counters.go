@@ -5,7 +5,6 @@ package switchos
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,10 +34,10 @@ func (k *Kind) SwitchCounters(ctx context.Context, f *inventory.Fabric) (map[fab
 		g.Go(func() error {
 			out, err := k.switches.Run(ctx, s.Switch.Name, onnode.Command{Argv: []string{"show", "interfaces", "counters"}})
 			if err == nil && out.Exit != 0 {
-				err = errkind.New(errkind.Refused, "show interfaces counters ended with status %d", out.Exit)
+				err = errkind.New(errkind.Refused, "switch %s: show interfaces counters ended with status %d", s.Switch.Name, out.Exit)
 			}
 			if err != nil {
-				errs[i] = fmt.Errorf("switch %s: %w", s.Switch.Name, err)
+				errs[i] = err
 				return nil
 			}
 			mu.Lock()

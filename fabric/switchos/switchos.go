@@ -224,6 +224,9 @@ func (k *Kind) ObserveStep(ctx context.Context, run stage.Run, f *inventory.Fabr
 	}
 	p := &peer{name: s.Switch.Name, at: k.switches}
 	have, err := p.read(ctx, run, s)
+	if have != nil && errkind.Of(err) == errkind.Mismatch { // it was read, and is another one or has other ports
+		return stage.Observation{State: stage.Differs, Evidence: err.Error() + ". " + errkind.Action(err)}, nil
+	}
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}

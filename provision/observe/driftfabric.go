@@ -238,10 +238,13 @@ func (l *driftLook) lookAtPDUs(ctx context.Context, s *siteSeen) {
 			wg.Go(func() {
 				defer func() { <-slots }()
 				run := newLookRun(l.facts)
-				err := st.Look(ctx, run, p)
+				before, err := st.Look(ctx, run, p)
 				s.add(func(s *siteSeen) {
-					if err != nil {
+					switch {
+					case err != nil:
 						s.unknown = append(s.unknown, drift.Unknown{Node: p.Name, Of: subject.PDU, Kind: drift.Power, Why: err.Error()})
+					case !before:
+						s.notes = append(s.notes, drift.Note{Text: fmt.Sprintf("PDU %s: how its outlets were when its nodes were tested is not known, and is not compared; the next test records it", p.Name)})
 					}
 					s.changes = append(s.changes, l.changesIn(*run.found, drift.Power)...)
 				})

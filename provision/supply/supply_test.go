@@ -217,3 +217,79 @@ func TestSilentPDU(t *testing.T) {
 		t.Errorf("%v %v", err, r.found)
 	}
 }
+
+// TestLook: what was switched or moved at a PDU since its nodes were tested is told by outlet; what
+// nobody can know is not told.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	// Outlets 1 to 4 feed the two nodes of the site; 5 is free.
+	reading := func(states string, amps ...float64) (r pdu.Reading) {
+		for i, a := range amps {
+			r.Outlets = append(r.Outlets, pdu.Outlet{Number: i + 1, State: pdu.On, Metered: a >= 0, Amps: a})
+			if states[i] == 'x' {
+				r.Outlets[i].State = pdu.Off
+			}
+		}
+		r.Breakers = []pdu.Breaker{{Number: 1, Amps: 4, State: pdu.BreakerClosed}}
+		r.Phases = []pdu.Phase{{Number: 1, Amps: 4, Volts: 230}}
+		return r
+	}
+	good := reading("-----", 1, 1, 1, 1, 0)
+	open, high := reading("x----", 1, 1, 1, 1, 0), reading("x----", 1, 1, 1, 1, 0)
+	open.Breakers[0].State, high.Phases[0].Amps = pdu.BreakerOpen, 30
+	for _, c := range []struct {
+		name     string
+		was, now pdu.Reading
+		numbers  bool
+		want     string // parts
+	}{
+		{"nothing", good, good, true, ""},
+		{"idle", good, reading("-----", 0.6, 0.6, 0.6, 0.6, 0), true, ""},
+		{"off", good, reading("-x---", 1, 0, 1, 1, 0), true, "outlet 2"},
+		{"on that was off", reading("----x", 1, 1, 1, 1, 0), good, true, "outlet 5"},
+		{"a plug is moved", good, reading("-----", 0, 1, 1, 1, 1), true, "outlet 5"},
+		{"a plug is moved, and no numbers are in the site", good, reading("-----", 0, 1, 1, 1, 1), false, ""},
+		{"outlets are not metered", reading("-----", -1, -1, -1, -1, -1), reading("-----", -1, -1, -1, -1, -1), true, ""},
+		{"supplies take turns", reading("-----", 1, 0, 1, 0, 0), reading("-----", 0, 1, 0, 1, 0), true, ""},
+		{"behind an open breaker", good, open, true, "breaker 1"},
+		{"beside a phase above its limit", good, high, true, "phase 1; outlet 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inv := site("apc-rpdu2")
+			for i, n := range inv.Nodes {
+				for j := range n.Feeds {
+					if c.numbers {
+						n.Feeds[j].Outlet = 1 + 2*i + j
+					}
+				}
+			}
+			m := &meter{readings: []pdu.Reading{c.now}}
+			s, p := New(inv, m), inv.Racks[0].PDUs[0]
+			r := &run{facts: map[fact.Key]fact.Fact{}}
+			if before, err := s.Look(t.Context(), r, p); before || err != nil {
+				t.Fatalf("a PDU that was never read: %t, %v", before, err)
+			}
+			f, err := readingFact.New(Of(p), c.was, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, m.readings = &run{facts: map[fact.Key]fact.Fact{f.Key: f}}, []pdu.Reading{c.now}
+			before, err := s.Look(t.Context(), r, p)
+			var parts []string
+			for _, x := range r.found {
+				parts = append(parts, x.Suspects[0].Part)
+				if x.Suspects[0].Subject != Of(p) || x.Cause == "" || x.Action == "" || len(x.Evidence) == 0 {
+					t.Errorf("%+v", x)
+				}
+			}
+			if got := strings.Join(parts, "; "); !before || err != nil || got != c.want {
+				t.Errorf("%t, %v, %q, want %q: %+v", before, err, got, c.want, r.found)
+			}
+		})
+	}
+	inv := site("apc-rpdu2")
+	if _, err := New(inv, &meter{err: errors.New("nobody answers")}).Look(t.Context(), &run{}, inv.Racks[0].PDUs[0]); err == nil {
+		t.Error("a PDU that does not answer was read")
+	}
+}

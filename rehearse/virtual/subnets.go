@@ -111,12 +111,18 @@ func (s *subnetWiring) speed() string {
 func (s *subnetWiring) Trunks() (list []subnet.Trunk) {
 	for _, c := range s.w.inv.Cables {
 		from, to := c.From.Switch, c.To.Switch
-		if from != nil && to != nil && (from.Fabric == s.f || to.Fabric == s.f) {
+		if from != nil && to != nil && (from.Fabric == s.f || to.Fabric == s.f) && !s.isDown(c.From) {
 			list = append(list, subnet.Trunk{From: from.Name, FromPort: c.From.Port, To: to.Name, ToPort: c.To.Port, Lanes: s.w.lanesOf(c), Speed: s.speed(),
 				Counted: [2]subnet.Counted{s.counted(c.From), s.counted(c.To)}})
 		}
 	}
 	return list
+}
+
+// isDown reports whether the cable between switches in a port has no link.
+func (s *subnetWiring) isDown(e inventory.CableEnd) bool {
+	c, _ := s.w.model.SwitchCounters(trunkEnd(e))
+	return c.Down
 }
 
 // counted is what a port of a switch has counted.
@@ -132,13 +138,16 @@ func trunkEnd(e inventory.CableEnd) model.SwitchPort {
 
 // onTrunk changes the cable between two switches that a fault names by its lower end.
 func onTrunk(change func(*model.Model, *inventory.Cable) error) func(*World, fault.Fault) error {
-	return func(w *World, f fault.Fault) error {
-		c := fault.FindTrunk(w.inv, f.Port)
-		if c == nil {
-			return errkind.New(errkind.NotFound, "%s is no cable between two switches", f.Port)
-		}
-		return change(w.model, c)
+	return func(w *World, f fault.Fault) error { return w.onTrunkAt(f.Port, change) }
+}
+
+// onTrunkAt changes the cable between two switches whose lower end is in a port.
+func (w *World) onTrunkAt(port string, change func(*model.Model, *inventory.Cable) error) error {
+	c := fault.FindTrunk(w.inv, port)
+	if c == nil {
+		return errkind.New(errkind.NotFound, "%s is no cable between two switches", port)
 	}
+	return change(w.model, c)
 }
 
 // Switches implements subnet.Wiring.

@@ -46,7 +46,7 @@ func (w *World) newSwitches() {
 // countTrunk is what a port has counted whose cable leads to another switch.
 func (w *World) countTrunk(end wiring.End) (wiring.Counters, bool) {
 	c, ok := w.model.SwitchCounters(model.SwitchPort{Switch: end.Switch, Number: end.Number, Lane: end.Lane})
-	return wiring.Counters{RxFrames: c.RcvPackets, RxErrors: c.RcvErrors, RxBytes: c.RcvBytes, TxFrames: c.XmitPackets, TxBytes: c.XmitBytes}, ok
+	return wiring.Counters{RxFrames: c.RcvPackets, RxErrors: c.RcvErrors, RxBytes: c.RcvBytes, TxFrames: c.XmitPackets, TxBytes: c.XmitBytes, Down: c.Down}, ok
 }
 
 // speedOf is that of the ports of a switch, Mb/s.

@@ -23,6 +23,7 @@ type SwitchCounters struct {
 	XmitBytes, RcvBytes     int64
 	SymbolError, RcvErrors  int64
 	XmitPackets, RcvPackets int64
+	Down                    bool // the port has no link
 }
 
 // The ends of a trunk, as indices of its arrays.
@@ -35,6 +36,7 @@ const (
 type trunk struct {
 	ends     [2]SwitchPort // the leaf's and the spine's
 	share    float64       // of what a flow brings that it passes
+	down     bool          // it has no link: flows go over the others
 	ber      [2]float64    // errors a bit of what arrives at each end
 	counters [2]SwitchCounters
 }
@@ -108,8 +110,8 @@ func (n network) way(from, to string, key uint64) []crossing {
 			return nil
 		}
 		rest := key / uint64(len(n.upper[from]))
-		up = append(up, crossing{choose(n.trunks[[2]string{from, above}], rest), upperEnd})
-		down = append(down, crossing{choose(n.trunks[[2]string{to, beyond}], rest), lowerEnd})
+		up = append(up, crossing{choose(live(n.trunks[[2]string{from, above}]), rest), upperEnd})
+		down = append(down, crossing{choose(live(n.trunks[[2]string{to, beyond}]), rest), lowerEnd})
 		from, to = above, beyond
 	}
 	slices.Reverse(down)
@@ -199,7 +201,9 @@ func (m *Model) SwitchCounters(at SwitchPort) (SwitchCounters, bool) {
 	if !ok {
 		return SwitchCounters{}, false
 	}
-	return c.counters[c.to], true
+	counted := c.counters[c.to]
+	counted.Down = c.down
+	return counted, true
 }
 
 // changeTrunk does something to the trunk that one end is of.
@@ -221,6 +225,30 @@ func (m *Model) SetTrunkShare(at SwitchPort, share float64) error {
 		return errkind.New(errkind.Invalid, "share %g of what %s/%d passes", share, at.Switch, at.Number)
 	}
 	return m.changeTrunk(at, func(c crossing) { c.trunk.share = share })
+}
+
+// SetTrunkDown takes the link of a cable between two switches away, or gives it back. It is refused where no
+// other cable connects the two.
+func (m *Model) SetTrunkDown(at SwitchPort, down bool) error {
+	var alone bool
+	err := m.changeTrunk(at, func(c crossing) {
+		between := m.network.trunks[[2]string{c.ends[lowerEnd].Switch, c.ends[upperEnd].Switch}]
+		if alone = down && len(live(between)) < 2 && !c.down; !alone {
+			c.trunk.down = down
+		}
+	})
+	if err == nil && alone {
+		err = errkind.New(errkind.Unsupported, "the cable in %s/%d is the last one between its switches: what a fabric does then is not simulated", at.Switch, at.Number)
+	}
+	return err
+}
+
+// live are the trunks that have a link.
+func live(list []*trunk) []*trunk {
+	if !slices.ContainsFunc(list, func(t *trunk) bool { return t.down }) {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(t *trunk) bool { return t.down })
 }
 
 // SetTrunkErrors sets the share of bits that arrive wrong at one end of a cable between

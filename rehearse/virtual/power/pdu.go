@@ -181,6 +181,26 @@ func (p *PDU) Switch(number int, on bool) error {
 	return nil
 }
 
+// MovePlug pulls the plug out of one outlet of a PDU and puts it into a free one.
+func (g *Grid) MovePlug(pdu string, from, to int) error {
+	p, ok := g.pdus[pdu]
+	if !ok || min(from, to) < 1 || max(from, to) > len(p.outlets) {
+		return fmt.Errorf("PDU %s has no outlets %d and %d", pdu, from, to)
+	}
+	a, b := p.outlets[from-1], p.outlets[to-1]
+	var err error
+	g.do(func(now time.Time) {
+		if a.plug == nil || b.plug != nil {
+			err = fmt.Errorf("PDU %s: no plug can be moved from outlet %d to %d", pdu, from, to)
+			return
+		}
+		a.plug, b.plug = nil, a.plug
+		b.plug.outlet = b
+		g.settle(now, append(g.refresh(now, []*outlet{b}), a.circuit, b.circuit))
+	})
+	return err
+}
+
 // reboot turns an outlet off, and on again after a while.
 func (p *PDU) reboot(number int) {
 	o := p.outlets[number-1]

@@ -58,6 +58,7 @@ type Switch struct {
 	files  map[string][]byte // by absolute name
 	points map[string]db     // checkpoints
 	stuck  map[string]int    // a priority that a port's entry pauses whatever is written
+	cut    bool              // its management port has no link
 	last   int               // process id
 }
 
@@ -106,6 +107,48 @@ func (s *Switch) Field(table, key, field string) string {
 	e, _ := t[key].(db)
 	text, _ := e[field].(string)
 	return text
+}
+
+// SetField sets a field of the running configuration, as an operator does on the switch; "" takes it
+// out. It reports whether the switch has such a key.
+func (s *Switch) SetField(table, key, field, value string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, _ := s.config[table].(db)
+	e, there := t[key].(db)
+	switch {
+	case !there:
+	case value == "":
+		delete(e, field)
+	default:
+		e[field] = value
+	}
+	return there
+}
+
+// RemoveKey takes a key out of the running configuration, as another breakout mode does with a port. It
+// reports whether the switch had such a key.
+func (s *Switch) RemoveKey(table, key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, _ := s.config[table].(db)
+	_, there := t[key]
+	delete(t, key)
+	return there
+}
+
+// Cut pulls the cable of the management port, or plugs it in again: who asks is not answered.
+func (s *Switch) Cut(cut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = cut
+}
+
+// isCut reports whether the management port has no link.
+func (s *Switch) isCut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cut
 }
 
 // Saved is what the switch has after a reboot, as a file.

@@ -66,6 +66,10 @@ func (s *Switch) Serve(ctx context.Context, ln net.Listener) error {
 			}
 			return err
 		}
+		if s.isCut() {
+			_ = c.Close()
+			continue
+		}
 		wg.Go(func() { s.connection(ctx, c, cfg) })
 	}
 }

@@ -18,6 +18,7 @@ type Counters struct {
 	RxFrames, RxErrors, RxDrops int64
 	TxFrames, TxErrors, TxDrops int64
 	RxBytes, TxBytes            int64
+	Down                        bool // of a cable to another switch: it has no link
 }
 
 // rate is what flows until a time.
@@ -120,7 +121,9 @@ func (p *Plant) row(s *Switch, end End, now time.Time) []string {
 			state = "U"
 		}
 	} else if at, is := p.trunk(end); is {
-		state, count = "U", at
+		if count = at; !at.Down {
+			state = "U"
+		}
 	}
 	return []string{
 		sonicName(s, end), state, formatThousands(count.RxFrames), formatBps(rx), formatShare(rx, speed), formatThousands(count.RxErrors), formatThousands(count.RxDrops), "0",

@@ -94,6 +94,17 @@ type Sweeping interface {
 	Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (found []stage.Finding, before bool, err error)
 }
 
+// Managed is a Kind whose fabrics a manager runs, such as the subnet manager of InfiniBand.
+type Managed interface {
+	Kind
+	// CheckManager returns what is wrong with the manager of a fabric and was not yet when it was given
+	// its configuration: lost, where that counts no more, since nobody answers or another manager
+	// is the master; weaker, where it matters once the master goes away. before: the manager was asked
+	// then, also where the error says that it cannot be asked now. It may block, and
+	// changes nothing.
+	CheckManager(ctx context.Context, run stage.Run, f *inventory.Fabric) (lost, weaker []stage.Finding, before bool, err error)
+}
+
 // Verifying is a Kind that can compare a node's ports with their settings at any time.
 type Verifying interface {
 	Kind

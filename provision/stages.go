@@ -134,7 +134,14 @@ func (w world) validate() stage.Stage {
 		}
 		return k.Verify(ctx, run, f, n)
 	}
-	return validate.New(w.inv, w.nodes).Collecting().Asking(reach.ChassisBy(w.ask)).Counting(count).Sweeping(sweep, verify)
+	manage := func(ctx context.Context, run stage.Run, f *inventory.Fabric) (lost, weaker []stage.Finding, before bool, err error) {
+		k, can := kinds[f.Kind].(fabric.Managed)
+		if !can {
+			return nil, nil, false, nil
+		}
+		return k.CheckManager(ctx, run, f)
+	}
+	return validate.New(w.inv, w.nodes).Collecting().Asking(reach.ChassisBy(w.ask)).Counting(count).Sweeping(sweep, verify).Managing(manage)
 }
 
 // handover is the stage that gives nodes to their schedulers and takes them back.

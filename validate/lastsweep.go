@@ -28,6 +28,9 @@ type Sweeper func(context.Context, stage.Run, *inventory.Fabric) (found []stage.
 // Verifier compares the ports of a node on a fabric with their settings, as fabric.Verifying does.
 type Verifier func(context.Context, stage.Run, *inventory.Fabric, *inventory.Node) ([]stage.Finding, error)
 
+// ManagerCheck looks once more who manages a fabric, as fabric.Managed does.
+type ManagerCheck func(context.Context, stage.Run, *inventory.Fabric) (lost, weaker []stage.Finding, before bool, err error)
+
 // How the last look is done.
 const (
 	// sweepAge is how old the last look at a fabric may be when a node is accepted: the nodes of a
@@ -48,6 +51,7 @@ type lastSweeps struct {
 	read   target.CounterReader // nil: counters are not read
 	sweep  Sweeper              // nil: there are no sweeps
 	verify Verifier             // nil: settings are not compared
+	manage ManagerCheck         // nil: managers are not asked
 
 	turn    chan struct{}      // of one, guards what follows; taken while a fabric is looked at
 	counted map[string]counted // by the tests, by fabric
@@ -73,7 +77,8 @@ type swept struct {
 	unread   []unread
 }
 
-// unread is what of a fabric could be read before, and not in the last look.
+// unread is what of a fabric could be read before, and not in the last look, and what was found in it that
+// makes of the fabric another one than was tested.
 type unread struct {
 	finding stage.Finding
 	nodes   map[string]bool // that it concerns; nil: all of the fabric
@@ -219,6 +224,9 @@ func (l *lastSweeps) lookAt(ctx context.Context, run stage.Run, f *inventory.Fab
 	if l.sweep != nil {
 		l.sweepAgain(ctx, run, f, &is)
 	}
+	if l.manage != nil && len(is.unread) == 0 { // who cannot be swept cannot be asked
+		l.manageAgain(ctx, run, f, &is)
+	}
 	if was, counted := l.countedBefore(run, f); counted {
 		if err := l.countAgain(ctx, run, f, was, &is); err != nil {
 			return swept{}, false, err
@@ -248,6 +256,30 @@ func (l *lastSweeps) sweepAgain(ctx context.Context, run stage.Run, f *inventory
 		is.unread = append(is.unread, unread{finding: stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Fabric, Name: f.Name}}}, Evidence: []string{err.Error()},
 			Cause:  fmt.Sprintf("the cables of fabric %s could not be swept again, %d times: whether they are as they were tested is not known", f.Name, readTries),
 			Action: "See that its subnet manager runs and answers (`ibnetdiscover` there), then run `ironrail apply` again: the nodes are tested again."}})
+	}
+}
+
+// manageAgain looks once more who manages a fabric. One that is not managed as it was tested takes no node
+// in: of which partitions its ports are, and what happens to a port that comes up, is then not known.
+func (l *lastSweeps) manageAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, is *swept) {
+	before := false
+	var lost []stage.Finding
+	weaker, err := retried(ctx, run, func(ctx context.Context) (list []stage.Finding, err error) {
+		lost, list, before, err = l.manage(ctx, run, f)
+		return list, err
+	})
+	is.findings = append(is.findings, weaker...)
+	for _, x := range lost {
+		is.unread = append(is.unread, unread{finding: x})
+	}
+	switch {
+	case err == nil:
+	case !before:
+		noteUnseen(run, f, err)
+	default:
+		is.unread = append(is.unread, unread{finding: stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Fabric, Name: f.Name}, Part: "subnet manager"}}, Evidence: []string{err.Error()},
+			Cause:  fmt.Sprintf("the subnet manager of fabric %s could not be asked again, %d times: whether it is the one by which the fabric was tested is not known", f.Name, readTries),
+			Action: "See that it runs and answers (`sminfo`, `saquery SMIR` on its controller), then run `ironrail apply` again: the nodes are tested again."}})
 	}
 }
 

@@ -150,3 +150,64 @@ func TestSettingsUnreadAtAcceptance(t *testing.T) {
 		t.Errorf("%v, %+v", err, found)
 	}
 }
+
+// TestManagerAtAcceptance: who manages a fabric is asked once more. One that was lost keeps all of its nodes out and blames
+// none; what only weakens it is a finding; what could be asked before and cannot be now refuses,
+// and what never could be asked is a note.
+func TestManagerAtAcceptance(t *testing.T) {
+	t.Parallel()
+	of := func(cause string) []stage.Finding {
+		return []stage.Finding{{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Fabric, Name: "rail"}, Part: "subnet manager"}}, Cause: cause, Evidence: []string{"seen"}, Action: "Start it."}}
+	}
+	silent := errkind.New(errkind.Timeout, "saquery did not end")
+	for _, c := range []struct {
+		name         string
+		lost, weaker []stage.Finding
+		before       bool
+		failing      int // times that it cannot be asked
+		refused      string
+		causes       string
+		notes        int
+	}{
+		{name: "as it was", before: true},
+		{name: "lost", lost: of("another is the master"), before: true, refused: "n1 n2", causes: "another is the master"},
+		{name: "weaker", weaker: of("no standby"), before: true, causes: "no standby"},
+		{name: "cannot be asked once", before: true, failing: 1},
+		{name: "cannot be asked any more", before: true, failing: 9, refused: "n1 n2", causes: "the subnet manager of fabric rail could not be asked again, 3 times"},
+		{name: "never could be asked", failing: 9, notes: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inv, _ := twoLeaves()
+			run, asked := onnodetest.NewRun(), 0
+			l := &New(inv, nil).Managing(func(context.Context, stage.Run, *inventory.Fabric) ([]stage.Finding, []stage.Finding, bool, error) {
+				if asked++; asked <= c.failing {
+					return nil, nil, c.before, silent
+				}
+				return c.lost, c.weaker, c.before, nil
+			}).last
+			var refused, causes []string
+			for _, n := range inv.Nodes {
+				found, err := l.look(t.Context(), run, n)
+				if _, blocked := errors.AsType[*stage.BlockedError](err); blocked != (err != nil) {
+					t.Errorf("%s: %v", n.Name, err)
+				}
+				if err != nil {
+					refused = append(refused, n.Name)
+				}
+				for _, x := range found {
+					causes = append(causes, x.Cause)
+					if concerns(x, n) || len(x.Evidence) == 0 || x.Action == "" {
+						t.Errorf("%+v", x)
+					}
+				}
+			}
+			if got := strings.Join(refused, " "); got != c.refused {
+				t.Errorf("refused %q, want %q", got, c.refused)
+			}
+			if got := strings.Join(causes, "; "); !strings.HasPrefix(got, c.causes) || (c.causes == "") != (got == "") || len(run.Events) != c.notes {
+				t.Errorf("causes %q, want %q; events %+v", got, c.causes, run.Events)
+			}
+		})
+	}
+}

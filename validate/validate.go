@@ -56,7 +56,7 @@ func New(inv *inventory.Inventory, nodes onnode.Nodes) *Stage {
 func (s *Stage) copied() *Stage {
 	c := New(s.inv, s.nodes)
 	c.bmcs, c.keep = s.bmcs, s.keep
-	c.last.read, c.last.sweep, c.last.verify = s.last.read, s.last.sweep, s.last.verify
+	c.last.read, c.last.sweep, c.last.verify, c.last.manage = s.last.read, s.last.sweep, s.last.verify, s.last.manage
 	return c
 }
 
@@ -88,6 +88,14 @@ func (s *Stage) Collecting() *Stage {
 func (s *Stage) Sweeping(sweep Sweeper, verify Verifier) *Stage {
 	c := s.copied()
 	c.last.sweep, c.last.verify = sweep, verify
+	return c
+}
+
+// Managing lets the stage look once more who manages fabrics when nodes are accepted. Without it that is
+// not done.
+func (s *Stage) Managing(check ManagerCheck) *Stage {
+	c := s.copied()
+	c.last.manage = check
 	return c
 }
 

@@ -224,6 +224,8 @@ var kindsOfFaults = map[string]kind{
 	"slow-trunk":       {place: anyTrunk, names: ofTrunk},
 	"trunk-errors":     {place: anyTrunk, names: ofTrunk},
 	"bad-spine":        {place: spine, names: ofSpine},
+	"sm-dead":          {place: onInfiniBand(false), alone: true, names: outside(func(planted) string { return "subnet manager" })},
+	"other-sm":         {place: onInfiniBand(true), alone: true, names: outside(func(planted) string { return "subnet manager" })},
 	"pdu-trip":         {place: pdu, names: outside(func(f planted) string { return f.PDU })},
 	"other-dhcp":       {place: nowhere, alone: true, names: outside(func(planted) string { return "DHCP server" })},
 	"controller-kill":  {place: nowhere},
@@ -354,7 +356,7 @@ func listLost(inv *inventory.Inventory, faults []planted, s summary) (lost []str
 // keepsOut reports whether a fault may keep a node from being accepted.
 func (f planted) keepsOut(n *inventory.Node) bool {
 	switch {
-	case f.Kind == "repo-gone" || f.Kind == "other-dhcp":
+	case slices.Contains([]string{"repo-gone", "other-dhcp", "sm-dead", "other-sm"}, f.Kind):
 		return true
 	case f.PDU != "": // a node with another feed goes on
 		return !slices.ContainsFunc(n.Feeds, func(feed inventory.Feed) bool { return feed.PDU != nil && feed.PDU.Name != f.PDU })

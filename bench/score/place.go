@@ -291,5 +291,21 @@ func pdu(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 	return planted{PDU: list[lot.IntN(len(list))]}, true
 }
 
+// onInfiniBand is the place of what is of a site with InfiniBand, and of one of its switches.
+func onInfiniBand(ofSwitch bool) place {
+	return func(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
+		var list []string
+		for _, s := range inv.Switches {
+			if s.Fabric != nil && s.Fabric.Kind == "infiniband" {
+				list = append(list, s.Name)
+			}
+		}
+		if len(list) == 0 || !ofSwitch {
+			return planted{}, len(list) > 0
+		}
+		return planted{Switch: list[lot.IntN(len(list))]}, true
+	}
+}
+
 // nowhere is the place of what is of the controller.
 func nowhere(*inventory.Inventory, *rand.Rand) (planted, bool) { return planted{}, true }

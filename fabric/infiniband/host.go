@@ -43,6 +43,9 @@ const askTimeout = time.Minute
 // with status 0.
 var complaints = []string{"ibpanic:", "iberror:", "Query SA failed", "Failed to open", "can't resolve"}
 
+// notFound is the status of a shell that does not have a program (POSIX, XCU 2.8.2).
+const notFound = 127
+
 // runDiagnostic runs a diagnostic program and judges its status and its words.
 func runDiagnostic(ctx context.Context, h Host, argv ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -55,7 +58,11 @@ func runDiagnostic(ctx context.Context, h Host, argv ...string) ([]byte, error) 
 	if out.Exit == 0 && text == "" {
 		return out.Stdout, nil
 	}
-	return out.Stdout, errkind.New(errkind.Unreachable, "%s ended with status %d: %s", strings.Join(argv, " "), out.Exit, text).
+	kind := errkind.Unreachable
+	if out.Exit == notFound {
+		kind = errkind.Unsupported
+	}
+	return out.Stdout, errkind.New(kind, "%s ended with status %d: %s", strings.Join(argv, " "), out.Exit, text).
 		Do("See whether the controller's own HCA has a link (`ibstat`), and whether opensm runs.")
 }
 

@@ -20,6 +20,7 @@ type Managed struct {
 	Findings []stage.Finding // what matters when the master goes away: first who does not stand by
 	Standbys int             // of the site, that are ready to take over
 	Strange  int             // managers that the site does not have
+	Listed   bool            // they could be listed
 }
 
 // Managers looks who manages the subnet: one master with the highest priority, and as

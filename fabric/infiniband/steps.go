@@ -52,6 +52,7 @@ type Loaded struct {
 	Switches int    `json:"switches"`
 	Standbys int    `json:"standbys,omitempty"` // of run_on, that are ready to take over
 	Strange  int    `json:"strange,omitempty"`  // managers that the site does not have
+	Listed   bool   `json:"listed,omitempty"`   // the managers of the fabric could be listed
 }
 
 // LoadedFact belongs to the fabric.
@@ -147,34 +148,16 @@ func (b *InfiniBand) ObserveStep(ctx context.Context, run stage.Run, f *inventor
 		return stage.Observation{State: stage.Differs, Evidence: joinWords(wrong)}, nil
 	}
 	managed, err := sub.Managers(ctx, members, found)
-	if err != nil {
+	if managed.Listed = err == nil; err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	if worse := compareManaged(run, f, managed); worse != "" {
-		return stage.Observation{State: stage.Differs, Evidence: worse}, nil
+	if len(managed.Wrong) > 0 {
+		return stage.Observation{State: stage.Differs, Evidence: joinWords(managed.Wrong)}, nil
+	}
+	if worse := worseManaged(readLoaded(run, f), managed); len(worse) > 0 {
+		return stage.Observation{State: stage.Differs, Evidence: worse[0].Cause}, nil
 	}
 	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d ports have their P_Keys", len(members))}, b.loaded(ctx, run, sub, members, len(found.Switches), managed)
-}
-
-// compareManaged says what is worse about the managers of a fabric than when it was loaded;
-// empty: nothing. What was missing then was told then.
-func compareManaged(run stage.Run, f *inventory.Fabric, now Managed) string {
-	if len(now.Wrong) > 0 {
-		return joinWords(now.Wrong)
-	}
-	var before Loaded
-	if known, ok := run.Fact(LoadedFact.Of(subjectOf(f))); ok {
-		if l, err := LoadedFact.Get(known); err == nil {
-			before = l
-		}
-	}
-	switch {
-	case now.Standbys < before.Standbys:
-		return now.Findings[0].Cause
-	case now.Strange > before.Strange:
-		return now.Findings[len(now.Findings)-1].Cause
-	}
-	return ""
 }
 
 func partOf(st plan.Step) string { return string(st.ID[strings.LastIndexByte(string(st.ID), '.')+1:]) }
@@ -323,6 +306,7 @@ func (b *InfiniBand) load(ctx context.Context, run stage.Run, f *inventory.Fabri
 		return err
 	}
 	managed, err := sub.Managers(ctx, members, found)
+	managed.Listed = err == nil
 	if err != nil { // P_Keys and routes are as they should be: that much is known
 		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("the subnet managers of fabric %s could not be counted: %v", f.Name, err)})
 	}
@@ -342,7 +326,7 @@ func (b *InfiniBand) loaded(ctx context.Context, run stage.Run, sub *Subnet, mem
 	if err != nil {
 		return err
 	}
-	fc, err := LoadedFact.New(subjectOf(sub.Fabric), Loaded{engine, len(members), switches, managed.Standbys, managed.Strange}, "")
+	fc, err := LoadedFact.New(subjectOf(sub.Fabric), Loaded{engine, len(members), switches, managed.Standbys, managed.Strange, managed.Listed}, "")
 	if err != nil {
 		return err
 	}

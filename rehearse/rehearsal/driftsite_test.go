@@ -153,6 +153,9 @@ func TestDriftOfInfiniBand(t *testing.T) {
 	port, _ := firstTrunk(inv, 16)
 	_, far := endsOf(inv, port)
 	kinds := []string{"settings", "cables", "errors"}
+	cut := func(cut bool) func(*rehearsaltest.Later) error {
+		return func(l *rehearsaltest.Later) error { return l.World.CutManager("compute", cut) }
+	}
 	checkSiteChanges(t, inv, []siteChange{
 		{name: "nothing", do: nothing, kinds: kinds},
 		{name: "errors", do: func(l *rehearsaltest.Later) error {
@@ -162,6 +165,8 @@ func TestDriftOfInfiniBand(t *testing.T) {
 			l.World.CarryTraffic(1e13)
 			return nil
 		}, kinds: []string{"errors"}, changes: "link " + port + " errors " + far, says: "at most 10 an hour"},
+		{name: "the subnet manager cannot be reached", do: cut(true), undo: cut(false), kinds: kinds,
+			unknown: "fabric compute settings|fabric compute cables|fabric compute errors", why: "Failed to open '(null)' port '0'"},
 		{name: "no link", do: func(l *rehearsaltest.Later) error { return l.World.SetTrunkDown(port, true) }, kinds: []string{"cables"}, changes: "link " + port + " cables", says: "has no link to"},
 	})
 }

@@ -236,6 +236,8 @@ func expectOutsideNodes(f fault.Fault, inv *inventory.Inventory) expectation {
 		return expectTrunk(inv, f.Port)
 	case fault.BadSpine:
 		return expectSpine(inv, f.Leaf)
+	case fault.SMDead, fault.OtherSM:
+		return expectManager(inv, f)
 	case fault.ControllerKill:
 		return expectation{says: "nothing: the run is resumed"}
 	}
@@ -261,6 +263,24 @@ func expectSpine(inv *inventory.Inventory, name string) expectation {
 		}
 	}
 	return e
+}
+
+// expectManager is the subnet manager of a fabric: that of the switch, or any one.
+func expectManager(inv *inventory.Inventory, f fault.Fault) (e expectation) {
+	for _, of := range managedBy(inv, f) {
+		e.want = append(e.want, suspect{subject: subject.ID{Kind: subject.Fabric, Name: of.Name}, kind: "subnet manager"})
+	}
+	return e
+}
+
+// managedBy are the fabrics whose subnet manager a fault is about.
+func managedBy(inv *inventory.Inventory, f fault.Fault) (list []*inventory.Fabric) {
+	for _, of := range inv.Fabrics {
+		if of.Kind == "infiniband" && (f.Leaf == "" || slices.ContainsFunc(inv.Switches, func(s *inventory.Switch) bool { return s.Name == f.Leaf && s.Fabric == of })) {
+			list = append(list, of)
+		}
+	}
+	return list
 }
 
 // isCounted reports whether the counters of a switch can be read: by the subnet manager's

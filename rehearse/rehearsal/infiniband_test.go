@@ -117,3 +117,46 @@ func TestStandby(t *testing.T) {
 		t.Errorf("accepted %v, findings %+v, %+v", sum.Accepted, sum.Findings, loaded)
 	}
 }
+
+// TestSubnetManagerLost: a subnet manager that ends, and a switch whose own becomes the master, between the tests of a fabric
+// and the acceptance of its nodes keep these out, and nobody is to blame but the manager; once nodes
+// serve, drift names it and no node.
+func TestSubnetManagerLost(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ fault, cause string }{
+		{"kind=sm-dead", "no subnet manager answers: sminfo ended with status 255"},
+		{"kind=other-sm,switch=r01/leaf-1", "the master is switch r01/leaf-1 (port GUID 0x"},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			t.Parallel()
+			sum := rehearsed(t, load(t, "../../examples/hgx-h100", nil), tt.fault)
+			if len(sum.Accepted) != 0 || len(sum.Quarantined) != 0 || len(sum.Waiting) != 4 || len(sum.Findings) != 1 || len(sum.Unexpected) != 0 || !sum.AsExpected() {
+				t.Fatalf("accepted %v, quarantined %+v, waiting %+v, findings %+v, unexpected %+v", sum.Accepted, sum.Quarantined, sum.Waiting, sum.Findings, sum.Unexpected)
+			}
+			if g := sum.Findings[0]; g.Part != "compute subnet manager" || !strings.Contains(g.Cause, tt.cause) || !strings.Contains(g.Action, "opensm runs on head1") || len(g.Evidence) == 0 {
+				t.Errorf("%+v", g)
+			}
+		})
+		t.Run(tt.fault+" in service", func(t *testing.T) {
+			t.Parallel()
+			sum := rehearsed(t, load(t, "../../examples/hgx-h100", nil), tt.fault+",at=accepted")
+			if len(sum.Accepted) != 4 || !sum.AsExpected() || len(sum.Drift) == 0 {
+				t.Fatalf("accepted %v, unexpected %+v, drift %+v", sum.Accepted, sum.Unexpected, sum.Drift)
+			}
+			for _, d := range sum.Drift {
+				if d.Node != "compute" || d.Kind != "settings" || !strings.Contains(d.Cause, tt.cause) {
+					t.Errorf("%+v", d)
+				}
+			}
+		})
+	}
+	t.Run("a standby takes over", func(t *testing.T) {
+		t.Parallel()
+		inv := otherExample(t, "hgx-h100", `controller "head1" {`, "controller \"head2\" {\n  address = \"10.20.0.9\"\n}\n\ncontroller \"head1\" {",
+			"run_on = [controller.head1]", "run_on = [controller.head1, controller.head2]")
+		sum := rehearsed(t, inv, "kind=sm-dead")
+		if len(sum.Accepted) != 4 || len(sum.Findings) != 1 || !strings.Contains(sum.Findings[0].Cause, "head1 does not answer, and that of head2 has taken over") {
+			t.Errorf("accepted %v, waiting %+v, findings %+v", sum.Accepted, sum.Waiting, sum.Findings)
+		}
+	})
+}

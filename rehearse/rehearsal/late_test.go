@@ -27,6 +27,7 @@ const (
 	underLoad = "it shows under load alone, and nothing is loaded after the tests"
 	noTest    = "it shows in bandwidths or clocks under load alone, and drift loads nothing: the next test finds it"
 	elsewhere = "TestLateTrunks plants it where the site has such cables"
+	byItself  = "TestSubnetManagerLost plants it by itself: no node of the fabric is accepted"
 	expires   = "the lock of the account has expired by then"
 )
 
@@ -69,6 +70,8 @@ var lateRows = map[string][]lateRow{
 // lateReasons are those of kinds that are not planted by the table.
 var lateReasons = map[fault.Kind]string{
 	fault.BadUplink:   elsewhere,
+	fault.SMDead:      byItself,
+	fault.OtherSM:     byItself,
 	fault.BadLeaf:     underLoad + "; " + noTest,
 	fault.BadSpine:    underLoad + "; " + noTest,
 	fault.SlowTrunk:   underLoad + "; " + noTest,

@@ -201,7 +201,10 @@ func subjectOf(of subject.Kind, name string) subject.ID {
 func suspectsOf(c drift.Change) []stage.Suspect {
 	of := subjectOf(c.Of, c.Node)
 	list := []stage.Suspect{{Subject: of, Part: c.Part}}
-	if of.Kind != subject.Node {
+	switch {
+	case of.Kind == subject.Fabric && c.Kind == drift.Settings && strings.HasSuffix(c.Name, ".subnet"):
+		return append(list, stage.Suspect{Subject: of, Part: "subnet manager"})
+	case of.Kind != subject.Node:
 		return list
 	}
 	if c.Port != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/gaps"
@@ -64,7 +65,7 @@ func (s Summary) AsExpected() bool {
 func unaccepted(res apply.Result, inv *inventory.Inventory, faults []fault.Fault) (out []string) {
 	for _, r := range res.Nodes {
 		n, ok := inv.Node(r.Name)
-		if !ok || r.Accepted && r.Outcome == apply.NodeDone || slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.At != fault.Accepted && touches(f, n) }) {
+		if !ok || r.Accepted && r.Outcome == apply.NodeDone || slices.ContainsFunc(faults, func(f fault.Fault) bool { return f.At != fault.Accepted && touches(inv, f, n) }) {
 			continue
 		}
 		out = append(out, r.Name)
@@ -73,10 +74,12 @@ func unaccepted(res apply.Result, inv *inventory.Inventory, faults []fault.Fault
 }
 
 // touches reports whether a fault may keep a node from being accepted.
-func touches(f fault.Fault, n *inventory.Node) bool {
+func touches(inv *inventory.Inventory, f fault.Fault, n *inventory.Node) bool {
 	switch f.Kind {
 	case fault.RepoGone, fault.OtherDHCP:
 		return true
+	case fault.SMDead, fault.OtherSM:
+		return slices.ContainsFunc(managedBy(inv, f), func(of *inventory.Fabric) bool { return slices.Contains(fabric.Of(n), of) })
 	case fault.ControllerKill:
 		return false
 	case fault.PDUTrip:

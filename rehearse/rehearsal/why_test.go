@@ -51,6 +51,8 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.SlowTrunk:        {},
 	fault.TrunkErrors:      {},
 	fault.BadSpine:         {},
+	fault.SMDead:           {},
+	fault.OtherSM:          {},
 	fault.NVLinkDown:       {},
 	fault.NVLinkUnseated:   {},
 	fault.IMEXConfig:       {},

@@ -36,6 +36,16 @@ func (w *World) CutSwitch(name string, cut bool) error {
 	return w.onSwitch(name, func(s *sonic.Switch) bool { s.Cut(cut); return true })
 }
 
+// CutManager takes the HCA out of the controller of a fabric's subnet manager, or puts it back.
+func (w *World) CutManager(fabric string, cut bool) error {
+	m := w.subnets[fabric]
+	if m == nil {
+		return errkind.New(errkind.NotFound, "there is no virtual InfiniBand fabric %s", fabric)
+	}
+	m.Cut(cut)
+	return nil
+}
+
 // SetTrunkDown takes away the link of the cable between two switches that is in a port, such as
 // net/leaf-1/33, or gives it back.
 func (w *World) SetTrunkDown(port string, down bool) error {

@@ -101,6 +101,8 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	}),
 	fault.TrunkErrors: onTrunk(func(m *model.Model, c *inventory.Cable) error { return m.SetTrunkErrors(trunkEnd(c.To), badBitRate) }),
 	fault.BadSpine:    func(w *World, f fault.Fault) error { return w.model.SetSwitchShare(f.Leaf, badSwitchShare) },
+	fault.SMDead:      (*World).endManagers,
+	fault.OtherSM:     (*World).switchOnManager,
 	fault.OtherDHCP:   func(w *World, _ fault.Fault) error { w.other.Plug(true); return nil },
 	fault.PDUTrip:     func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
 }

@@ -54,6 +54,25 @@ const fabricLanes = 4
 // such fabric.
 func (w *World) SubnetManager(fabric string) *subnet.Manager { return w.subnets[fabric] }
 
+// endManagers ends the subnet managers of the controller.
+func (w *World) endManagers(fault.Fault) error {
+	for _, m := range w.subnets {
+		m.End()
+	}
+	return nil
+}
+
+// switchOnManager switches on the subnet manager of a switch.
+func (w *World) switchOnManager(f fault.Fault) error {
+	for _, s := range w.inv.Switches {
+		if s.Name == f.Leaf && s.Fabric != nil && w.subnets[s.Fabric.Name] != nil {
+			w.subnets[s.Fabric.Name].SwitchOn(s.Name)
+			return nil
+		}
+	}
+	return errkind.New(errkind.NotFound, "%s is no switch of InfiniBand", f.Leaf)
+}
+
 // newSubnets makes a subnet manager for every InfiniBand fabric.
 func (w *World) newSubnets() {
 	w.subnets = map[string]*subnet.Manager{}

@@ -79,6 +79,8 @@ const (
 	SlowTrunk        Kind = "slow-trunk"
 	TrunkErrors      Kind = "trunk-errors"
 	BadSpine         Kind = "bad-spine"
+	SMDead           Kind = "sm-dead"
+	OtherSM          Kind = "other-sm"
 	PDUTrip          Kind = "pdu-trip"
 	OtherDHCP        Kind = "other-dhcp"
 	ControllerKill   Kind = "controller-kill"
@@ -235,6 +237,10 @@ var rows = []Row{
 		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node", Serving: true, Passing: true},
 	{Kind: BadSpine, Does: "a spine passes seven tenths of what goes over it", Needs: []string{attrLeaf}, Takes: []string{attrAt},
 		Suspects: "that spine, where the counters of its cables are read; else the spines; no node", Serving: true, Passing: true},
+	{Kind: SMDead, Does: "the process of the subnet manager on the controller has ended; what it wrote into the ports stays", Takes: []string{attrAt},
+		At: "validate.accept", Suspects: "the subnet manager of the fabrics; no node", Serving: true},
+	{Kind: OtherSM, Does: "the subnet manager of a managed InfiniBand switch is on, with the highest priority: it is the master and puts every port into the default partition alone", Needs: []string{attrLeaf}, Takes: []string{attrAt},
+		At: "validate.accept", Suspects: "the subnet manager of that fabric; no node", Serving: true},
 	{Kind: PDUTrip, Does: "the breaker of a PDU opens: its outlets have no voltage", Needs: []string{attrPDU}, Takes: []string{attrAt},
 		At: "install.write", Suspects: "that PDU", Serving: true},
 	{Kind: OtherDHCP, Does: "a second DHCP server is plugged into the boot network; it offers whoever asks an address and a boot file", Takes: []string{attrAt},
@@ -254,7 +260,7 @@ func FindRow(k Kind) (Row, bool) {
 
 // Fault is one planted fault.
 type Fault struct {
-	// Leaf is a switch, scoped: net/leaf-1; of bad-spine a spine.
+	// Leaf is a switch, scoped: net/leaf-1; of bad-spine a spine, of other-sm any one of InfiniBand.
 	Leaf string `json:"switch,omitempty"`
 
 	Kind Kind   `json:"kind"`

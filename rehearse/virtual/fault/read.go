@@ -196,6 +196,9 @@ func CheckFits(inv *inventory.Inventory, faults []Fault) error {
 		if f.PDU != "" && !slices.Contains(pdus, f.PDU) {
 			return fmt.Errorf("fault %s: %q is not a PDU of this site, which are written RACK/PDU.%s", f.Kind, f.PDU, diag.DidYouMean(f.PDU, pdus))
 		}
+		if f.Kind == SMDead && !slices.ContainsFunc(inv.Fabrics, isInfiniBand) {
+			return fmt.Errorf("fault %s: the site has no InfiniBand fabric, and nothing else has a subnet manager", f.Kind)
+		}
 		if err := leafFits(inv, f); err != nil {
 			return err
 		}
@@ -215,8 +218,11 @@ func leafFits(inv *inventory.Inventory, f Fault) error {
 	if f.Leaf == "" {
 		return nil
 	}
-	if f.Kind == BadSpine {
+	switch f.Kind {
+	case BadSpine:
 		return spineFits(inv, f)
+	case OtherSM:
+		return managedFits(inv, f)
 	}
 	cabled := false
 	var crossed []string
@@ -235,6 +241,22 @@ func leafFits(inv *inventory.Inventory, f Fault) error {
 		return fmt.Errorf("fault %s: each rail of %q has this leaf alone, so that nothing crosses it; it can be planted where a rail has several leaves", f.Kind, f.Leaf)
 	}
 	return fmt.Errorf("fault %s: %q is no leaf of this site, written RACK/SWITCH, that nodes are cabled to.%s", f.Kind, f.Leaf, diag.DidYouMean(f.Leaf, crossed))
+}
+
+func isInfiniBand(f *inventory.Fabric) bool { return f.Kind == "infiniband" }
+
+// managedFits checks the switch of a fault of its subnet manager: it is one of InfiniBand.
+func managedFits(inv *inventory.Inventory, f Fault) error {
+	var have []string
+	for _, s := range inv.Switches {
+		if s.Fabric != nil && isInfiniBand(s.Fabric) {
+			have = append(have, s.Name)
+		}
+	}
+	if slices.Contains(have, f.Leaf) {
+		return nil
+	}
+	return fmt.Errorf("fault %s: %q is no InfiniBand switch of this site, written RACK/SWITCH.%s", f.Kind, f.Leaf, diag.DidYouMean(f.Leaf, have))
 }
 
 // spineFits checks the switch of a fault of a spine: cables of other switches go up to it.

@@ -84,7 +84,7 @@ func switchName(name string) string {
 func (m *Manager) query(args []string) onnode.Output {
 	failed := onnode.Output{Exit: 255, Stderr: []byte("smpquery: iberror: failed: operation pkeys: query failed\n")}
 	i := slices.Index(args, "pkeys")
-	if i < 0 || i+1 >= len(args) || m.conf == nil {
+	if i < 0 || i+1 >= len(args) || m.conf == nil && !m.ended {
 		return failed
 	}
 	lid, err := strconv.Atoi(args[i+1])
@@ -121,13 +121,14 @@ var stateNames = map[int]string{standingBy: "SMINFO_STANDBY", master: "SMINFO_MA
 // info is sminfo: of the fabric's master, of this controller's own (-D 0), or of the
 // one at a LID.
 func (m *Manager) info(args []string) onnode.Output {
+	own := slices.Equal(args, []string{"-D", "0"})
 	for _, sm := range m.managers() {
 		lid := m.lids[sm.port]
 		switch {
-		case slices.Equal(args, []string{"-D", "0"}):
-			lid = 0
-		case len(args) == 1 && args[0] != strconv.Itoa(lid):
+		case own && sm.port != managerGUID+1, len(args) == 0 && sm.state != master, len(args) == 1 && args[0] != strconv.Itoa(lid):
 			continue
+		case own:
+			lid = 0
 		}
 		return onnode.Output{Stdout: fmt.Appendf(nil, "sminfo: sm lid %d sm guid 0x%x, activity count 17 priority %d state %d %s\n", lid, uint64(sm.port), sm.priority, sm.state, stateNames[sm.state])}
 	}

@@ -79,6 +79,9 @@ type Manager struct {
 	tables map[addr.GUID][]uint16
 	lids   map[addr.GUID]int
 	log    strings.Builder
+	cut    bool      // the controller's HCA is not there
+	ended  bool      // opensm ran here, and its process has ended
+	other  addr.GUID // of a managed switch whose own subnet manager somebody has switched on; 0: none
 }
 
 // New makes a controller on which opensm is installed and does not run yet. As many
@@ -111,18 +114,71 @@ const (
 	master     = 3
 )
 
-// managers are this controller's subnet manager, which is the master, and its standbys,
-// each of one priority less; none where opensm does not run.
-func (m *Manager) managers() []peer {
-	if m.conf == nil {
+// otherPriority is that of a switch's own subnet manager which somebody has given the highest one.
+const otherPriority = 15
+
+// managers are this controller's subnet manager, its standbys, each of one priority less, and that of a
+// switch; none where opensm was never started. The one with the highest priority is the master.
+func (m *Manager) managers() (list []peer) {
+	if m.conf == nil && !m.ended {
 		return nil
 	}
-	priority, _ := strconv.Atoi(m.conf["sm_priority"]) // absent: 0
-	list := []peer{{managerGUID + 1, priority, master}}
+	if m.conf != nil {
+		priority, _ := strconv.Atoi(m.conf["sm_priority"]) // absent: 0
+		list = append(list, peer{managerGUID + 1, priority, standingBy})
+	}
 	for i := range m.standbys {
+		priority, _ := strconv.Atoi(parseOptions(m.files["/etc/opensm/opensm.conf"])["sm_priority"])
 		list = append(list, peer{managerGUID + 1 - addr.GUID(i+1)<<4, max(1, priority-i-1), standingBy})
 	}
+	if m.other != 0 {
+		list = append(list, peer{m.other, otherPriority, standingBy})
+	}
+	top := -1
+	for i := range list {
+		if top < 0 || list[i].priority > list[top].priority {
+			top = i
+		}
+	}
+	if top >= 0 {
+		list[top].state = master
+	}
 	return list
+}
+
+// End ends the process of opensm, as the kernel does that runs out of memory. What it has written into the
+// ports stays.
+func (m *Manager) End() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended, m.conf = m.ended || m.conf != nil, nil
+}
+
+// SwitchOn switches on the subnet manager of a managed switch, with the highest priority there is: it
+// becomes the master, knows nothing of the site's partitions, and puts every port into the default
+// one.
+func (m *Manager) SwitchOn(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.other = GUIDOf(name)
+	if m.conf != nil {
+		m.logf(0x80, "Entering STANDBY state")
+	}
+	m.takeOver()
+}
+
+// Cut takes the HCA out of the controller, or puts it back: no program reaches the fabric without it.
+func (m *Manager) Cut(cut bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut = cut
+}
+
+// takeOver is what the subnet manager of a switch writes into the ports.
+func (m *Manager) takeOver() {
+	for guid := range m.tables {
+		m.tables[guid] = []uint16{0xffff}
+	}
 }
 
 // Read returns a file.
@@ -162,7 +218,7 @@ func (m *Manager) Reload(_ context.Context, restart bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if restart || m.conf == nil {
-		m.conf = parseOptions(m.files["/etc/opensm/opensm.conf"])
+		m.conf, m.ended = parseOptions(m.files["/etc/opensm/opensm.conf"]), false
 		m.logf(0x80, "Entering DISCOVERING state")
 		m.logf(0x80, "Entering MASTER state")
 	}
@@ -210,6 +266,10 @@ func (m *Manager) sweep() {
 		number(p.GUID)
 	}
 	m.tables = m.partitions(ports)
+	if m.other != 0 {
+		m.takeOver()
+		return
+	}
 	m.logf(0x02, "osm_ucast_mgr_process: %s tables configured on all switches", m.engine())
 	m.logf(0x02, "SUBNET UP")
 }
@@ -253,6 +313,9 @@ func (m *Manager) Table(guid addr.GUID) (lid int, keys []uint16) {
 func (m *Manager) Run(_ context.Context, argv ...string) (onnode.Output, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.cut { // libibumad's words, as those of infiniband-diags 44
+		return onnode.Output{Exit: 255, Stderr: fmt.Appendf(nil, "ibwarn: [4711] mad_rpc_open_port: can't open UMAD port ((null):0)\n%s: iberror: failed: Failed to open '(null)' port '0'\n", path.Base(argv[0]))}, nil
+	}
 	switch path.Base(argv[0]) {
 	case "ibnetdiscover":
 		return onnode.Output{Stdout: []byte(m.discover())}, nil

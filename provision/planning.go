@@ -222,14 +222,18 @@ func (p *planning) setDeadlines(ctx context.Context) error {
 // offlineWarning is in every plan that contacted nobody.
 const offlineWarning = "planned offline: nobody was contacted. Nodes that the state does not know may run, and what was done may be otherwise by now; `ironrail apply` looks before anything is done"
 
-func (p *planning) warn(context.Context) error {
+func (p *planning) warn(ctx context.Context) error {
 	over := p.site.over
 	w := slices.Concat(p.plan.Warnings, p.silent, p.unread, over.ChassisWarnings(), over.PinWarnings(), oob.TrustWarnings(p.site.Inv))
 	if p.asked.Offline {
 		w = slices.Insert(w, 0, offlineWarning)
 	}
+	lone, err := p.site.Unmeasured(ctx, p.reader, p.plan)
+	if err != nil {
+		return err
+	}
 	edits, err := p.edits.ListWarnings(p.plan)
-	w = append(w, edits...)
+	w = slices.Concat(w, lone, edits)
 	if !p.plan.Empty() {
 		w = append(w, p.gaps.Of(gaps.NoEffect).Lines()...)
 	}

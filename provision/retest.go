@@ -5,13 +5,16 @@ package provision
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/selection"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // CheckRetest refuses to test nodes again that were never accepted, are on hold, or that the site has no
@@ -78,4 +81,27 @@ func RefuseBeside(p *plan.Plan, unknown bool) error {
 			Do("Look yourself, and say so with --jobs-unknown; or give their role a `handover`.")
 	}
 	return nil
+}
+
+// Unmeasured says of each node that a plan tests again without any other which of its rails are not measured,
+// and the command that would measure them.
+func (s *Site) Unmeasured(ctx context.Context, r state.Reader, p *plan.Plan) (list []string, err error) {
+	known, err := state.ReadNodes(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range p.Steps {
+		if !target.IsLone(st) {
+			continue
+		}
+		n, ok := s.Inv.Node(st.Group.Focus[0].Name)
+		if !ok {
+			continue
+		}
+		text := target.UnmeasuredRails(s.Inv, n, func(m *inventory.Node) bool { return known[m.Name].Accepted && known[m.Name].Hold == nil })
+		if text != "" && !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list, nil
 }

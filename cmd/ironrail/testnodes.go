@@ -83,5 +83,14 @@ func (a *app) testNodes(ctx context.Context, words []string, f retestFlags) erro
 	if err != nil {
 		return err
 	}
+	lone, err := site.Unmeasured(ctx, o.store, p)
+	if err != nil {
+		return err
+	}
+	defer func() { // the verdict of such a node does not speak of its rails
+		for _, text := range lone {
+			a.sayf("Not measured: %s.", text)
+		}
+	}()
 	return a.execute(ctx, site, o, provision.RunOptions{Plan: p, Store: o.store, Fence: o.fence, Bus: event.NewBus(ringSize), Approval: approval})
 }

@@ -41,7 +41,17 @@ func reportTests(prior plan.Prior) (out []report.Test) {
 		}
 	}
 	slices.SortFunc(out, func(a, b report.Test) int { return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Step, b.Step)) })
-	return out
+	return withoutOutdated(out)
+}
+
+// withoutOutdated leaves out tests of one node in which nothing was measured, since there was no other, where the
+// node has been in such a test with others since.
+func withoutOutdated(all []report.Test) []report.Test {
+	return slices.DeleteFunc(slices.Clone(all), func(t report.Test) bool {
+		return len(t.Members) == 1 && len(t.Measurements) == 0 && slices.ContainsFunc(all, func(o report.Test) bool {
+			return o.Title == t.Title && o.At.After(t.At) && len(o.Members) > 1 && slices.Contains(o.Members, t.Members[0])
+		})
+	})
 }
 
 func reportTest(step string, r result.Report) report.Test {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -114,4 +115,48 @@ func TestRetestFabric(t *testing.T) {
 		}
 		return nil
 	}, "kind=bad-leaf,switch="+leaf.Name)
+}
+
+// TestRetestAlone: of a node that is tested without any other its rails are not measured. The plan says so before, and the
+// report afterwards, with the rails and the command that measures them, and that command does.
+func TestRetestAlone(t *testing.T) {
+	t.Parallel()
+	const rails, command = "rails 0 to 7 of fabric compute", "`ironrail test r01-u17 r01-u09` drains both"
+	notProven := func(ctx context.Context, l *rehearsaltest.Later) string {
+		in, err := l.Site.Report(ctx, l.Store, "test", l.Clock.Now())
+		var b strings.Builder
+		if err == nil {
+			err = report.Text(&b, in)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		return strings.Join(strings.Fields(b.String()), " ")
+	}
+	inService(t, load(t, "../../examples/hgx-h100", nil), func(ctx context.Context, l *rehearsaltest.Later) error {
+		p, _, err := l.Retest(ctx, "r01-u17")
+		if err != nil {
+			return err
+		}
+		if text := strings.Join(p.Warnings, " "); strings.Count(text, rails) != 1 || !strings.Contains(text, command) {
+			t.Errorf("the plan warns %q", text)
+		}
+		if n, out := accepted(ctx, l); n != 4 {
+			t.Errorf("%d accepted, %s", n, out)
+		}
+		if text := notProven(ctx, l); !strings.Contains(text, rails) || !strings.Contains(text, command) {
+			t.Errorf("the report says %s", text)
+		}
+		p, _, err = l.Retest(ctx, "r01-u17", "r01-u09")
+		if err != nil {
+			return err
+		}
+		if text := strings.Join(p.Warnings, " "); strings.Contains(text, rails) {
+			t.Errorf("the plan of two warns %q", text)
+		}
+		if text := notProven(ctx, l); strings.Contains(text, rails) {
+			t.Errorf("the report of two says %s", text)
+		}
+		return nil
+	})
 }

@@ -82,17 +82,27 @@ func (j *Job) Together(ctx context.Context, name fact.Name[result.Report], do fu
 		return nil
 	}
 	if len(left) == 1 {
-		return LearnReport(ctx, j.Run, j.Step, name, j.Name, reportAlone(j.Run, left[0]))
+		return LearnReport(ctx, j.Run, j.Step, name, j.Name, j.reportAlone(left[0]))
 	}
 	return do()
 }
 
 // reportAlone returns the report of a test between nodes of which one is left. The site's
-// quorum allows it; nothing is measured.
-func reportAlone(run stage.Run, n *inventory.Node) result.Report {
-	return result.Report{At: run.Clock().Now().UTC(), Members: []string{n.Name},
-		NotJudged: []string{n.Name + " is the only node left of its group, and the quorum lets it through: it was measured against no other"},
-		Proves:    "Nothing about " + n.Name + "'s rails: they carry no data before a second node is there."}
+// quorum allows it, or it is tested again without any other; nothing is measured.
+func (j *Job) reportAlone(n *inventory.Node) result.Report {
+	why := n.Name + " is the only node left of its group, and the quorum lets it through: it was measured against no other"
+	if g := j.Step.Group; g != nil && len(g.Focus) == len(g.Members) && len(g.Focus) > 0 {
+		text := UnmeasuredRails(j.Inv, n, func(m *inventory.Node) bool {
+			_, accepted := ReadFact(j.Run, result.AcceptedFact, subject.OfNode(m.Name))
+			return accepted
+		})
+		if text != "" {
+			why = text
+			j.Run.Emit(event.Event{Type: event.Note, Text: text})
+		}
+	}
+	return result.Report{At: j.Run.Clock().Now().UTC(), Members: []string{n.Name}, NotJudged: []string{why},
+		Proves: "Nothing about " + n.Name + "'s rails: they carry no data before a second node is there."}
 }
 
 // LearnReport makes the report of a test of a group durable. Where fewer nodes than the

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/validate/pair"
 	"github.com/ironrail/ironrail/validate/speed"
 	"github.com/ironrail/ironrail/validate/target"
+	"github.com/ironrail/ironrail/validate/throughput"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
@@ -24,16 +25,17 @@ type Check = target.Check
 // stage plans and runs them by this list; how long they take, what a report shows of
 // them and the table in docs/tests.md are read from it.
 var Checks = []Check{
-	gate.Check,      // the parts of a node
-	uniform.Check,   // its versions, against those of its role
-	bandwidth.Check, // its GPUs, one by one
-	speed.Check,     // its memory, CPUs and disks
-	speed.Together,  // how fast they are, against those of its role
-	burn.Check,      // its GPUs, for hours
-	burn.Heat,       // how warm they got, against those of its role
-	pair.Check,      // its rails, with one other node at a time
-	allreduce.Check, // all nodes of a validation block together
-	accept.Check,    // what all of these say of a node
+	gate.Check,       // the parts of a node
+	uniform.Check,    // its versions, against those of its role
+	bandwidth.Check,  // its GPUs, one by one
+	speed.Check,      // its memory, CPUs and disks
+	speed.Together,   // how fast they are, against those of its role
+	burn.Check,       // its GPUs, for hours
+	burn.Heat,        // how warm they got, against those of its role
+	throughput.Check, // its other networks, with two other nodes of its role
+	pair.Check,       // its rails, with one other node at a time
+	allreduce.Check,  // all nodes of a validation block together
+	accept.Check,     // what all of these say of a node
 }
 
 // waitNeed returns how a step of a check waits for one of another check that is about some

@@ -204,6 +204,8 @@ var kindsOfFaults = map[string]kind{
 	"slow-memory":      {place: anyNode, names: ofNode(`\bmemory\b`)},
 	"slow-cpu":         {place: anyNode, names: ofNode(`\bCPUs?\b`)},
 	"slow-disk":        {place: anyNode, names: ofNode(`\bdisk\b`)},
+	"slow-network":     {place: anyNode, names: ofNode(`\bnic\b`)},
+	"path-mtu":         {place: anyNode, names: ofNode(`\bnic\b`)},
 	"wrong-nic":        {place: anyPort(isPort), names: ofNIC},
 	"wrong-disk":       {place: anyNode, names: ofNode(`\bdisk\b`)},
 	"wrong-mtu":        {place: anyPort(isEthernet), names: ofNICOrPort},

@@ -31,6 +31,7 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/look"
 	"github.com/ironrail/ironrail/validate/gate/traits"
 	"github.com/ironrail/ironrail/validate/speed"
+	networks "github.com/ironrail/ironrail/validate/throughput/cohort"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
@@ -569,4 +570,23 @@ func TestHost(t *testing.T) {
 		}
 		return v
 	}, "DIMMs[].Ma", "DIMMs[].P", "DIMMs[].Se", "DIMMs[].Sl", "Error")
+}
+
+// TestNetwork changes what a node has seen of a measurement of its boot network.
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	names := []string{"n4", "n3", "n2", "n1"} // the last connects to the others, and looks for the largest packet
+	var four [4]wire.Throughput
+	for i := range four {
+		four[i] = wire.Throughput{Link: wire.NetworkLink{Netdev: "eth0", PCI: fmt.Sprintf("0000:%d1:00.0", i), Address: fmt.Sprintf("10.1.0.%d", i+1), MTU: 1500, Bits: 25e9},
+			Received: wire.Received{Bytes: 4_900_000_000, Seconds: 5.0 / 3}, Sent: wire.Sent{Segments: 4_000_000, Again: 100}, Path: &wire.PathMTU{Asked: 1500, Sent: 1500, Received: 1500}}
+	}
+	mutate(t, "network", four, func(four [4]wire.Throughput) (v verdict) {
+		causes, notes := networks.JudgeNodes(names, func(a, b int) (wire.Throughput, wire.Throughput) { return four[3-a], four[3-b] })
+		v.faults, v.notes = causes["n1"], notes
+		for _, n := range append(names[:3:3], "") {
+			v.others = append(v.others, causes[n]...)
+		}
+		return v
+	}, "Error")
 }

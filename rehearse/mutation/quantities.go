@@ -26,6 +26,8 @@ var quantities = map[string]quantity{
 	"Node.CapCores":        of(fault.SlowCPU),
 	"Node.LoseChannel":     of(fault.SlowMemory),
 	"Node.ThrottleDisk":    of(fault.SlowDisk),
+	"Node.SlowNetwork":     of(fault.SlowNetwork),
+	"Node.LimitPackets":    of(fault.PathMTU),
 	"Node.AddDisk":         {why: "a disk that is added is no fault: the rehearsals of disks add one, and nothing is erased by it"},
 	"Node.DarkenNVLinks":   of(fault.NVLinkDown, fault.NVLinkUnseated),
 	"Node.DisableSMT":      of(fault.SMTOff),

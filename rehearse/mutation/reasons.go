@@ -84,6 +84,22 @@ var reasons = []Reason{
 		"host Disks[].WWN n",
 		"host NUMA[].Cores -+0",
 	}},
+	{Open: true, Why: "What a network carries above what others reach, and a link that runs faster than others or whose driver does not report its speed, is not refused.", Fields: []string{
+		"network Link.Bits +0",
+		"network Path.Received +",
+		"network Path.Sent +",
+	}},
+	{Why: "What an interface is and its MTU are judged by the health checks and the comparison of parts; of a measurement they are the name under which it is shown, and the size that is asked of the path.", Fields: []string{
+		"network Link.Address 0x",
+		"network Link.MTU -+0",
+		"network Link.Netdev 0x",
+		"network Link.PCI 0x",
+		"network Path.Asked -",
+	}},
+	{Why: "Segments that were sent once more are shown with what was carried: congestion control provokes them on a path that is well, and a path that loses carries less.", Fields: []string{
+		"network Sent.Again -+0",
+		"network Sent.Segments -+0",
+	}},
 	{Why: "A host that is well has nothing to say here.", Fields: []string{
 		"host Disks[].Why n",
 		"host Gaps[] n",

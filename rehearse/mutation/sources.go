@@ -16,6 +16,7 @@ var sources = map[string]string{
 	"dcgmi":       "the same of `dcgmi diag`, as a table and as JSON",
 	"rvs":         "the same of rvs",
 	"bandwidth":   "the figures of nvbandwidth, composed; judged by the floors and the node's median",
+	"network":     "what both ends of `ironrail-agent throughput` have seen of a boot network, composed; judged by the comparison of a role's nodes",
 	"host":        "what `ironrail-agent speed` measures of a node's memory, CPUs and disks, composed; judged by the node itself and the comparison of its role",
 }
 

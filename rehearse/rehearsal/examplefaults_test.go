@@ -121,6 +121,12 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.SlowDisk: {
 		{site: "hgx-h100", node: "r01-u17", part: "disk at ", cause: "of the median of disks of its model"},
 	},
+	fault.SlowNetwork: {
+		{site: "hgx-h100", node: "r01-u17", part: "nic mgmt/0", cause: "nic mgmt/0: it sends 7."},
+	},
+	fault.PathMTU: {
+		{site: "hgx-h100", node: "r01-u17", part: "nic mgmt/0", cause: "packets of more than 1400 bytes do not pass from it and to it over network boot"},
+	},
 	fault.WrongNIC: {
 		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "NIC model is PCI 15b3:1023, and OTHERS of role"},
 		{site: "nvl72", node: "r02-u09", part: "NIC at ", cause: "NIC model is PCI 15b3:"},

@@ -202,6 +202,8 @@ func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 		return expectation{want: []suspect{of("clock")}}, true
 	case fault.WrongDisk, fault.SlowDisk:
 		return expectation{want: []suspect{of("disk")}}, true
+	case fault.SlowNetwork, fault.PathMTU:
+		return expectation{want: []suspect{of("NIC")}}, true
 	case fault.WrongGPU, fault.LessHBM, fault.PCIeSpeed:
 		return expectation{want: []suspect{gpu(of("GPU"), hw, false)}}, true
 	}

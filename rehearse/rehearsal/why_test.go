@@ -86,6 +86,8 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.SlowMemory:       {},
 	fault.SlowCPU:          {},
 	fault.SlowDisk:         {},
+	fault.SlowNetwork:      {},
+	fault.PathMTU:          {},
 	fault.WrongNIC:         {},
 	fault.WrongDisk:        {},
 	fault.WrongMTU:         {},

@@ -137,12 +137,19 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART, Module: kernel.Module,
 		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load, NoChannel: n.channel.Load, Unanswered: n.timeUnanswered,
 		GPUModel: kernel.GPUModel, TriadRate: kernel.TriadRate, RoundRate: kernel.RoundRate, ReadRate: kernel.ReadRate,
-		GPUMemory: func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },
-		Heat:      func() []system.GPUHeat { return heatOf(kernel) }, LoadGPUs: n.loadGPUs})
+		BootNetwork: func() system.BootNetwork { return bootNetworkOf(kernel) },
+		GPUMemory:   func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },
+		Heat:        func() []system.GPUHeat { return heatOf(kernel) }, LoadGPUs: n.loadGPUs})
 	if err != nil {
 		return chassis.Halt, true
 	}
 	return exit, true
+}
+
+// bootNetworkOf is what the boot NIC carries.
+func bootNetworkOf(k *metal.Kernel) (b system.BootNetwork) {
+	b.Netdev, b.Sends, b.Receives, b.Packet = k.BootNetwork()
+	return b
 }
 
 // ports are the node's network ports as its kernel calls them.

@@ -79,6 +79,8 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.SlowMemory:       onNode(func(n *Node, _ fault.Fault) error { n.metal.LoseChannel(0); return nil }),
 	fault.SlowCPU:          onNode(func(n *Node, _ fault.Fault) error { n.metal.CapCores(cappedClock); return nil }),
 	fault.SlowDisk:         onNode((*Node).throttleDisk),
+	fault.SlowNetwork:      onNode((*Node).slowNetwork),
+	fault.PathMTU:          onNode(func(n *Node, _ fault.Fault) error { n.metal.LimitPackets(shortMTU); return nil }),
 	fault.WrongNIC:         onNode((*Node).exchangeNIC),
 	fault.WrongDisk:        onNode((*Node).exchangeDisk),
 	fault.WrongMTU:         onNode((*Node).shortenFrames),

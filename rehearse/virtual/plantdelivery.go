@@ -116,7 +116,17 @@ func (n *Node) exchangeDisk(fault.Fault) error {
 const (
 	cappedClock   = 0.75
 	throttledDisk = 1.0 / 3
+	heldNetwork   = 0.6
 )
+
+func (n *Node) slowNetwork(f fault.Fault) error {
+	if f.End == fault.EndSwitch {
+		n.metal.SlowNetwork(0, heldNetwork)
+	} else {
+		n.metal.SlowNetwork(heldNetwork, 0)
+	}
+	return nil
+}
 
 func (n *Node) throttleDisk(fault.Fault) error {
 	if last := len(n.metal.Disks()) - 1; !n.metal.ThrottleDisk(last, throttledDisk) {

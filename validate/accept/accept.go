@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
+	"github.com/ironrail/ironrail/validate/throughput"
 	"github.com/ironrail/ironrail/validate/uniform"
 )
 
@@ -59,6 +60,9 @@ func runAccept(ctx context.Context, j *target.Job) error {
 			return result.RefuseNode(n.Name, "%s (%s)", x.Cause, x.Of)
 		}
 		return result.RefuseNode(n.Name, "it is not what hardware.%s says: %s", n.Hardware.Name, rec.Unlike[0].Cause)
+	}
+	if low, _ := target.ReadFact(run, throughput.LowFact, subject.OfNode(n.Name)); low.Cause != "" {
+		return result.RefuseNode(n.Name, "%s", low.Cause)
 	}
 	digest := sha256.New()
 	for _, t := range j.Tests {

@@ -34,6 +34,7 @@ const (
 	HostMemory         = "host.memory"
 	HostCPU            = "host.cpu"
 	DiskRead           = "host.disk_read"
+	NetworkTCP         = "network.tcp"
 )
 
 var rate = []unit.Dimension{unit.Throughput, unit.LineRate}
@@ -50,6 +51,7 @@ var Measures = []Measure{
 	{HostCPU, []unit.Dimension{unit.Time}, true, "the time that the slowest core takes for a billion dependent integer operations"},
 	{DiskRead, rate, false, "reads of a disk from its start"},
 	{HostMemory, rate, false, "a triad of all cores in the memory of the host"},
+	{NetworkTCP, rate, false, "TCP of a node over a network that is no fabric, each way"},
 	{WriteBandwidth, rate, false, "RDMA writes of one rail, one way"},
 	{WriteLatency, []unit.Dimension{unit.Time}, true, "the time of a small RDMA write"},
 	{"reduce_scatter.busbw", rate, false, "bus bandwidth of a reduce-scatter at the largest size"},

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/scatter"
 )
 
 // Node is a node with what was measured of it.
@@ -110,7 +111,7 @@ func CompareNodes(nodes []Node) (rows []Row, found []Odd, notes []string) {
 			for i, f := range all {
 				values[i] = f.value
 			}
-			median, least, ok := bound(values, k.share)
+			median, least, ok := scatter.Bound(values, k.share)
 			row := Row{Check: k.check, Of: key, Median: median, Least: values[0], Floor: least, Count: len(all)}
 			if !ok {
 				row.Floor = 0

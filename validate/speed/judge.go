@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/scatter"
 )
 
 const (
@@ -139,7 +140,7 @@ func cpusOf(cores []wire.CoreSpeed) (list []CPUs) {
 		}
 		one := CPUs{Node: node, Cores: len(of), Slowest: of[0].Rate, Core: of[0].CPU}
 		ok := false
-		if one.Rate, one.Least, ok = bound(rates, coreShare); !ok {
+		if one.Rate, one.Least, ok = scatter.Bound(rates, coreShare); !ok {
 			one.Least = 0
 		}
 		list = append(list, one)

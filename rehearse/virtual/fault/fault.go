@@ -59,6 +59,8 @@ const (
 	SlowMemory       Kind = "slow-memory"
 	SlowCPU          Kind = "slow-cpu"
 	SlowDisk         Kind = "slow-disk"
+	SlowNetwork      Kind = "slow-network"
+	PathMTU          Kind = "path-mtu"
 	WrongNIC         Kind = "wrong-nic"
 	WrongDisk        Kind = "wrong-disk"
 	WrongMTU         Kind = "wrong-mtu"
@@ -197,6 +199,10 @@ var rows = []Row{
 		Suspects: "the CPU of that node, of four nodes or more"},
 	{Kind: SlowDisk, Does: "the last disk reads a third of what its model does", Needs: []string{attrNode},
 		Suspects: "that disk, of four or more of its model in the role"},
+	{Kind: SlowNetwork, Does: "the boot NIC sends six tenths of what its link carries, and its link is up at its speed; with `end = \"switch\"` the switch port sends it so little", Needs: []string{attrNode}, Takes: []string{attrEnd},
+		Suspects: "that NIC with its cable and switch port, of four nodes or more with the same hardware"},
+	{Kind: PathMTU, Does: "the switch port of the boot NIC passes packets of 1,400 bytes at most, and says so; the interface sends 1,500", Needs: []string{attrNode},
+		Suspects: "that NIC with its cable and switch port, of three nodes or more with the same hardware"},
 	{Kind: WrongNIC, Does: "in the place of one fabric NIC is one of another model that has its speed", Needs: []string{attrNode}, Takes: []string{attrPort},
 		Suspects: "that NIC"},
 	{Kind: WrongDisk, Does: "the last disk is of another maker; its size is right", Needs: []string{attrNode},

@@ -101,6 +101,7 @@ type Node struct {
 	gpus    map[int]GPUMemory
 	delivered
 	hampered hampered
+	slowed   slowed
 	wear     map[string]Wear // of disks, by name
 	acs      bool            // PCIe switches send what goes between their ports to the CPU
 

@@ -76,20 +76,8 @@ func agentProgram(ctx context.Context, c call) int {
 			health.Transceivers(c.n.fs, r.PCI, c.n.cfg.Module)
 		}
 		return c.answer(r, r.Error)
-	case "burn":
-		var p wire.BurnParams
-		if status := c.params(ctx, &p); status != 0 {
-			return status
-		}
-		r := c.burn(ctx, p)
-		return c.answer(r, r.Error)
-	case "speed":
-		var p wire.SpeedParams
-		if status := c.params(ctx, &p); status != 0 {
-			return status
-		}
-		r := speed.Meter{FS: c.n.fs, Machine: machine{c.n}, Lock: c.n.burning.lock}.Measure(ctx, p)
-		return c.answer(r, r.Error)
+	case "burn", "speed", "throughput":
+		return c.runLoad(ctx, command)
 	case "infiniband":
 		r := infiniband.Read(c.n.fs)
 		return c.answer(r, r.Error)
@@ -104,6 +92,27 @@ func agentProgram(ctx context.Context, c call) int {
 	}
 	_, _ = c.Err.Write([]byte("usage: ironrail-agent COMMAND   (on an installed node; ironrail calls it)\n"))
 	return 64
+}
+
+// runLoad is agentProgram for the commands that load the node.
+func (c call) runLoad(ctx context.Context, command string) int {
+	switch command {
+	case "burn":
+		var p wire.BurnParams
+		if status := c.params(ctx, &p); status != 0 {
+			return status
+		}
+		r := c.burn(ctx, p)
+		return c.answer(r, r.Error)
+	case "speed":
+		var p wire.SpeedParams
+		if status := c.params(ctx, &p); status != 0 {
+			return status
+		}
+		r := speed.Meter{FS: c.n.fs, Machine: machine{c.n}, Lock: c.n.burning.lock}.Measure(ctx, p)
+		return c.answer(r, r.Error)
+	}
+	return c.runThroughput(ctx)
 }
 
 // runRoCE is agentProgram for the commands about rails.

@@ -126,6 +126,17 @@ func (o *output) flush() {
 	}
 }
 
+// atOnce sends what is written without waiting for the program's end.
+type atOnce struct{ w io.Writer }
+
+func (a atOnce) Write(b []byte) (int, error) {
+	n, err := a.w.Write(b)
+	if o, ok := a.w.(*output); ok {
+		o.flush()
+	}
+	return n, err
+}
+
 // script runs a script as a shell named name.
 func (n *node) script(ctx context.Context, pid int, src, name string, args []string, dir string, env map[string]string, st shell.Streams) int {
 	parsed, err := shell.Parse(src)

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/clock"
@@ -116,6 +117,8 @@ type Config struct {
 	// bytes a second. nil: nothing is measured.
 	TriadRate, RoundRate func(cpu int) float64
 	ReadRate             func(path string) float64
+	// BootNetwork tells what the boot NIC carries; nil: nobody knows, and nothing is measured.
+	BootNetwork func() BootNetwork
 	// Neighbours tells whom the NICs hear by LLDP; nil: nobody speaks.
 	Neighbours func() []wire.Neighbour
 }
@@ -138,6 +141,8 @@ type Site struct {
 	model *model.Model
 	seed  uint64
 	lists indexes
+
+	measurements atomic.Uint32 // of networks; their ports follow one another
 
 	clusters func(endpoint string) Cluster // set before the first boot; nil: there is none
 

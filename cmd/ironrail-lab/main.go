@@ -58,7 +58,7 @@ func listCommands() []command {
 		{"status", "[--dir D] [--json]", "how every machine stands", runStatus},
 		{"stats", "[--dir D]", "JSON: power commands, boots and bytes written to disk, by machine", runStats},
 		{"console", "[--dir D] [--follow] [--raw] MACHINE", "prints what the serial port printed", runConsole},
-		{"fault", "[--dir D] [--machine M] slow-rail|slow-disk|slow-cpu|unplug|missing-nic|clear", "breaks something on purpose", runFault},
+		{"fault", "[--dir D] [--machine M] slow-rail|slow-network|slow-disk|slow-cpu|unplug|missing-nic|clear", "breaks something on purpose", runFault},
 		{"disks", "[--dir D] [--file F]", "prints the disks of the machines; --file changes those of machines without power", runDisks},
 		{"exec", "[--dir D] -- COMMAND...", "runs a command inside the lab's network", runExec},
 		{"chassis", "SOCKET MACHINE get|set ...", "ipmi_sim's chassis program", runChassis},

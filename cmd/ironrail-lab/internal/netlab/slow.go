@@ -41,42 +41,69 @@ func ParseRate(s string) (Rate, error) {
 }
 
 // SlowRail limits the machine's rail in both directions: what leaves the tap
-// goes to the machine, what enters comes from it and is led over an ifb device
-// to be held back there. The queue holds 400 ms of traffic; more is dropped, as
-// by a switch.
+// goes to the machine, what enters comes from it. The queue holds 400 ms of
+// traffic; more is dropped, as by a switch.
 func SlowRail(ctx context.Context, namespace string, m rack.Machine, r Rate) error {
 	if err := ClearRail(ctx, namespace, m); err != nil {
 		return err
 	}
-	tap, ifb := m.RailTap(), ifbName(m)
-	shape := func(dev string) []string {
-		return []string{"tc", "-n", namespace, "qdisc", "replace", "dev", dev, "root", "tbf", "rate", strconv.Itoa(int(r)) + "kbit", "burst", "16kb", "latency", "400ms"}
+	return slow(ctx, namespace, m, append([][]string{shape(namespace, m.RailTap(), r)}, shapeInput(namespace, m.RailTap(), ifbName(m), r)...))
+}
+
+// SlowBoot limits what the machine sends over the boot network; what it receives is not held.
+func SlowBoot(ctx context.Context, namespace string, m rack.Machine, r Rate) error {
+	if err := ClearBoot(ctx, namespace, m); err != nil {
+		return err
 	}
-	for _, args := range [][]string{
-		shape(tap),
-		{"ip", "-n", namespace, "link", "add", ifb, "type", "ifb"},
-		{"ip", "-n", namespace, "link", "set", ifb, "up"},
-		shape(ifb),
-		{"tc", "-n", namespace, "qdisc", "add", "dev", tap, "ingress"},
-		{"tc", "-n", namespace, "filter", "add", "dev", tap, "parent", "ffff:", "protocol", "all", "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", ifb},
-	} {
+	return slow(ctx, namespace, m, shapeInput(namespace, m.BootTap(), bootIFB(m), r))
+}
+
+func slow(ctx context.Context, namespace string, m rack.Machine, commands [][]string) error {
+	for _, args := range commands {
 		if _, err := runIP(ctx, nil, args...); err != nil {
-			return errkind.New(errkind.Unsupported, "machine %s: slow rail: %w", m.Name, err).Do("the kernel needs tbf, ifb, cls_u32 and act_mirred")
+			return errkind.New(errkind.Unsupported, "machine %s: slow network: %w", m.Name, err).Do("the kernel needs tbf, ifb, cls_u32 and act_mirred")
 		}
 	}
 	return nil
 }
 
+// shape holds what leaves a device.
+func shape(namespace, dev string, r Rate) []string {
+	return []string{"tc", "-n", namespace, "qdisc", "replace", "dev", dev, "root", "tbf", "rate", strconv.Itoa(int(r)) + "kbit", "burst", "16kb", "latency", "400ms"}
+}
+
+// shapeInput holds what enters a tap: it is led over an ifb device, and held back there.
+func shapeInput(namespace, tap, ifb string, r Rate) [][]string {
+	return [][]string{
+		{"ip", "-n", namespace, "link", "add", ifb, "type", "ifb"},
+		{"ip", "-n", namespace, "link", "set", ifb, "up"},
+		shape(namespace, ifb, r),
+		{"tc", "-n", namespace, "qdisc", "add", "dev", tap, "ingress"},
+		{"tc", "-n", namespace, "filter", "add", "dev", tap, "parent", "ffff:", "protocol", "all", "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", ifb},
+	}
+}
+
 // ClearRail gives the rail its full rate again; no limit is no error.
 func ClearRail(ctx context.Context, namespace string, m rack.Machine) error {
-	if _, err := runIP(ctx, nil, "ip", "-n", namespace, "link", "show", "dev", m.RailTap()); err != nil {
-		return fmt.Errorf("machine %s: rail: %w", m.Name, err)
+	return unshape(ctx, namespace, m, m.RailTap(), ifbName(m))
+}
+
+// ClearBoot gives the boot network its full rate again; no limit is no error.
+func ClearBoot(ctx context.Context, namespace string, m rack.Machine) error {
+	return unshape(ctx, namespace, m, m.BootTap(), bootIFB(m))
+}
+
+func unshape(ctx context.Context, namespace string, m rack.Machine, tap, ifb string) error {
+	if _, err := runIP(ctx, nil, "ip", "-n", namespace, "link", "show", "dev", tap); err != nil {
+		return fmt.Errorf("machine %s: %s: %w", m.Name, tap, err)
 	}
 	// Each of these may be absent; what counts is that none is left.
-	_, _ = runIP(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", m.RailTap(), "ingress")
-	_, _ = runIP(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", m.RailTap(), "root")
-	_, _ = runIP(ctx, nil, "ip", "-n", namespace, "link", "delete", ifbName(m))
+	_, _ = runIP(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", tap, "ingress")
+	_, _ = runIP(ctx, nil, "tc", "-n", namespace, "qdisc", "delete", "dev", tap, "root")
+	_, _ = runIP(ctx, nil, "ip", "-n", namespace, "link", "delete", ifb)
 	return nil
 }
 
 func ifbName(m rack.Machine) string { return m.Name + "-slow" }
+
+func bootIFB(m rack.Machine) string { return m.Name + "-slowb" }

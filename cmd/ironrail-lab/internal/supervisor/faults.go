@@ -20,21 +20,24 @@ type Faults struct {
 	Unplugged bool        `json:"unplugged,omitempty"` // the management NIC has no link: the machine never asks for DHCP
 	NoRail    bool        `json:"no_rail,omitempty"`   // the rail NIC is missing from the next power on
 	RailRate  netlab.Rate `json:"rail_rate,omitempty"` // kbit/s, 0 is not limited
+	BootRate  netlab.Rate `json:"boot_rate,omitempty"` // kbit/s that it sends over the boot network, 0 is not limited
 	DiskRate  int64       `json:"disk_rate,omitempty"` // bytes a second that its disks are read, 0 is not limited
 	CPUShare  int         `json:"cpu_share,omitempty"` // percent of a CPU that it gets, 0 is not limited
 }
 
-// FaultRequest asks for one fault: slow-rail, slow-disk, slow-cpu, unplug, missing-nic or clear.
+// FaultRequest asks for one fault: slow-rail, slow-network, slow-disk, slow-cpu, unplug, missing-nic or clear.
 type FaultRequest struct {
 	Name    string      `json:"name"`
 	Machine string      `json:"machine"` // for clear, "" is every machine
 	Rate    netlab.Rate `json:"rate,omitempty"`
 }
 
-// What a slow disk reads, bytes a second, and what a slow CPU gets, percent of one.
+// What a slow disk reads, bytes a second, what a slow CPU gets, percent of one, and what a slow boot
+// network takes from a machine, kbit/s.
 const (
-	slowDisk = 4 << 20
-	slowCPU  = 10
+	slowNetwork = 4000
+	slowDisk    = 4 << 20
+	slowCPU     = 10
 )
 
 // inject changes the faults of one machine and makes the change felt.
@@ -46,6 +49,8 @@ func (s *Supervisor) inject(ctx context.Context, m *machine, r FaultRequest) err
 			return errkind.New(errkind.Refused, "slow-rail: no rate").Do("give --factor or --rate")
 		}
 		f.RailRate = r.Rate
+	case "slow-network":
+		f.BootRate = slowNetwork
 	case "slow-disk":
 		f.DiskRate = slowDisk
 	case "slow-cpu":
@@ -57,7 +62,7 @@ func (s *Supervisor) inject(ctx context.Context, m *machine, r FaultRequest) err
 	case "clear":
 		f = Faults{}
 	default:
-		return errkind.New(errkind.Refused, "fault %q is not known", r.Name).Do("use slow-rail, slow-disk, slow-cpu, unplug, missing-nic or clear")
+		return errkind.New(errkind.Refused, "fault %q is not known", r.Name).Do("use slow-rail, slow-network, slow-disk, slow-cpu, unplug, missing-nic or clear")
 	}
 	if err := s.applyFaults(ctx, m, f); err != nil {
 		return err
@@ -76,6 +81,17 @@ func (s *Supervisor) applyFaults(ctx context.Context, m *machine, f Faults) erro
 			err = netlab.SlowRail(ctx, s.lab.Name, m.Machine, f.RailRate)
 		} else {
 			err = netlab.ClearRail(ctx, s.lab.Name, m.Machine)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f.BootRate != old.BootRate {
+		err := error(nil)
+		if f.BootRate > 0 {
+			err = netlab.SlowBoot(ctx, s.lab.Name, m.Machine, f.BootRate)
+		} else {
+			err = netlab.ClearBoot(ctx, s.lab.Name, m.Machine)
 		}
 		if err != nil {
 			return err

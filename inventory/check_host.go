@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ironrail/ironrail/internal/lazyregexp"
+	"github.com/ironrail/ironrail/internal/userdata"
 	"github.com/ironrail/ironrail/inventory/language"
 )
 
@@ -31,6 +32,12 @@ func (l *loader) checkHost(b *language.Body, h *HostSettings) {
 	}
 	if h.Locale != "" && !localeName.MatchString(h.Locale) {
 		l.diags.Add("language.value", b.Range("locale"), "Wrong value of locale", fmt.Sprintf(`%q is no locale; write one such as "C.UTF-8" or "en_US.UTF-8".`, h.Locale)).In(b.Decl)
+	}
+	if h.UserData == "" {
+		return
+	}
+	if wrong := userdata.Check(h.UserData); wrong != "" {
+		l.diags.Add("language.value", b.Range("user_data"), "Wrong value of user_data", fmt.Sprintf(`User data is not usable: %s. Write a script that begins with "#!/bin/sh", or settings for cloud-init that begin with "#cloud-config".`, wrong)).In(b.Decl)
 	}
 }
 

@@ -25,7 +25,6 @@ var unimplementedSettings = []struct {
 	refused               bool
 }{
 	{"secure_boot", "hardware \"h\" {", "hardware \"h\" {\n  secure_boot = true", "secure_boot of hardware h", true},
-	{"tpm", "hardware \"h\" {", "hardware \"h\" {\n  tpm = \"2.0\"", "tpm of hardware h", false},
 	{"dpu", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" { model = \"BlueField-3\" }", "dpu bf of hardware h", false},
 	{"dpu mode", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" {\n    model = \"BlueField-3\"\n    mode = \"nic\"\n  }", "mode of dpu bf of hardware h", true},
 	{"vlan", "network \"boot\" {", "network \"boot\" {\n  vlan = 20", "vlan of network boot", true},
@@ -38,7 +37,6 @@ var unimplementedSettings = []struct {
 	{"factory", "bmc \"b\" {", "bmc \"b\" {\n  factory { username = \"ADMIN\" }", "factory of bmc b", true},
 	{"factory_password", "role     = role.w", "role     = role.w\n    factory_password = secret(\"env:FACTORY\")", "factory_password of bmc b", false},
 	{"bond", "host \"x\" {", "host \"x\" {\n  bond \"bond0\" { members = [\"mgmt/0\"] }", "bond bond0 of host x", true},
-	{"user_data", "host \"x\" {", "host \"x\" {\n  user_data = \"#!/bin/sh\"", "user_data of host x", true},
 	{"mount", "role \"w\" {", "role \"w\" {\n  mount \"/data\" {\n    type = \"nfs\"\n    source = \"nas:/export\"\n  }", "mount /data of role w", true},
 	{"after", "role \"w\" {", "role \"v\" {\n  bmc = bmc.b\n  image = image.os\n}\nrole \"w\" {\n  after = [role.v]", "after of role w", false},
 	{"state", "site \"tiny\"", "state \"etcd\" { endpoints = [\"https://192.0.2.9:2379\"] }\nsite \"tiny\"", "state etcd", true},

@@ -31,6 +31,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/speed"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/throughput"
+	"github.com/ironrail/ironrail/provision/agent/userdata"
 )
 
 const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail calls it)
@@ -46,6 +47,7 @@ const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail c
                that listens prints where, as a JSON object of its own, before its result
   infiniband   its RDMA ports: GUIDs, links, partitions
   neighbours   whom its NICs hear by LLDP within 35 s
+  user-data    run the user data of the site, once, and record how it ended; its unit calls it
   flush        write the root out, so that GRUB, which reads no log of XFS, finds a new kernel
                there if power is lost; hooks of the package manager call it; it prints nothing
 Each prints one JSON object. Exit 0, or 1 with "error" set, or 64 for wrong usage.
@@ -95,12 +97,10 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 		return writeAnswer(out, r, r.Error)
 	case "burn", "speed", "throughput":
 		return runLoad(ctx, command, in, out, talk)
-	case "infiniband":
-		r := infiniband.Read(sysfs.Dir("/"))
-		return writeAnswer(out, r, r.Error)
-	case "neighbours":
-		r := lldp.ListenNode(ctx, lldp.Packets{}, sysfs.Dir("/"))
-		return writeAnswer(out, r, r.Error)
+	case "infiniband", "neighbours":
+		return runLinks(ctx, command, out)
+	case "user-data":
+		return runUserData(ctx, talk)
 	case "flush":
 		return flush(talk)
 	case "roce up", "roce apply", "roce check":
@@ -108,6 +108,26 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 	}
 	fmt.Fprint(talk, usage)
 	return 64
+}
+
+// runLinks is run for the commands that look at links.
+func runLinks(ctx context.Context, command string, out io.Writer) int {
+	if command == "infiniband" {
+		r := infiniband.Read(sysfs.Dir("/"))
+		return writeAnswer(out, r, r.Error)
+	}
+	r := lldp.ListenNode(ctx, lldp.Packets{}, sysfs.Dir("/"))
+	return writeAnswer(out, r, r.Error)
+}
+
+// runUserData runs the user data of the site, and ends as that did.
+func runUserData(ctx context.Context, talk io.Writer) int {
+	r, err := userdata.Runner{Root: func() (rootfs.Root, error) { return rootfs.Open("/") }, Clock: clock.Wall{}, Run: userdata.Command}.Once(ctx)
+	if err != nil {
+		fmt.Fprintln(talk, "ironrail:", err)
+		return 1
+	}
+	return r.Status()
 }
 
 // runLoad is run for the commands that load the node: one at a time.

@@ -134,6 +134,13 @@ func TestSettings(t *testing.T) {
 		{Old: `  timezone    = "UTC"`, New: `  timezone    = "Europe/Berlin"
   hold_kernel = true
   sysctl      = { "vm.swappiness" = "7", "net.core.rmem_max" = "4194304" }
+  user_data   = <<-X
+    #!/bin/sh
+    set -eu
+    getent hosts "$(hostname)"
+    sleep 20 # longer than the boot: the bring-up waits for it
+    echo "$(date -u +%s) $(cat /proc/sys/kernel/random/boot_id)" >>/var/lib/site-was-here
+  X
   accounts {
     sudo_groups = ["operators"]
   }`},
@@ -154,6 +161,7 @@ func TestSettings(t *testing.T) {
 			`! systemctl is-enabled apt-daily.timer && ! systemctl is-enabled unattended-upgrades.service && ! systemctl is-active unattended-upgrades.service`,
 			`fio --version && mpirun --version && ib_write_bw --version | grep Version`, // perftest ends with 1 there
 			`dpkg -V fio perftest`,
+			`test "$(wc -l </var/lib/site-was-here)" = 1 && grep '"exit": 0' /var/lib/ironrail/user-data.json && ! systemctl is-failed ironrail-user-data`,
 		} {
 			l.OnNode(node, look)
 		}
@@ -162,5 +170,30 @@ func TestSettings(t *testing.T) {
 	l.OnNode(nodes[0], "sysctl -w vm.swappiness=60 && apt-mark unhold linux-image-amd64")
 	if got := l.Ironrail("drift"); got.Code == labtest.ExitDone || !strings.Contains(got.Stdout, "vm.swappiness") || !strings.Contains(got.Stdout, "linux-image-amd64") {
 		t.Errorf("drift does not see what was changed: %s", got)
+	}
+}
+
+// TestCloudConfig: the cloud-init of an image of a vendor reads what the site has for it, once,
+// and sets nothing that ironrail does. One whose settings fail keeps the node out.
+func TestCloudConfig(t *testing.T) {
+	s := system{"cloud-config", "bookworm", []string{"n2"}, "Debian GNU/Linux 12", cloudImage(labtest.UbuntuDisk)}
+	const given = "  user_data   = <<-X\n    #cloud-config\n    write_files:\n    - path: /etc/site\n      content: \"was here\"\n    runcmd:\n    - [sh, -c, \"sleep 15; echo once >>/var/lib/site-was-here\"]\n  X\n"
+	l := s.install(t, labtest.Options{Name: s.name, HCL: []labtest.Edit{{Old: `  timezone    = "UTC"`, New: `  timezone    = "UTC"` + "\n" + given}}})
+	for _, look := range []string{
+		`test "$(cat /etc/site)" = "was here" && test "$(wc -l </var/lib/site-was-here)" = 1`,
+		`cloud-init status | grep -x 'status: done'`,
+		`test "$(hostname)" = n2 && ip -4 -br address | grep -c '10\.77\.0\.12/24' | grep -x 1`,
+		`test "$(ls /etc/ssh/ssh_host_*_key)" = /etc/ssh/ssh_host_ed25519_key`,
+		`! id debian && ! systemctl --failed --no-legend | grep .`,
+	} {
+		l.OnNode("n2", look)
+	}
+	l.Edit(labtest.Edit{Old: "sleep 15; echo once >>/var/lib/site-was-here", New: "exit 3"})
+	if got := l.Ironrail("plan"); !strings.Contains(got.Stdout+got.Stderr, "user_data") || !strings.Contains(got.Stdout+got.Stderr, "an edit alone reinstalls nothing") {
+		t.Errorf("an edit of user data: %s", got)
+	}
+	got := l.Ironrail("rebuild", "n2", "--auto-approve")
+	if got.Code == labtest.ExitDone || !strings.Contains(got.Stdout+got.Stderr, "cloud-init failed") {
+		t.Errorf("user data that fails: %s", got)
 	}
 }

@@ -153,7 +153,11 @@ type Hardware struct {
 	Disks    []Disk    `json:"disks"`
 	PCI      []PCI     `json:"pci"`
 	RDMA     []RDMADev `json:"rdma,omitempty"`
+	TPM      string    `json:"tpm,omitempty"` // its version, "2.0" or "1.2", or NoTPM; empty: the kernel does not say
 }
+
+// NoTPM says that there is no TPM, or that the firmware hides it.
+const NoTPM = "none"
 
 // CPU counts what the kernel sees.
 type CPU struct {
@@ -332,6 +336,8 @@ type ConfigureParams struct {
 	// Host are settings that can be changed later too. An agent that does not know them
 	// leaves them to the step that does that.
 	Host HostSettings `json:"host,omitzero"`
+	// UserData runs once, at the first start of the installed system; see package userdata.
+	UserData string `json:"user_data,omitempty"`
 }
 
 // HostSettings are settings of an installed system that take effect without an

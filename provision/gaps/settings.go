@@ -46,11 +46,9 @@ func Settings() []Setting {
 		{NoEffect, "bmc", "attach", "the BMC is spoken to as one with a port of its own.", bmcs("attach", func(b *inventory.BMCProfile) bool { return b.Attach == "shared" })},
 		{NoEffect, "bmc", "factory_password", "it is not read.", factoryPasswords},
 		{Refused, "hardware", "secure_boot", "nodes are installed and booted without it, and nobody looks whether it is on. Remove it, and switch Secure Boot off in the firmware.", hardware("secure_boot", func(h *inventory.Hardware) bool { return h.SecureBoot })},
-		{NoEffect, "hardware", "tpm", "no TPM is looked for or used.", hardware("tpm", func(h *inventory.Hardware) bool { return h.TPM != "" })},
 		{Refused, "hardware", "dpu.mode", "the mode of a DPU is neither set nor looked at. Set it by the vendor's tools, and remove it here.", dpus(true)},
 		{NoEffect, "hardware", "dpu", "DPUs are not looked for.", dpus(false)},
 		{Refused, "host", "bond", "ports are not aggregated. Remove it, and leave link aggregation to what configures the nodes after ironrail.", bonds},
-		{Refused, "host", "user_data", "it is not run. Remove it, and run it in a hook, or by a hand-over of kind exec.", hosts("user_data", func(h *inventory.HostSettings) bool { return h.UserData != "" })},
 		{Refused, "role", "mount", "what is written there would lie on the node's own disk. Remove it, and mount it by what configures the nodes after ironrail.", mounts},
 		{NoEffect, "role", "after", "nodes are brought up in any order. Bring up those that come first with --target.", roles("after", func(r *inventory.Role) bool { return len(r.After) > 0 })},
 	}

@@ -3,7 +3,8 @@
 // Package host is the stage of those settings of a host block that take effect without
 // an installation: sysctl, locale, who may become root, the hold on the kernel. An
 // installation writes them too, so that the step finds them there and does nothing; a
-// change in the files is made on the nodes as they run.
+// change in the files is made on the nodes as they run. User data, which an installation
+// alone leaves on a node, is waited for and judged.
 package host
 
 import (
@@ -25,6 +26,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/internal/userdata"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -37,6 +39,10 @@ const (
 
 // limit is the hang deadline of a step.
 const limit = 10 * time.Minute
+
+// usual is how long user data is thought to take. Belief: a script of a site writes files and
+// installs a few packages.
+const usual = 30 * time.Second
 
 // SettingsFact is what an installation has written, or this stage has last found or made
 // so, on a node: what is no longer in the files is taken back by it.
@@ -64,9 +70,10 @@ func Settings(n *inventory.Node) (s wire.HostSettings) {
 
 // Gives reports whether a node's host block gives any of them.
 func Gives(n *inventory.Node) bool {
-	s := Settings(n)
-	return n.Image != nil && !n.Retired && givesAny(s)
+	return n.Image != nil && !n.Retired && (givesAny(Settings(n)) || hasUserData(n))
 }
+
+func hasUserData(n *inventory.Node) bool { return n.Host != nil && n.Host.UserData != "" }
 
 func givesAny(s wire.HostSettings) bool {
 	return len(s.Sysctl) > 0 || s.Locale != "" || len(s.SudoGroups) > 0 || s.HoldKernel != nil
@@ -116,7 +123,7 @@ func lastSettings(view stage.View, node string) (last wire.HostSettings, known b
 // version adds.
 func stepOf(n *inventory.Node) plan.Step {
 	me := subject.OfNode(n.Name)
-	st := plan.Step{ID: StepID(n.Name), Stage: Name, NonDisruptive: true, Subject: me, Title: "set up the host: " + list(Settings(n)), May: plan.Effects(plan.Config),
+	st := plan.Step{ID: StepID(n.Name), Stage: Name, NonDisruptive: true, Subject: me, Title: "set up the host: " + list(n, Settings(n)), May: plan.Effects(plan.Config),
 		Needs:    []plan.Need{{Step: bootStep(n.Name), On: plan.Success, Triggers: true}},
 		Decl:     stage.Source(n.Decl),
 		Deadline: plan.Budget{Limit: limit, Expected: 2 * time.Second},
@@ -124,6 +131,9 @@ func stepOf(n *inventory.Node) plan.Step {
 	h := n.Host
 	if h == nil {
 		return st
+	}
+	if hasUserData(n) {
+		st.Deadline = plan.Budget{Limit: limit + userdata.Limit, Expected: usual}
 	}
 	st.Decl = stage.Source(h.Decl)
 	add := func(name, value string, at hcl.Range) {
@@ -143,8 +153,8 @@ func stepOf(n *inventory.Node) plan.Step {
 	return st
 }
 
-// list names the settings in words.
-func list(s wire.HostSettings) string {
+// list names the settings of a node in words.
+func list(n *inventory.Node, s wire.HostSettings) string {
 	var words []string
 	if n := len(s.Sysctl); n > 0 {
 		words = append(words, fmt.Sprintf("%d sysctl", n))
@@ -157,6 +167,9 @@ func list(s wire.HostSettings) string {
 	}
 	if len(s.SudoGroups) > 0 {
 		words = append(words, "sudo groups")
+	}
+	if hasUserData(n) {
+		words = append(words, "user data")
 	}
 	if len(words) == 0 {
 		return "nothing is asked for any more"
@@ -200,6 +213,9 @@ func lacking(h *inventory.HostSettings, i *inventory.Image) (list []lack) {
 	if h.Locale != "" && !builtin(h.Locale) && !slices.Contains(i.Packages, "locales-all") {
 		list = append(list, lack{"locale", "locales-all", inventory.PlaceOf(h.Ranges, "locale", h.Decl)})
 	}
+	if userdata.FormOf(h.UserData) == userdata.CloudConfig && !slices.Contains(i.Packages, "cloud-init") {
+		list = append(list, lack{"user_data", "cloud-init", inventory.PlaceOf(h.Ranges, "user_data", h.Decl)})
+	}
 	if a := h.Accounts; len(a.SudoGroups) > 0 && !slices.Contains(i.Packages, "sudo") {
 		list = append(list, lack{"sudo_groups", "sudo", inventory.PlaceOf(a.Ranges, "sudo_groups", a.Decl)})
 	}
@@ -214,14 +230,26 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 	}
 	want := Settings(n)
 	last, _ := lastSettings(run, n.Name)
-	wrong, err := work{s.nodes, n.Name}.compare(ctx, want, last)
+	w := work{s.nodes, n.Name}
+	wrong, err := w.compare(ctx, want, last)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
+	}
+	if hasUserData(n) {
+		d, err := w.readUserData(ctx)
+		switch {
+		case err != nil:
+			return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
+		case d.state == userdata.Running:
+			wrong = append(wrong, "user data has not ended yet")
+		case d.state == userdata.Failed:
+			wrong = append(wrong, d.why)
+		}
 	}
 	if len(wrong) > 0 {
 		return stage.Observation{State: stage.Differs, Evidence: strings.Join(wrong, "; ")}, nil
 	}
-	return stage.Observation{State: stage.Conforms, Evidence: list(want)}, learn(ctx, run, n, want)
+	return stage.Observation{State: stage.Conforms, Evidence: list(n, want)}, learn(ctx, run, n, want)
 }
 
 // Apply implements stage.Stage.
@@ -236,7 +264,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		Key:  fmt.Sprintf("%s-%d", st.ID, run.Clock().Now().UnixNano()), // idempotent: each attempt is one of its own
 		Kind: plan.Config, Repeatable: true, Does: "write host settings of " + n.Name,
 		Do: func(ctx context.Context) error {
-			run.Emit(event.Event{Type: event.StepProgress, Node: n.Name, Text: list(want)})
+			run.Emit(event.Event{Type: event.StepProgress, Node: n.Name, Text: list(n, want)})
 			return w.apply(ctx, want, last)
 		}})
 	if err != nil {
@@ -251,6 +279,11 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "host settings"}},
 			Cause: "host settings were written and yet " + wrong[0], Evidence: wrong, Action: action}
 		return errors.Join(run.Blame(ctx, f), errkind.Begun(errkind.New(errkind.Mismatch, "%s", f.Cause).Do(action)))
+	}
+	if hasUserData(n) {
+		if err := w.awaitUserData(ctx, run, n); err != nil {
+			return err
+		}
 	}
 	return learn(ctx, run, n, want)
 }

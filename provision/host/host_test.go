@@ -57,6 +57,11 @@ func TestLackingPackages(t *testing.T) {
 	if d := New(site(h, "sudo", "locales-all"), nil).Check(); d.HasErrors() {
 		t.Errorf("%v", d)
 	}
+	h.UserData = "#cloud-config\n"
+	if d := New(site(h, "sudo", "locales-all"), nil).Check(); len(d) != 1 || !strings.Contains(d[0].Detail, `user_data of host "gpu" needs package "cloud-init"`) {
+		t.Errorf("%v", d)
+	}
+	h.UserData = ""
 	h.Locale = "C.utf8"
 	if d := New(site(h, "sudo"), nil).Check(); d.HasErrors() {
 		t.Errorf("%v", d)

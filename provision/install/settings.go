@@ -14,6 +14,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/userdata"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/host"
@@ -91,6 +92,7 @@ func Settings(inv *inventory.Inventory, n *inventory.Node) []Setting {
 		{Name: "kernel_args", Value: list(p.KernelArgs), Block: host, Decl: hostDecl},
 		{Name: "timezone", Value: p.Timezone, Block: host, Decl: hostDecl},
 		{Name: "authorized_keys", Value: keysText(p.AuthorizedKeys), Block: host, Decl: hostDecl},
+		{Name: "user_data", Value: userdata.Digest(p.UserData), Block: host, Decl: hostDecl},
 		{Name: "domain", Value: p.Domain, Block: "site", Decl: inv.Site.Decl},
 		{Name: "time_servers", Value: list(p.TimeServers), Block: "site", Decl: inv.Site.Decl},
 		{Name: "gateway", Value: p.Gateway, Block: net, Decl: netDecl},
@@ -125,7 +127,7 @@ func hostParams(inv *inventory.Inventory, n *inventory.Node) wire.ConfigureParam
 		}
 	}
 	if h := n.Host; h != nil {
-		p.Timezone, p.KernelArgs, p.AuthorizedKeys = h.Timezone, h.KernelArgs, h.Accounts.AuthorizedKeys
+		p.Timezone, p.KernelArgs, p.AuthorizedKeys, p.UserData = h.Timezone, h.KernelArgs, h.Accounts.AuthorizedKeys, h.UserData
 	}
 	p.Host = host.Settings(n)
 	p.Host.NoUpdates = true

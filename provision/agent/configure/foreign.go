@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/loadercfg"
 	"github.com/ironrail/ironrail/internal/sysdisk"
+	"github.com/ironrail/ironrail/internal/userdata"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
@@ -90,7 +91,7 @@ const ownPrefix = "etc/systemd/network/10-ironrail"
 // all: what would set addresses, names and keys at the first boot is off, a rail without
 // a cable does not hold up the boot.
 var foreignFiles = map[string]string{
-	"etc/cloud/cloud-init.disabled":                                           "Written by ironrail, which sets the host name, the addresses and the keys of this node.\n",
+	userdata.CloudOff: "Written by ironrail, which sets the host name, the addresses and the keys of this node.\n",
 	"etc/systemd/system/systemd-networkd-wait-online.service.d/ironrail.conf": "[Service]\nExecStart=\nExecStart=/lib/systemd/systemd-networkd-wait-online --any --timeout=30\n",
 }
 
@@ -106,7 +107,7 @@ func (s settings) foreign(root rootfs.Root, t target) error {
 		do   func() error
 	}{
 		{"networks of the image", func() error { return s.foreignNetworks(root) }},
-		{"first boot", func() error { return writeForeign(root) }},
+		{"first boot", func() error { return s.writeForeign(root) }},
 		{"disk", loader},
 		{"labels", func() error { return relabel(root) }},
 	} {
@@ -147,9 +148,12 @@ func (s settings) foreignNetworks(root rootfs.Root) error {
 }
 
 // writeForeign switches off what would set the node up a second time.
-func writeForeign(root rootfs.Root) error {
+func (s settings) writeForeign(root rootfs.Root) error {
 	for name, text := range foreignFiles {
-		if strings.Contains(name, "networkd") && usesManager(root) {
+		switch {
+		case strings.Contains(name, "networkd") && usesManager(root):
+			continue
+		case name == userdata.CloudOff && userdata.FormOf(s.UserData) == userdata.CloudConfig: // it reads the site's seed
 			continue
 		}
 		if err := rootfs.WriteText(root, name, text, 0o644); err != nil {

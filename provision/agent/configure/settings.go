@@ -105,6 +105,7 @@ func (s settings) write(root rootfs.Root, self func() (io.ReadCloser, error), fr
 		{"authorized keys", func() error { return s.authorize(root) }},
 		{"boot loader", func() error { return s.bootLoader(root) }},
 		{"host", func() error { return s.host(root) }},
+		{"user data", func() error { return s.userData(root) }},
 		{"files", func() error { return s.files(root) }},
 		{"agent", func() error { return s.agent(root, self) }},
 	}

@@ -48,6 +48,7 @@ func (n *node) finishStart(ctx context.Context) {
 		r := n.rails().Up(ctx)
 		n.units.end(roceUnit, r.Error == nil && ctx.Err() == nil)
 	}
+	n.userData(ctx)
 	for _, name := range n.wantedAtStart() {
 		n.units.end(name, n.startPackaged(ctx, name) == "")
 	}

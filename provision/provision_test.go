@@ -225,7 +225,9 @@ hook "after" "validate" {
 }
 
 hardware "plain" {
-  tpm = "2.0"
+  dpu "bf" {
+    model = "BlueField-3"
+  }
 }
 `
 	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(text), 0o644); err != nil {
@@ -240,7 +242,7 @@ hardware "plain" {
 		t.Fatal(err)
 	}
 	p := planFor(t, s, state.Empty{}, PlanOptions{})
-	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "tpm of hardware plain") {
+	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "dpu bf of hardware plain") {
 		t.Errorf("warnings %q", p.Warnings)
 	}
 	if st, ok := p.Step("n1/validate.after"); !ok || st.Stage != hook.StageName || st.Needs[0].Step != "n1/validate.accept" {

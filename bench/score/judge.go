@@ -198,6 +198,7 @@ var kindsOfFaults = map[string]kind{
 	"pcie-speed":       {place: anyGPU(false), tested: true, names: ofGPU},
 	"wrong-cpu":        {place: anyNode, names: ofNode(`\bCPUs?\b`)},
 	"smt-off":          {place: anyNode, names: ofNode(`\bCPUs?\b`)},
+	"tpm-off":          {place: anyNode, names: ofNode(`\bTPM\b`)},
 	"numa-split":       {place: anyNode, names: ofNode(`\bCPUs?\b`)},
 	"small-dimm":       {place: anyNode, names: ofNode(`\bmemory\b|\bDIMM\b`)},
 	"slow-dimm":        {place: anyNode, names: ofNode(`\bmemory\b|\bDIMM\b`)},

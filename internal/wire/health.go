@@ -23,6 +23,7 @@ type Health struct {
 	DirectNIC bool             `json:"direct_nic,omitempty"`  // a NIC has a PCI function of its own for GPUs (ConnectX-8 Data Direct)
 	PeerMem   bool             `json:"peer_mem,omitempty"`    // nvidia_peermem is loaded
 	OpenGPU   *bool            `json:"open_driver,omitempty"` // NVIDIA's driver that runs is the open one
+	TPM       string           `json:"tpm,omitempty"`         // as of Hardware
 	Error     *TaskError       `json:"error,omitempty"`
 }
 

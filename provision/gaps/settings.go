@@ -196,17 +196,6 @@ func withHost(h *inventory.HostSettings) func(*inventory.Node) bool {
 	return func(n *inventory.Node) bool { return n.Host == h }
 }
 
-func hosts(attribute string, has func(*inventory.HostSettings) bool) func(*inventory.Inventory) []given {
-	return func(inv *inventory.Inventory) (list []given) {
-		for _, h := range inv.Hosts {
-			if has(h) {
-				list = append(list, given{name: h.Name, phrase: attribute + " of host " + h.Name, at: inventory.PlaceOf(h.Ranges, attribute, h.Decl), uses: withHost(h)})
-			}
-		}
-		return list
-	}
-}
-
 func bonds(inv *inventory.Inventory) (list []given) {
 	for _, h := range inv.Hosts {
 		for _, b := range h.Bonds {

@@ -55,10 +55,21 @@ func compareHardware(n *inventory.Node, hw wire.Hardware, last lastInstall) []Fa
 	if h.CPU.Cores > 0 && hw.CPU.Cores < h.CPU.Cores {
 		add("CPU", "Check the core settings of the firmware.", "%d CPU cores; hardware.%s says %d", hw.CPU.Cores, h.Name, h.CPU.Cores)
 	}
+	if h.TPM != "" && hw.TPM != "" && hw.TPM != h.TPM {
+		add("TPM", "Switch the TPM on in the firmware's setup (Security Device Support), or set its version there; else have the module fitted, or correct `tpm` of the hardware block.", "%s; hardware.%s says %s", describeTPM(hw.TPM), h.Name, h.TPM)
+	}
 	fs = append(fs, compareMemory(h, hw.Memory)...)
 	fs = append(fs, compareNICs(h, hw)...)
 	fs = append(fs, compareDisks(n, hw, last)...)
 	return append(fs, compareGPUs(h, hw)...)
+}
+
+// describeTPM puts what the kernel has found into words.
+func describeTPM(version string) string {
+	if version == wire.NoTPM {
+		return "there is no TPM, or the firmware hides it"
+	}
+	return "the TPM is of version " + version
 }
 
 // firmwareOf is how a boot mode shows in the ramdisk.

@@ -39,6 +39,7 @@ var quantities = map[string]quantity{
 	"Node.FlashNIC":        of(fault.OddFirmware),
 	"Node.Hang":            of(fault.KernelHang),
 	"Node.IdleUnits":       of(fault.DeadCores),
+	"Node.HideTPM":         of(fault.TPMOff),
 	"Node.InsulateGPU":     of(fault.HotGPU),
 	"Node.NarrowPCI":       of(fault.PCIeWidth),
 	"Node.PlugModule":      of(fault.WrongOptic),

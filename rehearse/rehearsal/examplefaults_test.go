@@ -102,6 +102,9 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.SMTOff: {
 		{site: "hgx-h100", node: "r01-u17", part: "CPU", cause: "SMT is off, and OTHERS of role"},
 	},
+	fault.TPMOff: {
+		{site: "hgx-h100", node: "r01-u17", part: "TPM", cause: "TPM is none, and OTHERS of role"},
+	},
 	fault.NUMASplit: {
 		{site: "mi300x-roce", node: "r01-u09", part: "CPU", cause: "NUMA nodes is 8, and OTHERS of role"},
 	},

@@ -196,6 +196,8 @@ func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 		return expectation{want: []suspect{of("NVLink between nodes")}}, true
 	case fault.WrongCPU, fault.SMTOff, fault.NUMASplit, fault.SlowCPU:
 		return expectation{want: []suspect{of("CPU")}}, true
+	case fault.TPMOff:
+		return expectation{want: []suspect{of("TPM")}}, true
 	case fault.SmallDIMM, fault.SlowDIMM, fault.SlowMemory:
 		return expectation{want: []suspect{of("DIMM")}}, true
 	case fault.NoTime:

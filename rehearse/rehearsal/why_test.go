@@ -80,6 +80,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.PCIeSpeed:        {},
 	fault.WrongCPU:         {},
 	fault.SMTOff:           {},
+	fault.TPMOff:           {},
 	fault.NUMASplit:        {},
 	fault.SmallDIMM:        {},
 	fault.SlowDIMM:         {},

@@ -73,6 +73,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.PCIeSpeed:        onNode((*Node).slowGPU),
 	fault.WrongCPU:         onNode(func(n *Node, _ fault.Fault) error { n.metal.SetCPUModel(otherCPU); return nil }),
 	fault.SMTOff:           onNode(func(n *Node, _ fault.Fault) error { n.metal.DisableSMT(); return nil }),
+	fault.TPMOff:           onNode(func(n *Node, _ fault.Fault) error { n.metal.HideTPM(); return nil }),
 	fault.NUMASplit:        onNode(func(n *Node, _ fault.Fault) error { n.metal.SplitNUMA(splitSocket); return nil }),
 	fault.SmallDIMM:        onNode((*Node).shrinkDIMM),
 	fault.SlowDIMM:         onNode((*Node).slowDIMM),

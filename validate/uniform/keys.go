@@ -49,6 +49,7 @@ const (
 	DiskPCIe       = "disk PCIe link"
 	SMT            = "SMT"
 	NUMA           = "NUMA nodes"
+	TPM            = "TPM"
 	MTU            = "MTU"
 	TimeSource     = "time source"
 	Transceiver    = "transceiver"
@@ -101,6 +102,7 @@ const (
 	doOptic    = "Compare the label of the transceiver or cable with the order and with the list of parts that the NIC supports; exchange it."
 	doLink     = "Look at the slot's settings in the BIOS, then exchange the part, its riser and its slot one by one."
 	doBIOS     = "Set it in the BIOS as the others have it (`bios` of a hardware block sets it on all), and boot the node again."
+	doTPM      = "Switch the TPM on in the firmware's setup as it is on the others, or set its version there; else have its module fitted."
 	doMTU      = "Find out what set it on this node, and set it as the others have it."
 	doTime     = "Look at `chronyc sources` or `timedatectl` of the node: the service must run, and its time servers must answer."
 	doPlace    = "Compare the node's slots, risers and cables with those of the others and with its maker's drawing, and its BIOS settings with theirs."
@@ -136,6 +138,7 @@ var Keys = []Kind{
 	{Key: DiskPCIe, Area: Model, Part: "disk", Fault: true, Action: doLink, Mixed: true, Mixture: true},
 	{Key: SMT, Area: Setting, Part: "CPU", Fault: true, Action: doBIOS},
 	{Key: NUMA, Area: Setting, Part: "CPU", Fault: true, Action: doBIOS},
+	{Key: TPM, Area: Setting, Part: "TPM", Fault: true, Action: doTPM},
 	{Key: MemoryNode, Area: Setting, Part: "PCIe slot", Fault: true, Action: doPlace, Mixture: true, Elsewhere: true},
 	{Key: BridgeACS, Area: Setting, Part: "PCIe switches", Action: doBIOS, Mixture: true, Elsewhere: true},
 	{Key: RDMAPort, Area: Setting, Part: "NIC", Action: doOptic, Mixture: true, Elsewhere: true},

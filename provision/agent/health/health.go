@@ -38,6 +38,7 @@ func Read(fs sysfs.FS) wire.Health {
 		Bridges: bridges(fs), IOMMUs: fs.Names("sys/class/iommu"), DirectNIC: directNIC(fs),
 		Kernel: fs.Text("proc/sys/kernel/osrelease"), Uptime: uptime(fs),
 		PeerMem: fs.Exists("sys/module/nvidia_peermem"), OpenGPU: openDriver(fs),
+		TPM: inspect.TPM(fs),
 	}
 }
 

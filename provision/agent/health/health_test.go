@@ -5,6 +5,7 @@ package health_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
@@ -73,6 +74,22 @@ func memoryDevice(slot string, mib, speed uint16) string {
 	binary.LittleEndian.PutUint16(b[0x0c:], mib)
 	binary.LittleEndian.PutUint16(b[0x20:], speed)
 	return string(b) + slot + "\x00\x00"
+}
+
+// TestTPM: a kernel that knows TPMs says which is there, and whether there is none.
+func TestTPM(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ file, text, want string }{
+		"2.0": {"sys/class/tpm/tpm0/tpm_version_major", "2\n", "2.0"}, "1.2": {"sys/class/tpm/tpm0/tpm_version_major", "1\n", "1.2"},
+		"a version that is not known": {"sys/class/tpm/tpm0/caps", "TCG version: 1.2\n", ""}, "a kernel without drivers of TPMs": {"sys/class/net/lo/mtu", "1\n", ""},
+	} {
+		if got := health.Read(sysfs.Of(fstest.MapFS{c.file: {Data: []byte(c.text)}})).TPM; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if got := health.Read(sysfs.Of(fstest.MapFS{"sys/class/tpm": {Mode: fs.ModeDir | 0o555}})).TPM; got != wire.NoTPM {
+		t.Errorf("no TPM: %q", got)
+	}
 }
 
 // TestMadeOf: of what a node is made of, memory nodes without CPUs and CPUs that are offline

@@ -46,7 +46,30 @@ func (i Inspector) Hardware() wire.Hardware {
 		Disks:    i.Disks(),
 		PCI:      i.pci(),
 		RDMA:     i.rdma(),
+		TPM:      TPM(i.FS),
 	}
+}
+
+// TPM is the version of the specification that the node's TPM follows, wire.NoTPM where there is
+// none, or "" where the kernel does not say: it was built without drivers of TPMs, or does not
+// know the version. From Linux 5.6 on it does (tpm_version_major of
+// Documentation/ABI/stable/sysfs-class-tpm).
+func TPM(fs sysfs.FS) string {
+	const class = "sys/class/tpm"
+	if !fs.Exists(class) {
+		return ""
+	}
+	devices := fs.Names(class)
+	if len(devices) == 0 {
+		return wire.NoTPM
+	}
+	switch fs.Text(class, devices[0], "tpm_version_major") {
+	case "2":
+		return "2.0"
+	case "1":
+		return "1.2"
+	}
+	return ""
 }
 
 // UEFI reports whether the kernel was started by UEFI firmware.

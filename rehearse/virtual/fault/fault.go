@@ -53,6 +53,7 @@ const (
 	PCIeSpeed        Kind = "pcie-speed"
 	WrongCPU         Kind = "wrong-cpu"
 	SMTOff           Kind = "smt-off"
+	TPMOff           Kind = "tpm-off"
 	NUMASplit        Kind = "numa-split"
 	SmallDIMM        Kind = "small-dimm"
 	SlowDIMM         Kind = "slow-dimm"
@@ -187,6 +188,8 @@ var rows = []Row{
 		Suspects: "the CPU of that node"},
 	{Kind: SMTOff, Does: "a bit of the BIOS's flash lets each core run one thread", Needs: []string{attrNode},
 		Suspects: "the CPU of that node"},
+	{Kind: TPMOff, Does: "a bit of the BIOS's flash hides the TPM from the system", Needs: []string{attrNode},
+		Suspects: "the TPM of that node"},
 	{Kind: NUMASplit, Does: "a bit of the BIOS's flash makes four NUMA nodes of each socket", Needs: []string{attrNode},
 		Suspects: "the CPU of that node"},
 	{Kind: SmallDIMM, Does: "one memory module has half of its size, and another twice", Needs: []string{attrNode},

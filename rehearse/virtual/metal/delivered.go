@@ -18,6 +18,7 @@ type delivered struct {
 	mtus      map[int]int    // that interfaces have whatever is set, by port
 	optics    map[int]string // part numbers of transceivers, by port
 	noThreads bool           // SMT is off
+	noTPM     bool           // the firmware hides the TPM
 	perSocket int            // NUMA nodes of each socket; 0: one
 }
 
@@ -202,6 +203,20 @@ func (n *Node) DisableSMT() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.delivered.noThreads = true
+}
+
+// HideTPM switches the TPM off in the BIOS.
+func (n *Node) HideTPM() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.delivered.noTPM = true
+}
+
+// showsTPM reports whether the kernel finds the TPM.
+func (n *Node) showsTPM() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.delivered.noTPM
 }
 
 // SplitNUMA makes so many NUMA nodes of each socket.

@@ -31,6 +31,7 @@ func (s *shape) build() *tree {
 	s.addDMI(root.at("sys"))
 	s.addProc(root.at("proc"))
 	s.addCPUs(root.at("sys/devices/system/cpu"))
+	s.addTPM(root.at("sys/class"))
 	s.addNUMA(root.at("sys/devices/system/node"))
 	s.addEDAC(root.at("sys/devices/system/edac/mc"))
 	root.at("sys/devices/system/clocksource/clocksource0").text("current_clocksource", "tsc")
@@ -151,6 +152,19 @@ func (s *shape) addProc(b branch) {
 // usableMemory returns what the kernel offers of installed memory, bytes: firmware, page
 // structures and crash kernel take their part.
 func usableMemory(installed int64) int64 { return installed - installed/50 }
+
+// addTPM adds the TPM, where the firmware shows it.
+func (s *shape) addTPM(class branch) {
+	class.put(class.dir+"/tpm", folderIf(nil)) // of the kernel, with a TPM or without
+	b := class.at("tpm/tpm0")
+	b.there = func(k *Kernel) bool { return k.node.showsTPM() }
+	b.put(b.dir, folderIf(b.there))
+	major := "2"
+	if s.hardware.TPM == "1.2" {
+		major = "1"
+	}
+	b.text("tpm_version_major", major)
+}
 
 // addCPUs lays threads out as Linux does: first thread of every core, then the second.
 func (s *shape) addCPUs(b branch) {

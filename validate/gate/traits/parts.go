@@ -20,6 +20,7 @@ import (
 // bought are the parts that the node is made of, by what its kernel and its firmware show.
 func (t *traits) bought(s look.Seen) {
 	t.cpu(s.Health.CPU)
+	t.own(uniform.TPM, "", s.Health.TPM)
 	t.memory(s.Health.DIMMs)
 	names := judge.PartNames(nil, s)
 	for _, l := range s.Health.PCI {

@@ -61,8 +61,8 @@ func runAccept(ctx context.Context, j *target.Job) error {
 		}
 		return result.RefuseNode(n.Name, "it is not what hardware.%s says: %s", n.Hardware.Name, rec.Unlike[0].Cause)
 	}
-	if low, _ := target.ReadFact(run, throughput.LowFact, subject.OfNode(n.Name)); low.Cause != "" {
-		return result.RefuseNode(n.Name, "%s", low.Cause)
+	if rec, _ := target.ReadFact(run, throughput.NodeFact, subject.OfNode(n.Name)); rec.Cause != "" {
+		return result.RefuseNode(n.Name, "%s", rec.Cause)
 	}
 	digest := sha256.New()
 	for _, t := range j.Tests {

@@ -35,28 +35,28 @@ type Report struct {
 	Role     string       `json:"role"`
 	Members  []string     `json:"members,omitempty"` // that were measured
 	Rows     []cohort.Row `json:"rows,omitempty"`
-	Figures  []Figure     `json:"figures,omitempty"`
 	Notes    []string     `json:"notes,omitempty"` // what was not measured or compared, and why
 	Evidence []string     `json:"evidence,omitempty"`
 }
 
 // Figure is what a node reached on a network, bytes a second.
 type Figure struct {
-	Node     string  `json:"node"`
 	Network  string  `json:"network"`
 	Hardware string  `json:"hardware"`
 	Sends    float64 `json:"sends"`
 	Receives float64 `json:"receives"`
 }
 
-// LowFact says of a node that nodes of its cohort do not reach the limit of the site: the network
-// is at fault, and it is not accepted.
-const LowFact = fact.Name[Low]("validate.throughput_low")
-
-// Low is why a node is not accepted; empty: nothing speaks against it.
-type Low struct {
+// Record is the last measurement of a node: others that come later are held against it.
+type Record struct {
+	Figures []Figure `json:"figures,omitempty"`
+	// Cause is why it is not accepted although no finding is about it: the whole network is below the
+	// limit of the site. Empty: nothing speaks against it.
 	Cause string `json:"cause,omitempty"`
 }
+
+// NodeFact is the last measurement of a node.
+const NodeFact = fact.Name[Record]("validate.throughput_of_node")
 
 // Check measures the networks of a role's nodes.
 var Check = target.Check{Name: "throughput", Scope: target.EachRole, Needs: []string{"gates", "speed", "speeds", "burn", "heat"}, For: target.Node(cohort.IsOnNetwork), Fewest: 2, Plan: planCheck, Run: runCheck,
@@ -117,15 +117,14 @@ func limitInputs(nodes []*inventory.Node) (in []plan.Input) {
 // job is one run of the check.
 type job struct {
 	*target.Job
-	mine  map[string]bool // nodes that may be blamed
-	prior []Figure        // of nodes in service
-	r     Report
-	low   map[string]string // causes of nodes that the site's limit refuses
+	mine map[string]bool // nodes that may be blamed
+	r    Report
+	of   map[string]Record // of what is measured now, by node
 }
 
 // runCheck measures the networks of a role one after the other.
 func runCheck(ctx context.Context, t *target.Job) error {
-	j := &job{Job: t, low: map[string]string{}, r: Report{At: t.Run.Clock().Now().UTC(), Role: t.Group.Set}}
+	j := &job{Job: t, of: map[string]Record{}, r: Report{At: t.Run.Clock().Now().UTC(), Role: t.Group.Set}}
 	list := cohort.Split(t.Inv, j.choose())
 	var found []cohort.Finding
 	err := j.Run.Effect(ctx, stage.Effect{
@@ -159,7 +158,7 @@ func runCheck(ctx context.Context, t *target.Job) error {
 	for _, text := range j.r.Notes {
 		j.Run.Emit(event.Event{Type: event.Note, Text: text})
 	}
-	if err := j.learnLow(ctx); err != nil {
+	if err := j.learnNodes(ctx); err != nil {
 		return err
 	}
 	return target.LearnFact(ctx, j.Run, Fact, target.ReportOf(j.Step, fact.Name[result.Report](Fact), t.Group.Set), j.r)
@@ -171,11 +170,7 @@ func runCheck(ctx context.Context, t *target.Job) error {
 func (j *job) choose() []*inventory.Node {
 	left := target.FrozenMembers(j.Inv, j.Run)
 	about, with := target.InFocus(j.Step, left)
-	whole, known := target.ReadFact(j.Run, Fact, result.OfGroup(j.Group.Set))
-	if known && len(with) > 0 {
-		j.prior = whole.Figures
-	}
-	if !known && len(with) == 0 {
+	if !j.wasMeasured() && len(with) == 0 {
 		var fresh, old []*inventory.Node
 		for _, n := range left {
 			if _, accepted := j.Run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); accepted {
@@ -191,6 +186,14 @@ func (j *job) choose() []*inventory.Node {
 	all := slices.Concat(about, with)
 	j.mine, j.r.Members = result.SetOf(target.NodeNames(about)), target.NodeNames(all)
 	return all
+}
+
+// wasMeasured reports whether a node of the role was.
+func (j *job) wasMeasured() bool {
+	return slices.ContainsFunc(j.Group.Nodes, func(n *inventory.Node) bool {
+		_, known := j.Run.Fact(NodeFact.Of(subject.OfNode(n.Name)))
+		return known
+	})
 }
 
 // measure measures the members of a cohort in rounds, and those that are bad once more.
@@ -261,9 +264,16 @@ func endOf(c *cohort.Cohort, i int) exchange.End {
 // usual are the figures of nodes in service of a cohort that are not measured now.
 func (j *job) usual(c *cohort.Cohort) (all [2][]float64) {
 	now := result.SetOf(j.r.Members)
-	for _, f := range j.prior {
-		if f.Network == c.Network.Name && f.Hardware == c.Hardware && !now[f.Node] && f.Sends > 0 && f.Receives > 0 {
-			all[0], all[1] = append(all[0], f.Sends), append(all[1], f.Receives)
+	for _, n := range j.Group.Nodes {
+		id := subject.OfNode(n.Name)
+		if _, accepted := j.Run.Fact(result.AcceptedFact.Of(id)); !accepted || now[n.Name] {
+			continue
+		}
+		was, _ := target.ReadFact(j.Run, NodeFact, id)
+		for _, f := range was.Figures {
+			if f.Network == c.Network.Name && f.Hardware == c.Hardware && f.Sends > 0 && f.Receives > 0 {
+				all[0], all[1] = append(all[0], f.Sends), append(all[1], f.Receives)
+			}
 		}
 	}
 	return all
@@ -272,18 +282,24 @@ func (j *job) usual(c *cohort.Cohort) (all [2][]float64) {
 // keep takes a cohort's figures into the report.
 func (j *job) keep(c *cohort.Cohort, v *cohort.Verdict, done []*exchange.Exchange) {
 	for i, m := range c.Members {
+		rec := j.of[m.Name()]
 		sent, received, measured := v.Reached(i)
-		if !measured {
+		least := min(sent, received)
+		switch {
+		case !measured:
 			why := whyNot(done, i)
 			j.note("%s: %s was not measured: %s", c, m.Name(), why)
 			if m.Limit > 0 {
-				j.low[m.Name()] = fmt.Sprintf("the site has a limit of %s, and it was not measured on network %s: %s", floor.NetworkTCP, c.Network.Name, why)
+				rec.Cause = fmt.Sprintf("the site has a limit of %s, and it was not measured on network %s: %s", floor.NetworkTCP, c.Network.Name, why)
 			}
-			continue
+		default:
+			rec.Figures = append(rec.Figures, Figure{c.Network.Name, c.Hardware, sent, received})
+			if least < m.Limit && !v.IsBad(i) {
+				rec.Cause = fmt.Sprintf("network %s carries %s, and the limit of the site is %s", c.Network.Name, result.FormatRate(least), m.Text)
+			}
 		}
-		j.r.Figures = append(j.r.Figures, Figure{m.Name(), c.Network.Name, c.Hardware, sent, received})
-		if least := min(sent, received); least < m.Limit && !v.IsBad(i) {
-			j.low[m.Name()] = fmt.Sprintf("network %s carries %s, and the limit of the site is %s", c.Network.Name, result.FormatRate(least), m.Text)
+		if rec.Cause != "" || len(rec.Figures) > 0 {
+			j.of[m.Name()] = rec
 		}
 	}
 	for _, row := range v.Rows {
@@ -310,12 +326,13 @@ func whyNot(done []*exchange.Exchange, i int) string {
 	return "it has no partner"
 }
 
-// learnLow notes what speaks against nodes that no finding is about, and takes back what did.
-func (j *job) learnLow(ctx context.Context) error {
+// learnNodes notes what was measured of each node that the step is about, and takes back what spoke
+// against one that is not measured any more.
+func (j *job) learnNodes(ctx context.Context) error {
 	for _, name := range j.r.Members {
-		id := subject.OfNode(name)
-		if was, _ := target.ReadFact(j.Run, LowFact, id); was.Cause != j.low[name] && j.mine[name] {
-			if err := target.LearnFact(ctx, j.Run, LowFact, id, Low{j.low[name]}); err != nil {
+		rec, measured := j.of[name]
+		if was, _ := target.ReadFact(j.Run, NodeFact, subject.OfNode(name)); j.mine[name] && (measured || was.Cause != "") {
+			if err := target.LearnFact(ctx, j.Run, NodeFact, subject.OfNode(name), rec); err != nil {
 				return err
 			}
 		}

@@ -61,7 +61,7 @@ var quantities = map[string]quantity{
 	"Node.SlowPCI":         of(fault.PCIeSpeed),
 	"Node.SplitNUMA":       of(fault.NUMASplit),
 	"Node.StickPause":      of(fault.RailConfig),
-	"Node.WearDisk":        {why: "open: a worn disk is judged by a gate and has no kind of fault"},
+	"Node.WearDisk":        of(fault.WornDisk),
 	"Model.SetDown":        of(fault.LinkDown),
 	"Model.SetErrors":      of(fault.DegradedLink, fault.HighBER),
 	"Model.SetLanes":       of(fault.DegradedLink),

@@ -168,6 +168,9 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.NoTime: {
 		{site: "hgx-h100", node: "r01-u17", part: "clock", cause: "none of its time servers answers"},
 	},
+	fault.WornDisk: {
+		{site: "hgx-h100", node: "r01-u17", part: "NVMe disk nvme0 at ", cause: "it warns: its spare blocks are below the threshold"},
+	},
 	fault.IMEXConfig: {
 		{site: "nvl72", node: "r02-u09", part: "IMEX", cause: "nodes_config.cfg is not that of the others of domain r02 any more once nvidia-imex has started: it lacks 10.20.0."},
 	},

@@ -202,7 +202,7 @@ func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 		return expectation{want: []suspect{of("DIMM")}}, true
 	case fault.NoTime:
 		return expectation{want: []suspect{of("clock")}}, true
-	case fault.WrongDisk, fault.SlowDisk:
+	case fault.WrongDisk, fault.SlowDisk, fault.WornDisk:
 		return expectation{want: []suspect{of("disk")}}, true
 	case fault.SlowNetwork, fault.PathMTU:
 		return expectation{want: []suspect{of("NIC")}}, true

@@ -89,6 +89,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.SlowDisk:         {},
 	fault.SlowNetwork:      {},
 	fault.PathMTU:          {},
+	fault.WornDisk:         {},
 	fault.WrongNIC:         {},
 	fault.WrongDisk:        {},
 	fault.WrongMTU:         {},

@@ -19,6 +19,7 @@ var lifts = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.DIMMErrors:     onNode(func(n *Node, _ fault.Fault) error { n.metal.FlipBits(0); return nil }),
 	fault.NVLinkDown:     onNVLink(func(hw *metal.Node, at string) { hw.DarkenNVLinks(at, 0) }),
 	fault.NVLinkUnseated: onNVLink(func(hw *metal.Node, at string) { hw.DarkenNVLinks(at, 0) }),
+	fault.NoTime:         onNode((*Node).restoreTime),
 	fault.DegradedLink:   onPort(func(m *model.Model, id model.PortID) error { return restoreLink(m, id) }),
 	fault.HighBER:        onPort(func(m *model.Model, id model.PortID) error { return m.SetErrors(id, 0) }),
 	fault.LinkDown:       onPort(func(m *model.Model, id model.PortID) error { return m.SetDown(id, false) }),

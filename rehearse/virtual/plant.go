@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
@@ -82,6 +83,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.SlowDisk:         onNode((*Node).throttleDisk),
 	fault.SlowNetwork:      onNode((*Node).slowNetwork),
 	fault.PathMTU:          onNode(func(n *Node, _ fault.Fault) error { n.metal.LimitPackets(shortMTU); return nil }),
+	fault.WornDisk:         onNode((*Node).wearDisk),
 	fault.WrongNIC:         onNode((*Node).exchangeNIC),
 	fault.WrongDisk:        onNode((*Node).exchangeDisk),
 	fault.WrongMTU:         onNode((*Node).shortenFrames),
@@ -339,6 +341,26 @@ func (n *Node) leaveProlog(fault.Fault) error {
 func (n *Node) dropTime(fault.Fault) error {
 	n.noTime.Store(n.world.opt.Clock.Now().UnixNano())
 	return nil
+}
+
+// restoreTime takes the filter away.
+func (n *Node) restoreTime(fault.Fault) error {
+	n.noTime.Store(0)
+	return nil
+}
+
+// wornDisk is what a disk says of itself that is near its end: NVM Express Base Specification 2.0, figure 207,
+// bit 0 of the critical warning is spare below its threshold.
+var wornDisk = metal.Wear{Critical: 1, Used: 104, MediaErrors: 9}
+
+// wearDisk wears the first NVMe disk of a node out.
+func (n *Node) wearDisk(fault.Fault) error {
+	for _, d := range n.metal.Disks() {
+		if strings.HasPrefix(d.Name(), "nvme") && n.metal.WearDisk(d.Name(), wornDisk) {
+			return nil
+		}
+	}
+	return errkind.New(errkind.NotFound, "%s has no NVMe disk", n.inv.Name)
 }
 
 // timeUnanswered is since when time servers do not answer; zero: they answer.

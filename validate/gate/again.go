@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -38,20 +40,14 @@ func LastLook(ctx context.Context, j *target.Job) error {
 	if !target.HasGates(n) {
 		return nil
 	}
-	var seen lastSeen
-	for try := range lookTries {
-		if try > 0 {
-			if err := run.Clock().Sleep(ctx, lookPause); err != nil {
-				return err
-			}
-		}
-		var err error
-		if seen, err = lookOnce(ctx, j); err != nil {
-			return err
-		}
-		if len(seen.faults) > 0 || len(seen.unread) == 0 {
-			break
-		}
+	seen, err := lookPatiently(ctx, j)
+	if err != nil {
+		return err
+	}
+	if len(seen.faults) == 0 && len(seen.outside) > 0 { // nobody knows by one node whose it is: it waits, whatever else cannot be read for it
+		x := seen.outside[0]
+		return &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s is not accepted: %s, and that was not so at its health checks", n.Name, x.Cause).
+			Do(x.Action + " Then run `ironrail apply` again: the node is tested again.")}
 	}
 	if len(seen.faults) == 0 && len(seen.unread) > 0 { // beside a fault it is likely to be the fault's
 		seen.faults = []judge.Fault{since.UnreadFault(seen.unread, lookTries)}
@@ -71,10 +67,26 @@ func LastLook(ctx context.Context, j *target.Job) error {
 	return result.RefuseNode(n.Name, "%s", seen.faults[0].Cause)
 }
 
+// lookPatiently looks until a fault is found, or nothing is unread any more, or it has looked as often as it may.
+func lookPatiently(ctx context.Context, j *target.Job) (seen lastSeen, err error) {
+	for try := range lookTries {
+		if try > 0 {
+			if err := j.Run.Clock().Sleep(ctx, lookPause); err != nil {
+				return seen, err
+			}
+		}
+		if seen, err = lookOnce(ctx, j); err != nil || len(seen.faults) > 0 || len(seen.unread) == 0 {
+			return seen, err
+		}
+	}
+	return seen, nil
+}
+
 // lastSeen is what one last look at a node shows.
 type lastSeen struct {
 	faults  []judge.Fault
-	unread  []string // what could be read at the health checks, and cannot be read now
+	outside []judge.Fault // that may be the node's or the site's
+	unread  []string      // what could be read at the health checks, and cannot be read now
 	printed []byte
 }
 
@@ -87,7 +99,7 @@ func lookOnce(ctx context.Context, j *target.Job) (s lastSeen, err error) {
 	}
 	seen.Fabrics = FabricsUp(run, n)
 	faults, _, outcomes := JudgeEach(n.Hardware, target.AllowedGates(n), seen)
-	s.faults, s.printed = withoutUnlike(faults), printed
+	s.outside, s.faults, s.printed = outsideOf(faults), withoutUnlike(faults), printed
 	before, _ := target.ReadFact(run, Fact, subject.OfNode(n.Name))
 	s.unread = since.UnreadGates(before.Gates, outcomes, gateNames())
 	changed, unread, err := changedSince(ctx, j, seen, before)
@@ -113,7 +125,8 @@ func Look(ctx context.Context, nodes onnode.Nodes, n *inventory.Node, k known) (
 		return nil, err
 	}
 	seen.Fabrics = FabricsUp(k, n)
-	faults, _ := Judge(n.Hardware, target.AllowedGates(n), seen)
+	all, _, _ := JudgeEach(n.Hardware, target.AllowedGates(n), seen)
+	faults := append(outsideOf(all), withoutUnlike(all)...)
 	was, _ := target.ReadFact(k, uniform.VersionsFact, subject.OfNode(n.Name))
 	kept := func(list []uniform.Trait) []uniform.Trait {
 		return slices.DeleteFunc(slices.Clone(list), func(t uniform.Trait) bool { return !slices.Contains(lasting, t.Key) })

@@ -39,6 +39,12 @@ func withoutUnlike(faults []judge.Fault) []judge.Fault {
 	return slices.DeleteFunc(faults, func(f judge.Fault) bool { return f.Unlike })
 }
 
+// outsideOf are the faults that may be of a word of the site, such as time servers that do not answer: unlike what a node
+// is made of, that changes between two looks.
+func outsideOf(faults []judge.Fault) []judge.Fault {
+	return slices.DeleteFunc(slices.Clone(faults), func(f judge.Fault) bool { return f.Of == "" })
+}
+
 // JudgeEach is Judge, with what is not as the hardware block says, and with what each gate made
 // of the node, but for those that look at what the node does not have.
 func JudgeEach(h *inventory.Hardware, allowed map[string]string, s look.Seen) ([]judge.Fault, []string, []judge.Outcome) {

@@ -62,6 +62,7 @@ const (
 	SlowDisk         Kind = "slow-disk"
 	SlowNetwork      Kind = "slow-network"
 	PathMTU          Kind = "path-mtu"
+	WornDisk         Kind = "worn-disk"
 	WrongNIC         Kind = "wrong-nic"
 	WrongDisk        Kind = "wrong-disk"
 	WrongMTU         Kind = "wrong-mtu"
@@ -206,6 +207,8 @@ var rows = []Row{
 		Suspects: "that NIC with its cable and switch port, of four nodes or more with the same hardware"},
 	{Kind: PathMTU, Does: "the switch port of the boot NIC passes packets of 1,400 bytes at most, and says so; the interface sends 1,500", Needs: []string{attrNode},
 		Suspects: "that NIC with its cable and switch port, of three nodes or more with the same hardware"},
+	{Kind: WornDisk, Does: "the first NVMe disk has used up its spare blocks, and met 9 errors of its media", Needs: []string{attrNode}, Takes: []string{attrAt},
+		Suspects: "that disk", Serving: true},
 	{Kind: WrongNIC, Does: "in the place of one fabric NIC is one of another model that has its speed", Needs: []string{attrNode}, Takes: []string{attrPort},
 		Suspects: "that NIC"},
 	{Kind: WrongDisk, Does: "the last disk is of another maker; its size is right", Needs: []string{attrNode},
@@ -223,7 +226,7 @@ var rows = []Row{
 	{Kind: IMEXChannel, Does: "the device of the IMEX channel is not there: the GPUs of the node map no memory of other nodes", Needs: []string{attrNode},
 		Suspects: "the NVLink between nodes of that node, where all-reduces have scope \"domain\""},
 	{Kind: NoTime, Does: "a filter on the way to a node drops what time servers answer", Needs: []string{attrNode}, Takes: []string{attrAt},
-		Suspects: "the clock of that node"},
+		Suspects: "the clock of that node", Serving: true, Passing: true},
 	{Kind: CableSwap, Does: "two fabric cables are plugged into each other's switch port", Needs: []string{attrNode, attrWith}, Takes: []string{attrPort, attrAt},
 		Suspects: "the two cables", Serving: true},
 	{Kind: DegradedLink, Does: "a fabric link has one lane of four and bit errors", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},

@@ -5,8 +5,6 @@ package inventory
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -169,26 +167,7 @@ func (l *loader) checkLayouts() {
 		}
 		if n.Host != nil {
 			l.checkBonds(n.Hardware, n.Host)
-		}
-	}
-}
-
-func (l *loader) checkBonds(h *Hardware, s *HostSettings) {
-	for _, b := range l.bodies[s].Blocks("bond") {
-		for i, m := range language.GetList[string](b, "members") {
-			name, index, ok := strings.Cut(m, "/")
-			n, err := strconv.Atoi(index)
-			nic, found := h.NIC(name)
-			if ok && err == nil && found && n >= 0 && n < len(nic.Ports) {
-				continue
-			}
-			var known []string
-			for _, x := range h.NICs {
-				for j := range x.Ports {
-					known = append(known, fmt.Sprintf("%s/%d", x.Name, j))
-				}
-			}
-			l.diags.Add("reference.unknown", b.ElementRange("members", i), "Unknown port", fmt.Sprintf("Hardware %q has no port %q.%s", h.Name, m, diag.DidYouMean(m, known))).Also("the hardware", h.Decl).In(b.Decl)
+			l.checkBondsOf(n.Hardware, n.Host)
 		}
 	}
 }

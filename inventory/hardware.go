@@ -3,6 +3,8 @@
 package inventory
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -76,6 +78,14 @@ func (h *Hardware) NIC(name string) (*NIC, bool) {
 		}
 	}
 	return nil, false
+}
+
+// Port returns the NIC and the index of a port, which is written nic/index.
+func (h *Hardware) Port(name string) (nic *NIC, index int, ok bool) {
+	block, number, _ := strings.Cut(name, "/")
+	nic, ok = h.NIC(block)
+	index, err := strconv.Atoi(number)
+	return nic, index, ok && err == nil && index >= 0 && index < len(nic.Ports)
 }
 
 // BootNIC returns the NIC with boot = true: a site with a second one is refused

@@ -23,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/burn"
 	"github.com/ironrail/ironrail/provision/agent/health"
 	"github.com/ironrail/ironrail/provision/agent/infiniband"
+	"github.com/ironrail/ironrail/provision/agent/interfaces"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
 	"github.com/ironrail/ironrail/provision/agent/nodecheck"
 	"github.com/ironrail/ironrail/provision/agent/ramdisk"
@@ -38,6 +39,8 @@ const usage = `usage: ironrail-agent COMMAND   (on an installed node; ironrail c
   roce apply   make the rails as the JSON on stdin says, now and at every boot
   roce check   compare the rails with the JSON on stdin
   roce up      make the rails as they were saved; the unit ironrail-roce calls it
+  network apply   make the interfaces of networks as the JSON on stdin says, now and at every boot
+  network check   compare the interfaces of networks with the JSON on stdin
   check        how the node is
   baseline     what could drift: packages, kernel, firmware, parts, links, error counters
   health       PCIe links and their errors, memory errors, governors, RDMA ports
@@ -105,6 +108,8 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 		return flush(talk)
 	case "roce up", "roce apply", "roce check":
 		return runRoCE(ctx, command, in, out, talk)
+	case "network apply", "network check":
+		return runNetwork(ctx, command, in, out, talk)
 	}
 	fmt.Fprint(talk, usage)
 	return 64
@@ -186,6 +191,20 @@ func runRoCE(ctx context.Context, command string, in io.Reader, out, talk io.Wri
 		r = node.Apply(ctx, p)
 	} else {
 		r = node.Check(p)
+	}
+	return writeAnswer(out, r, r.Error)
+}
+
+// runNetwork is run for the commands about the interfaces of networks.
+func runNetwork(ctx context.Context, command string, in io.Reader, out, talk io.Writer) int {
+	node := interfaces.Node{FS: sysfs.Dir("/"), Root: func() (rootfs.Root, error) { return rootfs.Open("/") }, Link: roce.Kernel{}.SetLink, Run: roce.Program}
+	var p wire.NetworkParams
+	if status := decodeParams(in, talk, &p); status != 0 {
+		return status
+	}
+	r := node.Look(p)
+	if command == "network apply" {
+		r = node.Set(ctx, p)
 	}
 	return writeAnswer(out, r, r.Error)
 }

@@ -124,6 +124,7 @@ var packages = map[string]string{
 	"/usr/lib/grub/i386-pc/boot.img":                    "grub-pc-bin",
 	"/usr/lib/grub/x86_64-efi/kernel.img":               "grub-efi-amd64-bin",
 	"/usr/lib/ipxe":                                     "ipxe",
+	"/usr/lib/systemd/systemd-networkd":                 "systemd",
 	"/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so": "libumad2sim0",
 	"/usr/share/OVMF/OVMF_CODE_4M.fd":                   "ovmf",
 }

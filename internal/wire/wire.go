@@ -338,6 +338,9 @@ type ConfigureParams struct {
 	Host HostSettings `json:"host,omitzero"`
 	// UserData runs once, at the first start of the installed system; see package userdata.
 	UserData string `json:"user_data,omitempty"`
+	// Network are the interfaces of the node's networks. An agent that does not know them
+	// leaves them as they are; the step that looks at them says so.
+	Network NetworkParams `json:"network,omitzero"`
 }
 
 // HostSettings are settings of an installed system that take effect without an

@@ -4,6 +4,7 @@ package gaps
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -36,9 +37,11 @@ type given struct {
 func Settings() []Setting {
 	return []Setting{
 		{Refused, "state", "", "the state is a file on the controller. Write state \"file\" {}, or remove the block.", stateBlocks},
-		{Refused, "network", "cidr6", "no node gets an address of it. Remove it.", networks("cidr6", func(n *inventory.Network) bool { return n.CIDR6.IsValid() })},
-		{Refused, "network", "vlan", "no interface is tagged. Remove it, and make the ports of this network untagged members of the VLAN on their switches.", networks("vlan", func(n *inventory.Network) bool { return n.VLAN != 0 })},
-		{Refused, "network", "mtu", "interfaces of this network keep an MTU of 1500. Remove it; the mtu of a fabric is set.", networks("mtu", func(n *inventory.Network) bool { return n.MTU != 0 && n.MTU != defaultMTU })},
+		{Refused, "network", "cidr6", "no node gets an address of it. Remove it.", networks("cidr6", func(_ *inventory.Inventory, n *inventory.Network) bool { return n.CIDR6.IsValid() })},
+		{Refused, "network", "vlan", "no interface is tagged. Remove it, and make the ports of this network untagged members of the VLAN on their switches.", networks("vlan", func(_ *inventory.Inventory, n *inventory.Network) bool { return n.VLAN != 0 })},
+		{NoEffect, "network", "mtu", "no port of a node is on this network, and BMCs, PDUs and switches keep the MTU that they have.", networks("mtu", func(inv *inventory.Inventory, n *inventory.Network) bool {
+			return n.MTU != 0 && n.MTU != defaultMTU && !hasPorts(inv, n)
+		})},
 		{Refused, "network", "dhcp.mode", `beside another DHCP server, nothing is answered. Write mode = "authoritative" and take the other server off this network, or "off".`, dhcp("mode", func(d *inventory.DHCP) bool { return d.Mode == inventory.DHCPProxy })},
 		{Refused, "network", "dhcp.pool", "only the nodes of the site get an address. Remove it.", dhcp("pool", func(d *inventory.DHCP) bool { return d.Pool.First.IsValid() })},
 		{Refused, "bmc", "vlan", "the BMC's own network settings are not changed. Set the VLAN in the BMC, and remove it here.", bmcs("vlan", func(b *inventory.BMCProfile) bool { return b.VLAN != 0 })},
@@ -48,13 +51,12 @@ func Settings() []Setting {
 		{Refused, "hardware", "secure_boot", "nodes are installed and booted without it, and nobody looks whether it is on. Remove it, and switch Secure Boot off in the firmware.", hardware("secure_boot", func(h *inventory.Hardware) bool { return h.SecureBoot })},
 		{Refused, "hardware", "dpu.mode", "the mode of a DPU is neither set nor looked at. Set it by the vendor's tools, and remove it here.", dpus(true)},
 		{NoEffect, "hardware", "dpu", "DPUs are not looked for.", dpus(false)},
-		{Refused, "host", "bond", "ports are not aggregated. Remove it, and leave link aggregation to what configures the nodes after ironrail.", bonds},
 		{Refused, "role", "mount", "what is written there would lie on the node's own disk. Remove it, and mount it by what configures the nodes after ironrail.", mounts},
 		{NoEffect, "role", "after", "nodes are brought up in any order. Bring up those that come first with --target.", roles("after", func(r *inventory.Role) bool { return len(r.After) > 0 })},
 	}
 }
 
-// defaultMTU is that of Ethernet, which interfaces of networks have.
+// defaultMTU is that of Ethernet, which interfaces have.
 const defaultMTU = 1500
 
 // detail says what a setting is and what to do.
@@ -109,10 +111,17 @@ func onNetwork(n *inventory.Network) func(*inventory.Node) bool {
 	return func(node *inventory.Node) bool { return node.BootNetwork == n || node.BMC.Network == n }
 }
 
-func networks(attribute string, has func(*inventory.Network) bool) func(*inventory.Inventory) []given {
+// hasPorts reports whether ports of nodes are on a network.
+func hasPorts(inv *inventory.Inventory, n *inventory.Network) bool {
+	return slices.ContainsFunc(inv.Hardware, func(h *inventory.Hardware) bool {
+		return slices.ContainsFunc(h.NICs, func(nic inventory.NIC) bool { return nic.Network == n })
+	})
+}
+
+func networks(attribute string, has func(*inventory.Inventory, *inventory.Network) bool) func(*inventory.Inventory) []given {
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, n := range inv.Networks {
-			if has(n) {
+			if has(inv, n) {
 				list = append(list, given{name: n.Name, phrase: attribute + " of network " + n.Name, at: inventory.PlaceOf(n.Ranges, attribute, n.Decl), uses: onNetwork(n)})
 			}
 		}
@@ -190,19 +199,6 @@ func dpus(mode bool) func(*inventory.Inventory) []given {
 		}
 		return list
 	}
-}
-
-func withHost(h *inventory.HostSettings) func(*inventory.Node) bool {
-	return func(n *inventory.Node) bool { return n.Host == h }
-}
-
-func bonds(inv *inventory.Inventory) (list []given) {
-	for _, h := range inv.Hosts {
-		for _, b := range h.Bonds {
-			list = append(list, given{name: h.Name, phrase: "bond " + b.Name + " of host " + h.Name, at: b.Decl, uses: withHost(h)})
-		}
-	}
-	return list
 }
 
 func withRole(r *inventory.Role) func(*inventory.Node) bool {

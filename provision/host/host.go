@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package host is the stage of those settings of a host block that take effect without
-// an installation: sysctl, locale, who may become root, the hold on the kernel. An
-// installation writes them too, so that the step finds them there and does nothing; a
-// change in the files is made on the nodes as they run. User data, which an installation
-// alone leaves on a node, is waited for and judged.
+// an installation: sysctl, locale, who may become root, the hold on the kernel; and of the
+// MTU of networks. An installation writes them too, so that a step finds them there and
+// does nothing; a change in the files is made on the nodes as they run. User data, which an
+// installation alone leaves on a node, is waited for and judged.
 package host
 
 import (
@@ -68,8 +68,11 @@ func Settings(n *inventory.Node) (s wire.HostSettings) {
 	return s
 }
 
-// Gives reports whether a node's host block gives any of them.
-func Gives(n *inventory.Node) bool {
+// Gives reports whether a node has a step of this stage by its files.
+func Gives(n *inventory.Node) bool { return givesSettings(n) || givesNetwork(n) }
+
+// givesSettings reports whether a node's host block gives any of its settings.
+func givesSettings(n *inventory.Node) bool {
 	return n.Image != nil && !n.Retired && (givesAny(Settings(n)) || hasUserData(n))
 }
 
@@ -95,12 +98,18 @@ func (s *Stage) Name() string { return Name }
 func (s *Stage) Version() int { return Version }
 
 // Plan implements stage.Stage: a step for each node whose files give a setting, or that
-// has one which they no longer give.
+// has one which they no longer give; and one for its networks.
 func (s *Stage) Plan(view stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
 	for _, n := range s.inv.Nodes {
 		last, known := lastSettings(view, n.Name)
-		if Gives(n) || n.Image != nil && !n.Retired && givesAny(last) {
+		if givesSettings(n) || n.Image != nil && !n.Retired && givesAny(last) {
 			st := stepOf(n)
+			st.Inherited = !known
+			steps = append(steps, st)
+		}
+		net, known := lastNetwork(view, n.Name)
+		if givesNetwork(n) || n.Image != nil && !n.Retired && len(net.Ports) > 0 {
+			st := networkStep(n)
 			st.Inherited = !known
 			steps = append(steps, st)
 		}
@@ -228,6 +237,9 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
+	if st.ID == NetworkStepID(n.Name) {
+		return s.observeNetwork(ctx, run, n)
+	}
 	want := Settings(n)
 	last, _ := lastSettings(run, n.Name)
 	w := work{s.nodes, n.Name}
@@ -257,6 +269,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	n, err := s.node(st)
 	if err != nil {
 		return err
+	}
+	if st.ID == NetworkStepID(n.Name) {
+		return s.applyNetwork(ctx, run, st, n)
 	}
 	want, w := Settings(n), work{s.nodes, n.Name}
 	last, _ := lastSettings(run, n.Name)
@@ -308,10 +323,13 @@ func (s *Stage) node(st plan.Step) (*inventory.Node, error) {
 // Weave puts the steps of this stage into their place among those of others: what
 // follows the boot of a node follows its settings too. They trigger nothing.
 func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
-	of := map[plan.StepID]plan.StepID{}
+	of := map[plan.StepID][]plan.StepID{}
 	for _, n := range inv.Nodes {
-		if Gives(n) {
-			of[bootStep(n.Name)] = StepID(n.Name)
+		if givesSettings(n) {
+			of[bootStep(n.Name)] = append(of[bootStep(n.Name)], StepID(n.Name))
+		}
+		if givesNetwork(n) {
+			of[bootStep(n.Name)] = append(of[bootStep(n.Name)], NetworkStepID(n.Name))
 		}
 	}
 	for i := range steps {
@@ -321,7 +339,7 @@ func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
 		}
 		needs := st.Needs
 		for _, x := range st.Needs {
-			if id, ok := of[x.Step]; ok {
+			for _, id := range of[x.Step] {
 				needs = append(slices.Clip(needs), plan.Need{Step: id, On: x.On})
 			}
 		}

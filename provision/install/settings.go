@@ -93,6 +93,7 @@ func Settings(inv *inventory.Inventory, n *inventory.Node) []Setting {
 		{Name: "timezone", Value: p.Timezone, Block: host, Decl: hostDecl},
 		{Name: "authorized_keys", Value: keysText(p.AuthorizedKeys), Block: host, Decl: hostDecl},
 		{Name: "user_data", Value: userdata.Digest(p.UserData), Block: host, Decl: hostDecl},
+		{Name: "bond", Value: bondsText(p.Network.Bonds), Block: host, Decl: hostDecl},
 		{Name: "domain", Value: p.Domain, Block: "site", Decl: inv.Site.Decl},
 		{Name: "time_servers", Value: list(p.TimeServers), Block: "site", Decl: inv.Site.Decl},
 		{Name: "gateway", Value: p.Gateway, Block: net, Decl: netDecl},
@@ -101,6 +102,15 @@ func Settings(inv *inventory.Inventory, n *inventory.Node) []Setting {
 		{Name: "address", Value: p.Address, Block: "nodes", Decl: n.Ranges.Address, Own: true},
 		{Name: "boot_mac", Value: mac, Block: "nodes", Decl: n.Ranges.BootMAC, Own: true},
 	}
+}
+
+// bondsText is bonds in words.
+func bondsText(bonds []wire.NetworkBond) string {
+	var list []string
+	for _, b := range bonds {
+		list = append(list, b.Name+" "+b.Mode+" of "+strings.Join(b.Members, " "))
+	}
+	return strings.Join(list, ", ")
 }
 
 // keysText tells sets of public keys apart, in a few letters.
@@ -131,6 +141,7 @@ func hostParams(inv *inventory.Inventory, n *inventory.Node) wire.ConfigureParam
 	}
 	p.Host = host.Settings(n)
 	p.Host.NoUpdates = true
+	p.Network = host.Network(n)
 	return p
 }
 
@@ -142,6 +153,9 @@ func (s *Stage) recordSettings(ctx context.Context, run stage.Run, n *inventory.
 		return err
 	}
 	if err := learnFact(ctx, run, host.SettingsFact, n, host.Settings(n)); err != nil {
+		return err
+	}
+	if err := learnFact(ctx, run, host.NetworkFact, n, host.Network(n)); err != nil {
 		return err
 	}
 	return learnFact(ctx, run, SettingsFact, n, NewGiven(key, Settings(s.inv, n)))

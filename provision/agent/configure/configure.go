@@ -17,7 +17,9 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
+	"github.com/ironrail/ironrail/provision/agent/interfaces"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/volumes"
 )
 
@@ -32,6 +34,7 @@ type Configurator struct {
 	Find     func(wire.Disk) (wire.Disk, error) // the disk as it is now, or Mismatch
 	Self     func() (io.ReadCloser, error)      // this very program, to be installed
 	Mount    Mount
+	FS       sysfs.FS     // the root of the running system, whose interfaces are looked at
 	Open     disk.Opener  // nil: disk.Open
 	Node     volumes.Node // finds a root on a layout; nil: none is configured
 	EFI      efiboot.Vars // of the firmware; nil: it is no UEFI, and a boot order is not written
@@ -45,6 +48,9 @@ type Configurator struct {
 func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result wire.ConfigureResult, err error) {
 	settings, err := prepare(p)
 	if err != nil {
+		return result, err
+	}
+	if settings.layout, err = interfaces.Find(c.FS, p.Network); err != nil {
 		return result, err
 	}
 	t, err := c.open(p)

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/internal/sysdisk"
 	"github.com/ironrail/ironrail/internal/userdata"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/interfaces"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
@@ -84,9 +85,6 @@ var networkFiles = []string{
 	"etc/NetworkManager/system-connections/*", "etc/sysconfig/network-scripts/ifcfg-*",
 }
 
-// ownPrefix begins the names of networks that ironrail writes, below etc/systemd/network.
-const ownPrefix = "etc/systemd/network/10-ironrail"
-
 // foreignFiles are the files that a system of somebody else gets beside the settings of
 // all: what would set addresses, names and keys at the first boot is off, a rail without
 // a cable does not hold up the boot.
@@ -126,7 +124,7 @@ func (s settings) foreignNetworks(root rootfs.Root) error {
 			return err
 		}
 		for _, name := range names {
-			if strings.HasPrefix(name, ownPrefix) || name == bootProfile && usesManager(root) {
+			if strings.HasPrefix(name, interfaces.NetworkdPrefix) || strings.HasPrefix(name, interfaces.ManagerPrefix) && interfaces.UsesManager(root) {
 				continue
 			}
 			if err := rootfs.Remove(root, name); err != nil {
@@ -140,10 +138,10 @@ func (s settings) foreignNetworks(root rootfs.Root) error {
 			return err
 		}
 	}
-	if !rootfs.Exists(root, managerFolder) || usesManager(root) {
+	if !rootfs.Exists(root, managerFolder) || interfaces.UsesManager(root) {
 		return nil
 	}
-	text := "# Written by ironrail: systemd-networkd sets the addresses of this node.\n[main]\nno-auto-default=*\n[keyfile]\nunmanaged-devices=mac:" + s.BootNIC.String() + "\n"
+	text := "# Written by ironrail: systemd-networkd sets the addresses of this node.\n[main]\nno-auto-default=*\n[keyfile]\nunmanaged-devices=" + interfaces.Unmanaged(s.boot(), s.layout) + "\n"
 	return rootfs.WriteText(root, managerConf, text, 0o644)
 }
 
@@ -151,7 +149,7 @@ func (s settings) foreignNetworks(root rootfs.Root) error {
 func (s settings) writeForeign(root rootfs.Root) error {
 	for name, text := range foreignFiles {
 		switch {
-		case strings.Contains(name, "networkd") && usesManager(root):
+		case strings.Contains(name, "networkd") && interfaces.UsesManager(root):
 			continue
 		case name == userdata.CloudOff && userdata.FormOf(s.UserData) == userdata.CloudConfig: // it reads the site's seed
 			continue

@@ -3,9 +3,9 @@
 package configure
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/ironrail/ironrail/provision/agent/interfaces"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
@@ -17,29 +17,25 @@ var units = map[string]string{
 	"etc/systemd/system/dbus-org.freedesktop.network1.service":                            "/lib/systemd/system/systemd-networkd.service",
 }
 
-// network gives the boot NIC its address by systemd-networkd, where the system has it,
-// matched by MAC: names of interfaces differ between kernels. Type=ether keeps bridges and VLANs
-// with the same MAC out.
+// network gives the boot NIC its address and the ports of networks what these say, by
+// NetworkManager where the system has that and no systemd-networkd.
 func (s settings) network(root rootfs.Root) error {
-	if usesManager(root) {
-		return s.manager(root)
+	boot := s.boot()
+	manager := interfaces.UsesManager(root)
+	files := interfaces.Networkd(boot, s.layout)
+	if manager {
+		files = append(interfaces.Manager(boot, s.layout), interfaces.File{Name: managerConf, Text: interfaces.ManagerConf(boot, s.layout), Mode: 0o644})
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Written by ironrail when this node was installed.\n[Match]\nMACAddress=%s\nType=ether\n\n[Network]\nDHCP=no\nIPv6AcceptRA=no\nAddress=%s\n", s.BootNIC, s.Address)
-	if s.Gateway != "" {
-		fmt.Fprintf(&b, "Gateway=%s\n", s.Gateway)
-	}
-	for _, d := range s.DNS {
-		fmt.Fprintf(&b, "DNS=%s\n", d)
-	}
-	if s.Domain != "" {
-		fmt.Fprintf(&b, "Domains=%s\n", s.Domain)
-	}
-	if err := rootfs.WriteText(root, "etc/systemd/network/10-ironrail-boot.network", b.String(), 0o644); err != nil {
-		return err
+	for _, f := range files {
+		if err := rootfs.WriteText(root, f.Name, f.Text, f.Mode); err != nil {
+			return err
+		}
 	}
 	if err := s.resolver(root); err != nil {
 		return err
+	}
+	if manager {
+		return nil
 	}
 	for name, target := range units {
 		if !rootfs.Exists(root, strings.TrimPrefix(target, "/")) {
@@ -50,6 +46,10 @@ func (s settings) network(root rootfs.Root) error {
 		}
 	}
 	return nil
+}
+
+func (s settings) boot() interfaces.Boot {
+	return interfaces.Boot{MAC: s.BootNIC, Address: s.Address, Gateway: s.Gateway, DNS: s.DNS, Domain: s.Domain}
 }
 
 // resolver writes resolv.conf as a plain file, in place of a link into /run.

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/provision/agent/interfaces"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
@@ -24,7 +25,10 @@ import (
 const agentPath = "usr/local/sbin/ironrail-agent"
 
 // settings are checked parameters, ready to be written.
-type settings struct{ wire.ConfigureParams }
+type settings struct {
+	wire.ConfigureParams
+	layout interfaces.Layout // of its networks, as they were found
+}
 
 // What may stand in a setting. These values end up in files that others parse
 // (systemd, GRUB, sshd), so nothing with a meaning there gets through.
@@ -56,18 +60,16 @@ func prepare(p wire.ConfigureParams) (settings, error) {
 		{"time server", timeServer, p.TimeServers},
 		{"kernel argument", kernelArg, p.KernelArgs},
 		{"console", consoleName, optional(p.Console)},
-	}, settings{p}.hostValues()...) {
+	}, settings{ConfigureParams: p}.hostValues()...) {
 		if i := slices.IndexFunc(s.values, func(v string) bool { return !s.form.MatchString(v) }); i >= 0 {
 			return bad(s.what, s.values[i])
 		}
 	}
-	if _, err := netip.ParsePrefix(p.Address); err != nil || p.BootNIC.IsZero() {
-		return bad("address", p.Address+" on "+p.BootNIC.String())
+	if wrong := wrongAddress(p); wrong != "" {
+		return bad("address", wrong)
 	}
-	for _, a := range append(optional(p.Gateway), p.DNS...) {
-		if _, err := netip.ParseAddr(a); err != nil {
-			return bad("address", a)
-		}
+	if err := interfaces.Check(p.Network); err != nil {
+		return settings{}, err
 	}
 	for _, k := range p.AuthorizedKeys {
 		if _, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(k)); err != nil || len(bytes.TrimSpace(rest)) > 0 {
@@ -79,7 +81,20 @@ func prepare(p wire.ConfigureParams) (settings, error) {
 			return bad("file", f.Path)
 		}
 	}
-	return settings{p}, nil
+	return settings{ConfigureParams: p}, nil
+}
+
+// wrongAddress is the first address that is none; "": there is none.
+func wrongAddress(p wire.ConfigureParams) string {
+	if _, err := netip.ParsePrefix(p.Address); err != nil || p.BootNIC.IsZero() {
+		return p.Address + " on " + p.BootNIC.String()
+	}
+	for _, a := range append(optional(p.Gateway), p.DNS...) {
+		if _, err := netip.ParseAddr(a); err != nil {
+			return a
+		}
+	}
+	return ""
 }
 
 // optional is the value of a setting that may be left out.

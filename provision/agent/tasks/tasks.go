@@ -60,7 +60,7 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 			return wipe.Wiper{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress}.Run(ctx, p)
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
-			c := configure.Configurator{Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Progress: progress, MakeInitrd: t.MakeInitrd}
+			c := configure.Configurator{FS: t.Inspector.FS, Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Progress: progress, MakeInitrd: t.MakeInitrd}
 			if t.EFI != nil && t.Inspector.UEFI() {
 				c.EFI = t.EFI
 			}

@@ -17,7 +17,11 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/interfaces"
+	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/host"
+	"github.com/ironrail/ironrail/rehearse/virtual/model"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 )
 
@@ -104,5 +108,134 @@ func TestSettings(t *testing.T) {
 		apply()
 		is(stage.Conforms)
 		steps(t, s, run, 0)
+	})
+}
+
+// TestNetwork: the MTU of a network is set on a node that runs, kept over a reboot, changed,
+// and taken back when the files no longer give it.
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inv := systemtest.NewSite(1, 1, 0)
+		n, net := inv.Nodes[0], inv.Networks[0]
+		n.Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
+		net.MTU = 9000
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
+		s, run := host.New(inv, r), onnodetest.NewRun()
+		st := steps(t, s, run, 1)[0]
+		if st.ID != "n1/host.network" || st.NonDisruptive || len(st.Inputs) != 1 || st.Inputs[0].Name != "mtu mgmt" || st.Inputs[0].Value != "9000" {
+			t.Fatalf("%+v", st)
+		}
+		is := func(want stage.Conformity, evidence string) {
+			t.Helper()
+			if o, err := s.Observe(t.Context(), run, st); err != nil || o.State != want || !strings.Contains(o.Evidence, evidence) {
+				t.Fatalf("%+v, %v; want %s with %q", o, err, want, evidence)
+			}
+		}
+		is(stage.Differs, "somebody else does on this node")
+		if err := s.Apply(t.Context(), run, st); errkind.Of(err).Base() != errkind.Mismatch || len(run.Findings) != 1 || run.Findings[0].Suspects[0].Part != "mgmt/0" {
+			t.Fatalf("a node that others set up: %v, %+v", err, run.Findings)
+		}
+		r.Sh("n1", "mv /etc/systemd/network/10-b.network /etc/systemd/network/10-ironrail-boot.network")
+		is(stage.Differs, "is 1500, not 9000")
+		apply := func() {
+			t.Helper()
+			if err := s.Apply(t.Context(), run, st); err != nil {
+				t.Fatal(err)
+			}
+			is(stage.Conforms, "")
+		}
+		apply()
+		r.Sh("n1", "reboot")
+		r.Disconnect()
+		for o, err := s.Observe(t.Context(), run, st); o.State != stage.Conforms; o, err = s.Observe(t.Context(), run, st) {
+			if o.State == stage.Differs {
+				t.Fatalf("after a reboot: %+v, %v", o, err)
+			}
+			if err := (clock.Wall{}).Sleep(t.Context(), time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		net.MTU = 0
+		st = steps(t, s, run, 1)[0]
+		is(stage.Differs, "is 9000, not 1500")
+		apply()
+		steps(t, s, run, 0)
+	})
+}
+
+// TestBond: a node that was installed with a bond has its address on it, and a member whose
+// cable is out, is named with its switch port; an edit of bonds is none of an installed node.
+func TestBond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inv := systemtest.NewSite(1, 1, 0)
+		n, nic := inv.Nodes[0], &inv.Nodes[0].Hardware.NICs[0]
+		nic.Ports = append(nic.Ports, inventory.NICPort{Rail: -1, PCI: "0000:01:00.1"})
+		inv.Networks[0].MTU = 9000
+		n.Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
+		n.Host = &inventory.HostSettings{Name: "gpu", Bonds: []inventory.Bond{{Name: "bond0", Mode: "802.3ad", Members: []string{"mgmt/0", "mgmt/1"}}}}
+		sw := &inventory.Switch{Name: "mgmt-1"}
+		inv.Cables = append(inv.Cables, &inventory.Cable{From: inventory.CableEnd{Node: n, NIC: nic, Port: 1}, To: inventory.CableEnd{Switch: sw, Port: 7}})
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
+		s, run := host.New(inv, r), onnodetest.NewRun()
+		st := steps(t, s, run, 1)[0]
+		err := s.Apply(t.Context(), run, st)
+		if errkind.Of(err).Base() != errkind.Mismatch || !strings.Contains(err.Error(), "bond0: there is no such bond") || run.Findings[0].Suspects[0].Part != "bond bond0" {
+			t.Fatalf("a node without its bond: %v, %+v", err, run.Findings)
+		}
+		// What an installation writes.
+		found, err := interfaces.Find(sysfs.Of(r.Metal["n1"].FS()), host.Network(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range interfaces.Networkd(interfaces.Boot{MAC: n.BootMAC, Address: n.Address.String() + "/24"}, found) {
+			if err := rootfs.WriteText(r.Metal["n1"].Root(), f.Name, f.Text, f.Mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Sh("n1", "rm /etc/systemd/network/10-b.network; reboot")
+		r.Disconnect()
+		wait := func(want stage.Conformity) stage.Observation {
+			t.Helper()
+			for range 200 {
+				if o, err := s.Observe(t.Context(), run, st); err == nil && o.State == want {
+					return o
+				}
+				if err := (clock.Wall{}).Sleep(t.Context(), time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o, err := s.Observe(t.Context(), run, st)
+			t.Fatalf("%+v, %v, and never %s", o, err, want)
+			return o
+		}
+		wait(stage.Conforms)
+		if err := s.Apply(t.Context(), run, st); err != nil {
+			t.Fatal(err)
+		}
+		if out, _ := r.Sh("n1", "ip addr show dev bond0"); !strings.Contains(out, "MASTER") || !strings.Contains(out, "mtu 9000") || !strings.Contains(out, n.Address.String()+"/24") {
+			t.Errorf("the node says %q", out)
+		}
+		n.Host.Bonds = nil // holds from the next installation on
+		if o := wait(stage.Conforms); !strings.Contains(o.Evidence, "bond0 (802.3ad)") {
+			t.Errorf("%+v", o)
+		}
+		if err := r.Model.SetDown(model.PortID{Node: "n1", NIC: "mgmt", Index: 1}, true); err != nil {
+			t.Fatal(err)
+		}
+		if o := wait(stage.Differs); !strings.Contains(o.Evidence, "mgmt/1: ") || !strings.Contains(o.Evidence, "has no link in bond0") {
+			t.Errorf("%+v", o)
+		}
+		begun := time.Now()
+		err = s.Apply(t.Context(), run, st)
+		f := run.Findings[len(run.Findings)-1]
+		if err == nil || time.Since(begun) < 40*time.Second || f.Suspects[0].Part != "mgmt/1" || !strings.Contains(f.Cause, "its cable ends at mgmt-1/7") || !strings.Contains(f.Action, "LACP") {
+			t.Errorf("a member without a link, after %s: %v, %+v", time.Since(begun), err, f)
+		}
 	})
 }

@@ -37,6 +37,7 @@ type Kernel struct {
 	settings  map[string]string // of the IPv4 stack, by "netdev/setting"
 	routes    map[string]roce.Route
 	softAdded map[int]bool // ports with a soft RDMA device
+	bonds     map[string]*bond
 }
 
 // netdev is what a kernel holds of an interface.
@@ -94,6 +95,9 @@ func (k *Kernel) lookup(name string) *file {
 	if f := k.node.shape.tree.files[name]; f != nil && f.present(k) {
 		return f
 	}
+	if f := k.bondEntry(name); f != nil {
+		return f
+	}
 	if k.root == nil {
 		return nil
 	}
@@ -102,6 +106,9 @@ func (k *Kernel) lookup(name string) *file {
 
 func (k *Kernel) names(dir string) []string {
 	names := k.node.shape.tree.children[dir]
+	if strings.HasPrefix(dir, classNet) {
+		names = k.bondNames(dir, names)
+	}
 	if k.root == nil || strings.HasPrefix(dir+"/", "sys/") || strings.HasPrefix(dir+"/", "proc/") {
 		return names
 	}
@@ -147,6 +154,9 @@ func (k *Kernel) port(name string) (int, error) {
 
 // change changes an interface.
 func (k *Kernel) change(name string, do func(*netdev)) error {
+	if k.changeBond(name, do) {
+		return nil
+	}
 	i, err := k.port(name)
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ func (s *shape) addPort(t *tree, i int) {
 	p := s.ports[i]
 	dir, there := s.dirOf(s.functions[p.function].address), isPresent(p.function)
 	b := branch{t, path.Join(dir, "net", p.netdev), there}
-	b.live("address", func(k *Kernel) string { return k.node.netAddress(i) })
+	b.live("address", func(k *Kernel) string { return k.netAddress(i) })
+	addMember(b.at("bonding_slave"), i)
 	b.live("mtu", func(k *Kernel) string { return strconv.Itoa(k.mtu(i)) })
 	// An interface that is not up does not know its carrier: the read fails with EINVAL.
 	b.attr("carrier", func(k *Kernel) (string, error) {

@@ -16,6 +16,9 @@ const largestMTU = 9978
 
 // Addresses is roce.Network.
 func (k *Kernel) Addresses(name string) ([]netip.Prefix, error) {
+	if list, ok := k.bondAddresses(name); ok {
+		return list, nil
+	}
 	i, err := k.port(name)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/baseline"
 	"github.com/ironrail/ironrail/provision/agent/health"
 	"github.com/ironrail/ironrail/provision/agent/infiniband"
+	"github.com/ironrail/ironrail/provision/agent/interfaces"
 	"github.com/ironrail/ironrail/provision/agent/nodecheck"
 	"github.com/ironrail/ironrail/provision/agent/roce"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
@@ -87,8 +88,8 @@ func agentProgram(ctx context.Context, c call) int {
 			r.Neighbours = c.n.cfg.Neighbours()
 		}
 		return c.answer(r, r.Error)
-	case "roce up", "roce apply", "roce check":
-		return c.runRoCE(ctx, command)
+	case "roce up", "roce apply", "roce check", "network apply", "network check":
+		return c.runLinks(ctx, command)
 	}
 	_, _ = c.Err.Write([]byte("usage: ironrail-agent COMMAND   (on an installed node; ironrail calls it)\n"))
 	return 64
@@ -115,8 +116,11 @@ func (c call) runLoad(ctx context.Context, command string) int {
 	return c.runThroughput(ctx)
 }
 
-// runRoCE is agentProgram for the commands about rails.
-func (c call) runRoCE(ctx context.Context, command string) int {
+// runLinks is agentProgram for the commands about rails and about networks.
+func (c call) runLinks(ctx context.Context, command string) int {
+	if strings.HasPrefix(command, "network ") {
+		return c.runNetwork(ctx, command)
+	}
 	node := c.n.rails()
 	if command == "roce up" {
 		r := node.Up(ctx)
@@ -131,6 +135,21 @@ func (c call) runRoCE(ctx context.Context, command string) int {
 		r = node.Apply(ctx, p)
 	} else {
 		r = node.Check(p)
+	}
+	return c.answer(r, r.Error)
+}
+
+// runNetwork is agentProgram for the commands about the interfaces of networks.
+func (c call) runNetwork(ctx context.Context, command string) int {
+	n := c.n
+	node := interfaces.Node{FS: n.fs, Root: func() (rootfs.Root, error) { return n.tree, nil }, Link: rails{n.cfg.Kernel, n}.SetLink}
+	var p wire.NetworkParams
+	if status := c.params(ctx, &p); status != 0 {
+		return status
+	}
+	r := node.Look(p)
+	if command == "network apply" {
+		r = node.Set(ctx, p)
 	}
 	return c.answer(r, r.Error)
 }

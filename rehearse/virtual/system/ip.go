@@ -59,16 +59,39 @@ func (n *node) ipRows() []ipRow {
 		case carrier == "0":
 			r.Flags = append([]string{"NO-CARRIER"}, append(r.Flags, "UP")...)
 		}
-		if list, err := n.cfg.Kernel.Addresses(p.Netdev); err == nil {
-			for _, a := range list {
-				family := "inet"
-				if a.Addr().Is6() {
-					family = "inet6"
-				}
-				r.AddrInfo = append(r.AddrInfo, ipAddr{family, a.Addr().String(), a.Bits(), "global", p.Netdev, forever, forever})
-			}
-		}
+		r.AddrInfo = n.addressesOf(p.Netdev)
 		rows = append(rows, r)
+	}
+	for i, name := range n.cfg.Kernel.Bonds() {
+		rows = append(rows, n.bondRow(len(rows)+1+i, name))
+	}
+	return rows
+}
+
+// bondRow is a bond.
+func (n *node) bondRow(index int, name string) ipRow {
+	at := func(file string) string { return n.fs.Text("sys/class/net", name, file) }
+	r := ipRow{Index: index, Name: name, Flags: []string{"BROADCAST", "MULTICAST", "MASTER", "UP"}, MTU: int(n.fs.Int("sys/class/net", name, "mtu")),
+		Qdisc: "noqueue", State: "DOWN", Group: "default", TxQueue: 1000, Type: "ether", Address: at("address"), Brd: "ff:ff:ff:ff:ff:ff"}
+	if at("carrier") == "1" {
+		r.Flags, r.State = append(r.Flags, "LOWER_UP"), "UP"
+	}
+	r.AddrInfo = n.addressesOf(name)
+	return r
+}
+
+// addressesOf are the addresses of an interface.
+func (n *node) addressesOf(name string) (rows []ipAddr) {
+	list, err := n.cfg.Kernel.Addresses(name)
+	if err != nil {
+		return nil
+	}
+	for _, a := range list {
+		family := "inet"
+		if a.Addr().Is6() {
+			family = "inet6"
+		}
+		rows = append(rows, ipAddr{family, a.Addr().String(), a.Bits(), "global", name, forever, forever})
 	}
 	return rows
 }

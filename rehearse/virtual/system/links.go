@@ -5,6 +5,7 @@ package system
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,22 +56,41 @@ func (r rails) AddSoft(ctx context.Context, device, netdev string) error {
 
 var _ roce.Network = rails{}
 
-// networkd does what systemd-networkd does with the files that ironrail writes:
-// address, MTU and state of the interfaces that they match by MAC.
+// networkd does what systemd-networkd does with the files that ironrail writes: it makes
+// bonds, and gives interfaces that files match by MAC or by name their bond, address, MTU
+// and state. Bonds are members before they are up.
 func (n *node) networkd() {
 	const dir = "etc/systemd/network"
+	var files []networkFile
 	for _, name := range n.fs.Names(dir) {
-		if !strings.HasSuffix(name, ".network") {
-			continue
+		switch f := parseNetwork(n.fs.Text(dir, name)); {
+		case strings.HasSuffix(name, ".netdev") && f.kind == "bond":
+			n.cfg.Kernel.AddBond(f.name, f.mode, f.own)
+		case strings.HasSuffix(name, ".network"):
+			files = append(files, f)
 		}
-		f := parseNetwork(n.fs.Text(dir, name))
+	}
+	for _, f := range files {
 		for _, netdev := range n.fs.Netdevs() {
-			mac, err := addr.ParseMAC(n.fs.Text("sys/class/net", netdev, "address"))
+			mac, err := addr.ParseMAC(n.macOf(netdev))
 			if err == nil && mac == f.mac {
 				n.apply(netdev, f)
 			}
 		}
 	}
+	for _, f := range files {
+		if slices.Contains(n.cfg.Kernel.Bonds(), f.match) {
+			n.apply(f.match, f)
+		}
+	}
+}
+
+// macOf is the MAC of an interface of its own.
+func (n *node) macOf(netdev string) string {
+	if own := n.fs.Text("sys/class/net", netdev, "bonding_slave/perm_hwaddr"); own != "" {
+		return own
+	}
+	return n.fs.Text("sys/class/net", netdev, "address")
 }
 
 func (n *node) apply(netdev string, f networkFile) {
@@ -81,17 +101,25 @@ func (n *node) apply(netdev string, f networkFile) {
 	if up(netdev) != nil {
 		return // the interface is gone: networkd continues with the others
 	}
+	if f.bond != "" && n.cfg.Kernel.Enslave(netdev, f.bond) != nil {
+		return // as above
+	}
 	n.links.add(netdev)
 	for _, a := range f.addresses {
 		_ = n.cfg.Kernel.SetAddress(netdev, a) // as above
 	}
 }
 
-// networkFile is what matters of a systemd.network(5) file.
+// networkFile is what matters of a systemd.network(5) or systemd.netdev(5) file.
 type networkFile struct {
-	mac       addr.MAC
+	mac       addr.MAC // that is matched
+	match     string   // name that is matched
 	mtu       int
 	addresses []netip.Prefix
+	bond      string // that it is a member of
+
+	name, kind, mode string // of an interface that is made
+	own              addr.MAC
 }
 
 func parseNetwork(text string) networkFile {
@@ -104,18 +132,35 @@ func parseNetwork(text string) networkFile {
 			continue
 		}
 		key, value, _ := strings.Cut(line, "=")
-		switch section + key {
-		case "[Match]MACAddress":
-			f.mac, _ = addr.ParseMAC(value)
-		case "[Link]MTUBytes":
-			f.mtu, _ = strconv.Atoi(value)
-		case "[Network]Address", "[Address]Address":
-			if a, err := netip.ParsePrefix(value); err == nil {
-				f.addresses = append(f.addresses, a)
-			}
-		}
+		f.set(section+key, value)
 	}
 	return f
+}
+
+// set takes one line of a file.
+func (f *networkFile) set(key, value string) {
+	switch key {
+	case "[Match]MACAddress", "[Match]PermanentMACAddress":
+		f.mac, _ = addr.ParseMAC(value)
+	case "[Match]Name":
+		f.match = value
+	case "[Link]MTUBytes":
+		f.mtu, _ = strconv.Atoi(value)
+	case "[Network]Bond":
+		f.bond = value
+	case "[Network]Address", "[Address]Address":
+		if a, err := netip.ParsePrefix(value); err == nil {
+			f.addresses = append(f.addresses, a)
+		}
+	case "[NetDev]Name":
+		f.name = value
+	case "[NetDev]Kind":
+		f.kind = value
+	case "[NetDev]MACAddress":
+		f.own, _ = addr.ParseMAC(value)
+	case "[Bond]Mode":
+		f.mode = value
+	}
 }
 
 // portOf returns the port of an interface or of an RDMA device.
@@ -128,8 +173,17 @@ func (n *node) portOf(name string) (Port, bool) {
 	return Port{}, false
 }
 
-// portWithin returns the port with an address in a network.
+// portWithin returns the port with an address in a network; where a bond has it, the member
+// that carries its packets.
 func (n *node) portWithin(data netip.Prefix) (Port, netip.Addr, bool) {
+	for _, name := range n.cfg.Kernel.Bonds() {
+		list, _ := n.cfg.Kernel.Addresses(name)
+		for _, a := range list {
+			if p, ok := n.portOf(n.cfg.Kernel.Carrying(name)); ok && data.Contains(a.Addr()) {
+				return p, a.Addr(), true
+			}
+		}
+	}
 	for _, p := range n.cfg.Ports {
 		list, err := n.cfg.Kernel.Addresses(p.Netdev)
 		if err != nil {

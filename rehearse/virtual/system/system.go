@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
@@ -53,6 +54,10 @@ type Kernel interface {
 	roce.QoS
 	FS() fs.FS // sys and proc, among others; links by fs.ReadLinkFS
 	Up(netdev string) error
+	AddBond(name, mode string, mac addr.MAC)
+	Enslave(netdev, bond string) error // and bring it up
+	Bonds() []string                   // names
+	Carrying(bond string) string       // interface of the first member with a link; "": none
 	Release() string
 	Uptime() time.Duration
 }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+// NetworkParams are how the interfaces of a node's networks are to be, rails of fabrics
+// aside. An interface that is not named is left as it is.
+type NetworkParams struct {
+	Ports []NetworkPort `json:"ports,omitempty"` // members of bonds among them
+	Bonds []NetworkBond `json:"bonds,omitempty"`
+}
+
+// NetworkPort is one port of a NIC on a network. It is found by its PCI address.
+type NetworkPort struct {
+	Name string `json:"name"` // mgmt/0, as bonds and cables write it
+	PCI  string `json:"pci"`
+	MTU  int    `json:"mtu,omitempty"` // bytes of IP; 0: as the driver has it, of a member of a bond alone
+}
+
+// NetworkBond is several ports as one interface (bonding of Linux). It has the addresses
+// of the node where the port is a member that the node booted from.
+type NetworkBond struct {
+	Name    string   `json:"name"` // of the interface
+	Mode    string   `json:"mode"` // 802.3ad, active-backup, balance-rr or balance-xor
+	Members []string `json:"members"`
+	MTU     int      `json:"mtu,omitempty"` // bytes of IP; 0: as the kernel has it
+}
+
+// NetworkResult is how the interfaces are. Apply and check both end with looking.
+type NetworkResult struct {
+	Conforms bool             `json:"conforms"` // no interface has a problem
+	Changed  []string         `json:"changed,omitempty"`
+	Links    []InterfaceState `json:"links,omitempty"`
+	Error    *TaskError       `json:"error,omitempty"`
+}
+
+// InterfaceState is one interface as it is.
+type InterfaceState struct {
+	Name     string   `json:"name"` // of the parameters: of a port, or of a bond
+	Netdev   string   `json:"netdev,omitempty"`
+	MTU      int      `json:"mtu,omitempty"`
+	Bonding  bool     `json:"bonding,omitempty"` // the first problem is one of a bond
+	Problems []string `json:"problems,omitempty"`
+}

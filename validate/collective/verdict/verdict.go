@@ -31,7 +31,8 @@ type Test struct {
 	Members []*inventory.Node
 
 	Usual    map[string]float64 // median bandwidth of all-reduces by scope; none of a scope with few runs
-	Suspects []string           // nodes
+	common   map[likeness]string
+	Suspects []string // nodes
 	Findings []stage.Finding
 	Done     []*grouprun.Run // all of them, in their order
 	Cut      *grouprun.Run   // the first one whose output could not be read whole
@@ -39,12 +40,12 @@ type Test struct {
 
 // New returns the test of a job, which has run nothing.
 func New(j *target.Job) *Test {
-	return &Test{Runner: grouprun.NewRunner(j), Members: target.FrozenMembers(j.Inv, j.Run), Usual: map[string]float64{}}
+	return &Test{Runner: grouprun.NewRunner(j), Members: target.FrozenMembers(j.Inv, j.Run), Usual: map[string]float64{}, common: map[likeness]string{}}
 }
 
 // Forget makes a test as one that has run nothing: it is run once more.
 func (c *Test) Forget() {
-	c.Usual, c.Suspects, c.Findings, c.Done, c.Cut = map[string]float64{}, nil, nil, nil, nil
+	c.Usual, c.common, c.Suspects, c.Findings, c.Done, c.Cut = map[string]float64{}, map[likeness]string{}, nil, nil, nil, nil
 }
 
 const (
@@ -58,8 +59,8 @@ const (
 )
 
 // Evaluate says which runs of one scope are bad: no result, wrong sums, a bandwidth
-// below what is asked for, published or usual among the others, and one above
-// what the wire can carry.
+// below what is asked for, published or usual among the others, one above what the wire
+// can carry, and a library or an algorithm that most runs like it did not use.
 func (c *Test) Evaluate(runs []*grouprun.Run) {
 	var good []float64
 	for _, b := range runs {
@@ -82,6 +83,7 @@ func (c *Test) Evaluate(runs []*grouprun.Run) {
 		}
 		judgeCohort(b, usual)
 	}
+	c.judgeChoices(runs)
 }
 
 // JudgeCohort judges one all-reduce by what is usual among those of its scope.
@@ -103,14 +105,7 @@ func (c *Test) JudgeAlone(b *grouprun.Run) {
 		return
 	}
 	h := b.Nodes[0].Hardware
-	var want floor.Expected
-	switch {
-	case b.Does != "": // nobody has published what these carry on most systems
-	case b.Scope == grouprun.Domain:
-		want = floor.ExpectDomain(h, len(b.Nodes))
-	default:
-		want = floor.ExpectCollective(h, len(b.Nodes) > 1, c.Group.Validation.AllReduce.Floor)
-	}
+	want := c.expect(b, h)
 	least, source := want.Least, want.Source
 	if given, limit := c.Group.Floor(result.BandwidthOf(b.Operation())); given > least {
 		least, source = given, "the limit of the site, "+limit
@@ -132,11 +127,26 @@ func (c *Test) JudgeAlone(b *grouprun.Run) {
 		b.Why = fmt.Sprintf("%d elements were not as they should be", b.Got.Wrong)
 	case direct != "": // before the bandwidth, whose cause it is
 		b.Why = direct
+	case b.Got.BusBW <= 0:
+		b.Why = "it measured no bandwidth"
 	case b.Got.BusBW < least:
 		b.Why = fmt.Sprintf("bus bandwidth %s at %s, and %s is %s", result.FormatRate(b.Got.BusBW), unit.Bytes(b.Size), result.FormatRate(least), source)
 	case most > 0 && b.Got.BusBW > beyond*most:
 		b.Why = fmt.Sprintf("bus bandwidth %s is more than the rails can carry, %s: the data did not go over them", result.FormatRate(b.Got.BusBW), result.FormatRate(most))
 	}
+}
+
+// expect is what a run is held against beside the site's limit.
+func (c *Test) expect(b *grouprun.Run, h *inventory.Hardware) floor.Expected {
+	switch {
+	case b.Does == "all_gather" || b.Does == "reduce_scatter": // the wire bounds them as an all-reduce
+		return floor.Expected{Wire: floor.ExpectCollective(h, len(b.Nodes) > 1, 0).Wire}
+	case b.Does != "": // nobody has published what these carry on most systems
+		return floor.Expected{}
+	case b.Scope == grouprun.Domain:
+		return floor.ExpectDomain(h, len(b.Nodes))
+	}
+	return floor.ExpectCollective(h, len(b.Nodes) > 1, c.Group.Validation.AllReduce.Floor)
 }
 
 // Among are the nodes of a run that are suspected.

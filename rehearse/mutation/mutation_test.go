@@ -521,15 +521,18 @@ func TestBandwidth(t *testing.T) {
 		}
 		four[i] = o
 	}
-	mutate(t, "bandwidth", four, func(four [4]bandwidth.Output) (v verdict) {
-		for _, j := range bandwidth.Judge(h, four[0], func(string) bandwidth.Limit { return bandwidth.Limit{} }) {
-			for _, f := range j.Bad {
-				v.faults = append(v.faults, fmt.Sprintf("%s of %s", j.Measure.Name, f.GPU))
-			}
+	mutate(t, "bandwidth", four, func(four [4]bandwidth.Output) (v verdict) { return judgeMoves(h, four[0]) })
+}
+
+// judgeMoves judges the bandwidths of a node's GPUs.
+func judgeMoves(h *inventory.Hardware, o bandwidth.Output) (v verdict) {
+	for _, j := range bandwidth.Judge(h, o, func(string) bandwidth.Limit { return bandwidth.Limit{} }) {
+		for _, f := range j.Bad {
+			v.faults = append(v.faults, fmt.Sprintf("%s of %s", j.Measure.Name, f.GPU))
 		}
-		v.notes = bandwidth.FindGaps(h, four[0])
-		return v
-	})
+	}
+	v.notes = bandwidth.FindGaps(h, o)
+	return v
 }
 
 // TestHost changes what is measured of a node's memory, CPUs and disks.
@@ -556,19 +559,7 @@ func TestHost(t *testing.T) {
 		for i, s := range four {
 			nodes = append(nodes, speed.Node{Name: fmt.Sprintf("n%d", i+1), Record: speed.NewRecord(s, speed.Limits{})})
 		}
-		for _, f := range nodes[0].Faults {
-			v.faults = append(v.faults, f.Cause)
-		}
-		_, found, notes := speed.CompareNodes(nodes)
-		v.notes = append(nodes[0].Notes, notes...)
-		for _, o := range found {
-			if o.Node == "n1" {
-				v.faults = append(v.faults, o.Cause)
-			} else {
-				v.others = append(v.others, o.Cause)
-			}
-		}
-		return v
+		return judgeSpeeds(nodes)
 	}, "DIMMs[].Ma", "DIMMs[].P", "DIMMs[].Se", "DIMMs[].Sl", "Error")
 }
 
@@ -589,4 +580,17 @@ func TestNetwork(t *testing.T) {
 		}
 		return v
 	}, "Error")
+}
+
+// judgeSpeeds judges what is measured of hosts, of which the first may be another.
+func judgeSpeeds(nodes []speed.Node) (v verdict) {
+	for _, f := range nodes[0].Faults {
+		v.faults = append(v.faults, f.Cause)
+	}
+	_, found, notes := speed.CompareNodes(nodes)
+	v.notes = append(nodes[0].Notes, notes...)
+	for _, o := range found {
+		v.add(o.Node, o.Cause)
+	}
+	return v
 }

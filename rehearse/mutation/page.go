@@ -42,15 +42,16 @@ What is changed:
 	writeReasons(&b, "Open: should be found", true)
 	writeReasons(&b, "Not judged, and why", false)
 	writeQuantities(&b)
+	writeNumbers(&b)
 	return b.String()
 }
 
 func writeReasons(b *strings.Builder, title string, open bool) {
 	fmt.Fprintf(b, "\n## %s\n", title)
-	if !slices.ContainsFunc(slices.Concat(reasons, betweenReasons, collectiveReasons), func(r Reason) bool { return r.Open == open }) {
+	if !slices.ContainsFunc(slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons), func(r Reason) bool { return r.Open == open }) {
 		b.WriteString("\nNone of these changes.\n")
 	}
-	for _, r := range slices.Concat(reasons, betweenReasons, collectiveReasons) {
+	for _, r := range slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons) {
 		if r.Open != open {
 			continue
 		}
@@ -64,7 +65,7 @@ func writeReasons(b *strings.Builder, title string, open bool) {
 // excused returns the changes that have a reason, by source and path.
 func excused() (map[string]string, error) {
 	all := map[string]string{}
-	for _, r := range slices.Concat(reasons, betweenReasons, collectiveReasons) {
+	for _, r := range slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons) {
 		for _, f := range r.Fields {
 			i := strings.LastIndexByte(f, ' ')
 			if i < 0 || strings.Trim(f[i+1:], "-+0xn") != "" {
@@ -79,4 +80,19 @@ func excused() (map[string]string, error) {
 		}
 	}
 	return all, nil
+}
+
+// writeNumbers adds the numbers of the simulator to the page.
+func writeNumbers(b *strings.Builder) {
+	b.WriteString("\n## Numbers of the simulator\n\nEach number that the simulated hardware holds, and each column of its tables. A quantity is lowered and raised by 20 % for one part or node.\n\n| number | is |\n|---|---|\n")
+	for _, n := range numbers {
+		is := n.why
+		switch {
+		case n.quantity != "":
+			is = "the quantity `" + string(n.quantity) + "`"
+		case n.evidence != "":
+			is = "changed as evidence: `" + n.evidence + "`"
+		}
+		fmt.Fprintf(b, "| `%s` | %s |\n", strings.Join(n.names, "`, `"), is)
+	}
 }

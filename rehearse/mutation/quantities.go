@@ -11,18 +11,18 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
-// quantity is a physical quantity of the simulator, by the method that changes it: the kinds of
+// ofKinds is a physical quantity of the simulator, by the method that changes it: the kinds of
 // faults that change it, which bench/score holds against what the checks name; or the
 // reason why no kind does.
-type quantity struct {
+type ofKinds struct {
 	kinds []fault.Kind
 	why   string
 }
 
-func of(kinds ...fault.Kind) quantity { return quantity{kinds: kinds} }
+func of(kinds ...fault.Kind) ofKinds { return ofKinds{kinds: kinds} }
 
 // quantities are those of a node's hardware (metal.Node) and of links (model.Model).
-var quantities = map[string]quantity{
+var quantities = map[string]ofKinds{
 	"Node.CapCores":        of(fault.SlowCPU),
 	"Node.LoseChannel":     of(fault.SlowMemory),
 	"Node.ThrottleDisk":    of(fault.SlowDisk),
@@ -50,6 +50,8 @@ var quantities = map[string]quantity{
 	"Node.Replace":         {why: "a chassis that is exchanged is a repair: the identity check stops at it"},
 	"Node.ReplaceDIMM":     of(fault.SmallDIMM, fault.SlowDIMM),
 	"Node.ReplaceDisk":     {why: "a disk that is exchanged is a repair: the history of parts notes it"},
+	"Node.Scale":           {why: "it changes the quantities that `rehearse/virtual/quantity` names, each by 20 % below"},
+	"Model.Scale":          {why: "the same of a port"},
 	"Node.ReplacePCI":      of(fault.WrongGPU, fault.WrongNIC),
 	"Node.ResetNVRAM":      {why: "firmware that lost its boot order boots from the network again: no part is at fault"},
 	"Node.SetCPUModel":     of(fault.WrongCPU),
@@ -76,7 +78,7 @@ var quantities = map[string]quantity{
 // readers are methods that change no quantity of the hardware.
 var readers = []string{
 	"Node.Boot", "Node.DIMM", "Node.DIMMSize", "Node.Disks", "Node.FS", "Node.Functions", "Node.GPUs", "Node.Hangs", "Node.Identity", "Node.Installed", "Node.Kernel", "Node.LoadGPUs", "Node.Loaded",
-	"Node.Name", "Node.Ports", "Node.Root", "Node.System",
+	"Node.Name", "Node.Ports", "Node.Root", "Node.Scales", "Node.System",
 	"Model.AllReduce", "Model.Carry", "Model.Counters", "Model.Leaf", "Model.Nodes", "Model.Port", "Model.Ports", "Model.State", "Model.SwitchCounters", "Model.Write",
 }
 

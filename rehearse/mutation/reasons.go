@@ -149,8 +149,6 @@ var reasons = []Reason{
 		"burn-in Result.GPUs[].Power.Count +",
 		"gst burn-in Result.GPUs[].Power.Least -+0",
 		"burn-in Result.GPUs[].Power.Least -+0",
-		"gst burn-in Result.GPUs[].Power.Mean +",
-		"burn-in Result.GPUs[].Power.Mean +",
 		"gst burn-in Result.GPUs[].Power.Most -+0",
 		"burn-in Result.GPUs[].Power.Most -+",
 	}},

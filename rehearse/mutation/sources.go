@@ -11,6 +11,8 @@ var sources = map[string]string{
 	"ports":       "what the ports of nodes counted before a collective and after it, composed; judged by the limits of link errors under load",
 	"switches":    "what both ends of cables between switches counted while transfers loaded them, composed; judged by the trunks' limits and coverage",
 	"collectives": "what collectives gave, composed: all-reduces of one node, a pair, an NVLink domain and a unit of four, and of all nodes; all_gather, alltoall, reduce_scatter and sendrecv of one pair of four, and of all nodes; judged by their floors, their cohort and what runs like them used",
+	"quantity":    "a physical quantity of the simulated hardware of one node of four (`rehearse/virtual/quantity`): its programs show what comes of it at rest, under the load of its GPUs, and in the measurements of its GPUs, its host and its rails; judged by the gates, the comparison of the role, the burn-in, the bandwidths and the floors",
+	"hardware":    "each number of the hardware block of one node of five, judged against the block of the others by the same",
 	"pairs":       "what transfers between four nodes on one leaf carried, composed; judged by the floor, the cohort and the decoder of parts",
 	"ib_write_bw": "each number of the text as it is printed, that its reader is tested with: what the reader makes of it must become another, or it complains",
 	"nccl-tests":  "the same of nccl-tests and rccl-tests",
@@ -26,6 +28,6 @@ var notCovered = []string{
 	"Open: sweeps of the subnet: `bench/score` plants faults there, and no field is changed by itself.",
 	"Open: what switches, subnet managers, IMEX and LLDP answer (`fabric`), and how nodes sort packets (`wire.RoCEResult`).",
 	"Open: of the texts of ib_write_bw, nccl-tests, rvs and dcgmi it is only tested that each number is read, not that a check judges it.",
-	"Open: that each quantity of the simulator is changed by 20 %: its kinds of faults change them by fixed amounts, below.",
+	"Numbers that functions of the simulator have within their code, but for tables.",
 	"Versions that `firmware` of a hardware block asks for, and the BMC's own firmware.",
 }

@@ -136,7 +136,7 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image, Twin: installed.Twin,
 		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART, Module: kernel.Module,
 		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load, NoChannel: n.channel.Load, Unanswered: n.timeUnanswered,
-		GPUModel: kernel.GPUModel, TriadRate: kernel.TriadRate, RoundRate: kernel.RoundRate, ReadRate: kernel.ReadRate,
+		Scales: n.metal.Scales(), GPUModel: kernel.GPUModel, TriadRate: kernel.TriadRate, RoundRate: kernel.RoundRate, ReadRate: kernel.ReadRate,
 		BootNetwork: func() system.BootNetwork { return bootNetworkOf(kernel) },
 		GPUMemory:   func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },
 		Heat:        func() []system.GPUHeat { return heatOf(kernel) }, LoadGPUs: n.loadGPUs})

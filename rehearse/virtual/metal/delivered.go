@@ -5,6 +5,9 @@ package metal
 import (
 	"fmt"
 	"strconv"
+	"strings"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // delivered is what is in a node and is not what its block says: parts of other models,
@@ -115,10 +118,12 @@ func (n *Node) ReplaceDIMM(slot int, size int64, speed int) bool {
 
 // moduleIn is the module of a slot. The caller holds mu.
 func (n *Node) moduleIn(slot int) module {
-	if m, other := n.delivered.dimms[slot]; other {
-		return m
+	m, other := n.delivered.dimms[slot]
+	if !other {
+		m = module{n.shape.dimm[slot], moduleSpeed}
 	}
-	return module{n.shape.dimm[slot], moduleSpeed}
+	at := strconv.Itoa(slot)
+	return module{n.scales.Whole(quantity.DIMMSize, at, m.size), int(n.scales.Whole(quantity.DIMMSpeed, at, int64(m.speed)))}
 }
 
 // DIMMSize is the bytes of the module of a slot; 0 where there is no such slot.
@@ -291,6 +296,12 @@ func (n *Node) currentSpeed(function int, whole string) string {
 	defer n.mu.Unlock()
 	if s, slow := n.delivered.speeds[function]; slow {
 		return s
+	}
+	if by := n.scales.Of(quantity.PCIeSpeed, n.shape.functions[function].address); by != 1 {
+		rate, unit, _ := strings.Cut(whole, " ")
+		if v, err := strconv.ParseFloat(rate, 64); err == nil {
+			return strconv.FormatFloat(v*by, 'f', 1, 64) + " " + unit
+		}
 	}
 	return whole
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // Heat is how warm a GPU is, and what it draws.
@@ -51,6 +53,20 @@ func heatLimit(vendor string) float64 { return heatOf(vendor).slow }
 
 // warming is how long a heat sink takes to be two thirds as warm as it gets.
 const warming = 75 * time.Second
+
+// rowOf is how the GPU that a function is behaves.
+func (n *Node) rowOf(i int) heatRow {
+	f := n.shape.functions[i]
+	r := heatOf(f.vendor)
+	if !n.scales.Changed() {
+		return r
+	}
+	for name, v := range map[quantity.Name]*float64{quantity.GPUAir: &r.air, quantity.GPURest: &r.rest, quantity.GPULimit: &r.limit, quantity.GPUResistance: &r.resistance, quantity.GPUMemoryHeat: &r.hbm,
+		quantity.GPUSlow: &r.slow, quantity.GPUIdle: &r.idle, quantity.GPUBoost: &r.boost} {
+		*v *= n.scales.Of(name, f.address)
+	}
+	return r
+}
 
 func heatOf(vendor string) heatRow {
 	for _, r := range heatRows {
@@ -123,7 +139,7 @@ func (n *Node) setOfGPU(values *map[int]float64, address string, v float64) bool
 
 // resistance is that of the heat sink of a GPU. Called with mu held.
 func (n *Node) resistance(i int) float64 {
-	r := heatOf(n.shape.functions[i].vendor).resistance
+	r := n.rowOf(i).resistance
 	if by, bad := n.insulated[i]; bad {
 		r *= by
 	}
@@ -141,7 +157,7 @@ func (n *Node) unlike(i int) float64 {
 // goal is how warm a GPU gets in the end, without anything that holds it down.
 // Called with mu held.
 func (n *Node) goal(i int) float64 {
-	row := heatOf(n.shape.functions[i].vendor)
+	row := n.rowOf(i)
 	if !n.loaded {
 		return row.air + row.resistance*row.rest
 	}
@@ -151,12 +167,12 @@ func (n *Node) goal(i int) float64 {
 // warmth is how warm a GPU is. A chip that reaches its limit stays there. Called
 // with mu held.
 func (n *Node) warmth(i int, now time.Time) float64 {
-	row, goal := heatOf(n.shape.functions[i].vendor), n.goal(i)
+	row, goal := n.rowOf(i), n.goal(i)
 	from, known := n.from[i]
 	if !known {
 		return goal
 	}
-	part := math.Exp(-now.Sub(n.since).Seconds() / warming.Seconds())
+	part := math.Exp(-now.Sub(n.since).Seconds() / (warming.Seconds() * n.scales.Of(quantity.GPUWarming, n.shape.functions[i].address)))
 	return math.Min(goal+(from-goal)*part, row.slow)
 }
 
@@ -189,7 +205,7 @@ func (k *Kernel) Heats() (list []Heat) {
 // takes away. Called with mu held.
 func (n *Node) heat(i int, now time.Time) Heat {
 	f := n.shape.functions[i]
-	row := heatOf(f.vendor)
+	row := n.rowOf(i)
 	h := Heat{Address: f.address, Core: n.warmth(i, now), Limit: row.slow, Power: row.rest, Clock: row.idle}
 	h.Memory = h.Core + row.hbm
 	if n.loaded {
@@ -201,7 +217,7 @@ func (n *Node) heat(i int, now time.Time) Heat {
 		if share, slow := n.sluggish[i]; slow {
 			h.Clock, h.Power, h.Capped = share*h.Clock, share*h.Power, false
 		}
-		h.Pace = h.Clock / (row.boost * usualClock) * (1 - n.idle[i])
+		h.Pace = h.Clock / (heatOf(f.vendor).boost * usualClock) * (1 - n.idle[i])
 	}
 	return h
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/roce"
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // Kernel is a kernel that runs on a node: what is lost at a reboot. It is the
@@ -198,7 +199,7 @@ func (k *Kernel) mtu(i int) int {
 	if fixed := k.node.fixedMTU(i); fixed > 0 {
 		return fixed
 	}
-	return k.state(i).mtu
+	return int(k.node.scales.Whole(quantity.PortMTU, k.node.shape.functions[k.node.shape.ports[i].function].address, int64(k.state(i).mtu)))
 }
 
 // softDevice reports whether the soft RDMA device of a port was made.

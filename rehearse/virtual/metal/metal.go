@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/agent/write"
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // Shared is what the nodes of one rehearsal have in common. It is safe for
@@ -102,6 +103,7 @@ type Node struct {
 	delivered
 	hampered hampered
 	slowed   slowed
+	scales   quantity.Scales // has a lock of its own
 	wear     map[string]Wear // of disks, by name
 	acs      bool            // PCIe switches send what goes between their ports to the CPU
 
@@ -178,6 +180,13 @@ func (n *Node) SetSerial(serial string) {
 	defer n.mu.Unlock()
 	n.serial = serial
 }
+
+// Scale changes a physical quantity of the part at a place by a factor: of a PCI function at its
+// address, of a memory module by the number of its slot, or of the node, when it is empty.
+func (n *Node) Scale(name quantity.Name, at string, by float64) { n.scales.Set(name, at, by) }
+
+// Scales are by which factors quantities of the node differ.
+func (n *Node) Scales() *quantity.Scales { return &n.scales }
 
 // RemoveDIMM takes a DIMM out; slots count from 0. Only one that is there can go.
 func (n *Node) RemoveDIMM(slot int) bool {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // What transceivers say of themselves, those of fast ports and others.
@@ -42,7 +44,7 @@ func (k *Kernel) Module(netdev string, page byte, offset, length int) ([]byte, e
 		part = slowModule
 	}
 	if page == monitorPage {
-		return cut(netdev, lightOf(i), offset, length)
+		return cut(netdev, k.node.lightOf(i), offset, length)
 	}
 	b := []byte(strings.Repeat("\x00", 128) + strings.Repeat(" ", 128))
 	b[0] = 0x1e         // QSFP+ or later with CMIS
@@ -63,12 +65,13 @@ func cut(netdev string, b []byte, offset, length int) ([]byte, error) {
 
 // lightOf is the page of the monitors of a port's module: each lane sends about 1.3 mW and
 // receives about 1 mW, a little less or more by lane and port.
-func lightOf(port int) []byte {
+func (n *Node) lightOf(port int) []byte {
+	at := n.shape.functions[n.shape.ports[port].function].address
 	b := make([]byte, 256)
 	for lane := range moduleLanes {
 		spread := uint16(37 * (lane + port) % 400)
-		binary.BigEndian.PutUint16(b[154+2*lane:], 13000-spread) // sent, 0.1 µW
-		binary.BigEndian.PutUint16(b[186+2*lane:], 10000-spread) // received
+		binary.BigEndian.PutUint16(b[154+2*lane:], uint16(n.scales.Whole(quantity.LightSent, at, int64(13000-spread))))     // sent, 0.1 µW
+		binary.BigEndian.PutUint16(b[186+2*lane:], uint16(n.scales.Whole(quantity.LightReceived, at, int64(10000-spread)))) // received
 	}
 	return b
 }

@@ -5,6 +5,8 @@ package metal
 import (
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // GPUMemory is what has happened to the memory of a GPU. Its driver says the rest.
@@ -54,7 +56,7 @@ func (n *Node) lanesOf(function, all int) int {
 	if w, narrow := n.lanes[function]; narrow {
 		return w
 	}
-	return all
+	return int(n.scales.Whole(quantity.PCIeWidth, n.shape.functions[function].address, int64(all)))
 }
 
 // isGPU reports whether a function is one.

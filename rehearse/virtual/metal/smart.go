@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // Wear is what an NVMe disk has gone through.
@@ -16,6 +18,9 @@ type Wear struct {
 	Used        byte // percent of its life
 	MediaErrors uint64
 }
+
+// factoryHours is for how long a new disk has run.
+const factoryHours = 2
 
 // WearDisk changes what the disk with a name of the kernel's, such as nvme0n1, has
 // gone through; false if there is none.
@@ -45,9 +50,11 @@ func (k *Kernel) SMART(device string) ([]byte, error) {
 		defer k.node.mu.Unlock()
 		w := k.node.wear[d.slot.name]
 		page := make([]byte, 512)
-		page[0], page[3], page[4], page[5] = w.Critical, 100, 10, w.Used
-		binary.LittleEndian.PutUint16(page[1:], 311) // kelvin
-		binary.LittleEndian.PutUint64(page[128:], 2) // hours, in the factory
+		at := k.node.shape.functions[d.slot.function].address
+		of := func(name quantity.Name, n int64) byte { return byte(k.node.scales.Whole(name, at, n)) }
+		page[0], page[3], page[4], page[5] = w.Critical, of(quantity.DiskSpare, 100), of(quantity.DiskSpareLeast, 10), w.Used
+		binary.LittleEndian.PutUint16(page[1:], 311)                                                                 // kelvin
+		binary.LittleEndian.PutUint64(page[128:], uint64(k.node.scales.Whole(quantity.DiskHours, at, factoryHours))) // hours, in the factory
 		binary.LittleEndian.PutUint64(page[160:], w.MediaErrors)
 		return page, nil
 	}

@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"path"
 	"strconv"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // Speeds of a host's parts. Belief, but for the bus: 64 bits of a channel.
@@ -90,7 +92,7 @@ func (k *Kernel) TriadRate(cpu int) float64 {
 	}
 	carry := max(channels-n.hampered.channels[socket], 0)
 	rate := triadShare * float64(carry) * moduleSpeed * 1e6 * busBytes
-	return rate / float64(n.perSocket()) * n.differs("memory "+strconv.Itoa(socket))
+	return n.scales.Of(quantity.MemoryRate, "") * rate / float64(n.perSocket()) * n.differs("memory "+strconv.Itoa(socket))
 }
 
 // perSocket is how many cores a socket has. Called with mu held.
@@ -101,7 +103,7 @@ func (k *Kernel) RoundRate(cpu int) float64 {
 	n := k.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	rate := coreRounds * n.differs("core "+strconv.Itoa(cpu))
+	rate := n.scales.Of(quantity.CoreRate, "") * coreRounds * n.differs("core "+strconv.Itoa(cpu))
 	if n.hampered.cores > 0 {
 		rate *= n.hampered.cores
 	}
@@ -119,7 +121,7 @@ func (k *Kernel) ReadRate(name string) float64 {
 		if !known {
 			rate = sataRate
 		}
-		rate *= n.differs(d.slot.name)
+		rate *= n.differs(d.slot.name) * n.scales.Of(quantity.DiskRate, n.shape.functions[d.slot.function].address)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		if share, slow := n.hampered.disks[i]; slow {

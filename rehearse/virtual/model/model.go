@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // PortID names a port of a node as the site's cables do: node, nic or hca block,
@@ -81,6 +82,7 @@ type port struct {
 	ber      float64 // errors a bit, after correction
 	share    float64 // of its rate that the NIC handles, whatever the cable does
 	counters Counters
+	scales   quantity.Scales
 }
 
 // Model is all ports of a site. It is safe for concurrent use.
@@ -246,6 +248,14 @@ func (m *Model) SetLanes(id PortID, n int) error {
 			p.lanes = n
 			p.counters.retrained()
 		}
+		return nil
+	})
+}
+
+// Scale changes a physical quantity of a port by a factor. The error is that there is none.
+func (m *Model) Scale(id PortID, name quantity.Name, by float64) error {
+	return m.change(id, func(p *port) error {
+		p.scales.Set(name, "", by)
 		return nil
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"time"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // Hop says how far apart two ports are.
@@ -164,6 +166,9 @@ func latencyOf(a, b *port, hop Hop, rate float64, size int64) time.Duration {
 		d += hopLatency
 	case OtherLeaf:
 		d += 3 * hopLatency
+	}
+	for _, p := range []*port{a, b} {
+		d = time.Duration(float64(d) * p.scales.Of(quantity.PortLatency, ""))
 	}
 	return d + time.Duration(float64(size)/rate*float64(time.Second))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // The figures of the model. "measured" is ours, "read" is from public text,
@@ -113,7 +114,10 @@ func wireRate(s unit.BitRate) float64 {
 }
 
 // peak is what RDMA carries over a link at best, bytes a second.
-func (p *port) peak(mtu int) float64 {
+func (p *port) peak(mtu int) float64 { return p.scales.Of(quantity.PortRate, "") * p.nominal(mtu) }
+
+// nominal is that of a port as its model is.
+func (p *port) nominal(mtu int) float64 {
 	rate := wireRate(p.state().Speed)
 	switch p.Medium {
 	case SoftRoCE:

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/burn"
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/shell"
 )
 
@@ -164,7 +165,7 @@ func runDcgmi(ctx context.Context, c call) int {
 	results := []object{}
 	for _, g := range c.n.gpus() {
 		results = append(results, object{"entity_group": "GPU", "entity_group_id": 1, "entity_id": g.index, "status": "Pass",
-			"info": []string{fmt.Sprintf("GPU %d calculated at approximately %.2f gigaflops during this test", g.index, gflops(g.name, false)*paceAt(g.address())*c.n.differs(g.address(), "diagnostic"))}})
+			"info": []string{fmt.Sprintf("GPU %d calculated at approximately %.2f gigaflops during this test", g.index, gflops(g.name, false)*paceAt(g.address())*c.n.differs(g.address(), "diagnostic")*c.n.cfg.Scales.Of(quantity.GPUCompute, g.address()))}})
 	}
 	b, err := json.MarshalIndent(object{"DCGM Diagnostic": object{"test_categories": []object{{"category": "Stress",
 		"tests": []object{{"name": "diagnostic", "results": results, "test_summary": object{"status": "Pass"}}}}}},
@@ -205,7 +206,7 @@ func rvsStress(ctx context.Context, c call, value rvsAction) int {
 		return 137
 	}
 	for i, at := range c.n.amdAddresses() {
-		rate := gflops(c.n.amdModel(), value["data_type"] == "bf16_r") * paceAt(at) * c.n.differs(at, "gst")
+		rate := gflops(c.n.amdModel(), value["data_type"] == "bf16_r") * paceAt(at) * c.n.differs(at, "gst") * c.n.cfg.Scales.Of(quantity.GPUCompute, at)
 		met := strings.ToUpper(strconv.FormatBool(rate >= target*(1-gstTolerance)))
 		line("[%s] [GPU:: %5d] GFLOPS %.0f", value["name"], gpuID(i), rate)
 		line("[%s] [GPU:: %5d] GFLOPS %.0f Target GFLOPS: %.0f met: %s", value["name"], gpuID(i), rate, target, met)

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // driverVersion is the GPU driver that a virtual node runs.
@@ -53,7 +54,7 @@ func (n *node) gpus() []gpu {
 		if memory == 0 {
 			memory = memoryOf(d.Model)
 		}
-		memory -= int64(float64(memory) * n.memoryAt(at).Missing)
+		memory = n.cfg.Scales.Whole(quantity.GPUMemorySize, at, memory-int64(float64(memory)*n.memoryAt(at).Missing))
 		list = append(list, gpu{i, gpuName(d.Model), fmt.Sprintf("GPU-%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]),
 			fmt.Sprintf("165%010d", uint32(sum[20])<<16|uint32(sum[21])<<8|uint32(sum[22])), "0000" + strings.ToUpper(at), memory})
 	}
@@ -132,7 +133,7 @@ func nvidiaSMI(_ context.Context, c call) int {
 		c.print(text)
 		return 0
 	}
-	list := c.n.asked.listed(heat, c.n.gpus)
+	list := c.n.listed(heat)
 	if len(list) == 0 {
 		if c.n.cfg.Hardware == nil || c.n.cfg.Hardware.GPUCount() == 0 {
 			_, _ = fmt.Fprintln(c.Err, "sh: 1: nvidia-smi: not found")
@@ -184,6 +185,14 @@ type queried struct {
 	text string
 	on   []GPUHeat // those on the bus when list was made
 	list []gpu
+}
+
+// listed are the GPUs that are on the bus.
+func (n *node) listed(heat []GPUHeat) []gpu {
+	if n.cfg.Scales.Changed() { // of which one may be another now
+		return n.gpus()
+	}
+	return n.asked.listed(heat, n.gpus)
 }
 
 // listed is what find finds, asked again when other GPUs are on the bus.

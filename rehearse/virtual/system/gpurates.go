@@ -8,6 +8,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // What GPUs move. Memory: peak of the data sheet in GB/s, and the part of it that a
@@ -44,7 +46,7 @@ const (
 func (n *node) memoryRate(address, model string) float64 {
 	for _, m := range gpuMemories {
 		if strings.Contains(strings.ToUpper(model), m.match) {
-			return m.peak * m.part * 1e9 * (1 - n.memoryAt(address).Slower) * n.differs(address, "memory")
+			return m.peak * m.part * 1e9 * (1 - n.memoryAt(address).Slower) * n.differs(address, "memory") * n.cfg.Scales.Of(quantity.GPUMemoryRate, address)
 		}
 	}
 	return 0
@@ -56,11 +58,12 @@ func (n *node) hostRate(address, model string, toGPU bool) float64 {
 	if toGPU {
 		test = "to"
 	}
+	scatter := n.differs(address, test) * n.cfg.Scales.Of(quantity.GPUHostRate, address)
 	if strings.Contains(model, "GB200") || strings.Contains(model, "GB300") {
 		if toGPU {
-			return c2cTo * 1e9 * n.differs(address, test)
+			return c2cTo * 1e9 * scatter
 		}
-		return c2cFrom * 1e9 * n.differs(address, test)
+		return c2cFrom * 1e9 * scatter
 	}
 	lanes, _ := strconv.Atoi(n.fs.Text("sys/bus/pci/devices", address, "current_link_width"))
 	speed, _, _ := strings.Cut(n.fs.Text("sys/bus/pci/devices", address, "current_link_speed"), " ")
@@ -68,13 +71,13 @@ func (n *node) hostRate(address, model string, toGPU bool) float64 {
 	if err != nil {
 		return 0 // no link
 	}
-	return float64(lanes) * transfers / 8 * pcieCoding * pcieShare * 1e9 * n.differs(address, test)
+	return float64(lanes) * transfers / 8 * pcieCoding * pcieShare * 1e9 * scatter
 }
 
 // peerRate is what a copy between two GPUs moves, bytes per second: over their
 // links, else over PCIe.
 func (n *node) peerRate(a, b, model, vendor string) float64 {
-	scatter := n.differs(a, b)
+	scatter := n.differs(a, b) * n.cfg.Scales.Of(quantity.GPUPeerRate, a)
 	switch {
 	case vendor == "amd" && n.joined("amd", "xgmi"):
 		return xgmiLink * xgmiShare * 1e9 * scatter

@@ -4,7 +4,10 @@ package system
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 )
 
 // address is the GPU's PCI address as sysfs has it.
@@ -111,7 +114,7 @@ func (n *node) nvidiaGPU(b *strings.Builder, g gpu, h GPUHeat, driver string) {
 	e("remapped_rows", "<remapped_row_corr>0</remapped_row_corr><remapped_row_unc>%d</remapped_row_unc><remapped_row_pending>%s</remapped_row_pending><remapped_row_failure>No</remapped_row_failure>", m.BadRows, pending)
 	e("temperature", "<gpu_temp>%g C</gpu_temp><gpu_temp_tlimit>%g C</gpu_temp_tlimit><gpu_temp_max_tlimit_threshold>-8 C</gpu_temp_max_tlimit_threshold>"+
 		"<gpu_temp_slow_tlimit_threshold>%d C</gpu_temp_slow_tlimit_threshold><memory_temp>%g C</memory_temp>", h.Core, h.Limit+slowdownLimit-h.Core, slowdownLimit, h.Memory)
-	watts := boardPower(g.name)
+	watts := int(n.cfg.Scales.Whole(quantity.GPUPowerLimit, g.address(), int64(boardPower(g.name))))
 	e("gpu_power_readings", "<instant_power_draw>%.2f W</instant_power_draw><current_power_limit>%d.00 W</current_power_limit><default_power_limit>%d.00 W</default_power_limit><max_power_limit>%d.00 W</max_power_limit>", h.Power, watts, watts, watts)
 	e("fabric", "%s", fabric)
 	e("processes", "")
@@ -171,6 +174,18 @@ func nvlinksOf(name string) (links int, rate string) {
 	return 18, "26.562"
 }
 
+// linksOf is how many NVLinks a GPU has, and what nvidia-smi says of each, GB/s.
+func (n *node) linksOf(g gpu) (links int, rate string) {
+	links, rate = nvlinksOf(g.name)
+	if by := n.cfg.Scales.Of(quantity.NVLinkRate, g.address()); by != 1 {
+		v, err := strconv.ParseFloat(rate, 64)
+		if err == nil { // rates are constants of this package
+			rate = strconv.FormatFloat(v*by, 'f', 3, 64)
+		}
+	}
+	return int(n.cfg.Scales.Whole(quantity.NVLinkCount, g.address(), int64(links))), rate
+}
+
 // firstDark is the first of the links of a GPU that lose their signal when some do.
 const firstDark = 5
 
@@ -182,7 +197,7 @@ func (n *node) nvlinks(list []gpu, counters bool) string {
 		if !n.joined("nvidia", "nvswitch", "nvlink") {
 			continue
 		}
-		links, rate := nvlinksOf(g.name)
+		links, rate := n.linksOf(g)
 		dark := n.darkAt(g.address())
 		for i := range links {
 			if !counters && (dark < 0 || i >= firstDark && i < firstDark+dark) {

@@ -32,6 +32,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
+	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 	"github.com/ironrail/ironrail/rehearse/virtual/twin"
 )
 
@@ -124,6 +125,8 @@ type Config struct {
 	ReadRate             func(path string) float64
 	// BootNetwork tells what the boot NIC carries; nil: nobody knows, and nothing is measured.
 	BootNetwork func() BootNetwork
+	// Scales are by which factors physical quantities of the node differ; nil: none does.
+	Scales *quantity.Scales
 	// Neighbours tells whom the NICs hear by LLDP; nil: nobody speaks.
 	Neighbours func() []wire.Neighbour
 }

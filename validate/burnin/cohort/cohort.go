@@ -75,7 +75,7 @@ func CompareNodes(nodes []Node) (slots []Slot, odd []Odd) {
 	for _, n := range nodes {
 		odd = append(odd, n.odd(warm)...)
 		odd = append(odd, n.slow(paces)...)
-		odd = append(odd, n.drewLittle(power)...)
+		odd = append(odd, n.drewOdd(power)...)
 		odd = append(odd, n.oddLinks(nodes)...)
 	}
 	return slots, odd

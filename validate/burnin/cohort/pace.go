@@ -93,21 +93,22 @@ func (n Node) slow(paces []pace) (list []Odd) {
 		Action: "Compare the node's power limits, clock settings, BIOS settings and VBIOS with those of another one; look at its power supplies and both feeds."}}}
 }
 
-// drewShare is the share of the median of its slot that a GPU draws at least, of its mean power,
-// without a note. Belief: at its power limit each draws the same.
-const drewShare = 0.85
+// drewLeast and drewMost are the shares of the median of its slot between which a GPU draws, of
+// its mean power, without a note. Belief: at its power limit each draws the same.
+const drewLeast, drewMost = 0.85, 1.15
 
 // powerOf is what a GPU drew, W.
 func powerOf(_ Node, g wire.BurnGPU) (mean float64, measured bool) {
 	return g.Power.Mean, g.Power.Count > 0
 }
 
-// drewLittle notes the GPUs of one node that drew less than those in their slots, of which it has the medians. It is no fault by
-// itself: a good chip makes the same clock of less, and clock and GFLOPS are judged.
-func (n Node) drewLittle(median map[string]float64) (list []Odd) {
+// drewOdd notes the GPUs of one node that drew less or more than those in their slots, of which it
+// has the medians. It is no fault by itself: a good chip makes the same clock of less, one that
+// leaks of more, and clock, GFLOPS and heat are judged.
+func (n Node) drewOdd(median map[string]float64) (list []Odd) {
 	for _, g := range n.GPUs {
-		usual := median[g.Address]
-		if g.Power.Count == 0 || g.Power.Mean >= drewShare*usual {
+		usual, known := median[g.Address]
+		if !known || g.Power.Count == 0 || drewLeast*usual <= g.Power.Mean && g.Power.Mean <= drewMost*usual {
 			continue
 		}
 		part := burnin.NameGPU(n.Names, g.Address)

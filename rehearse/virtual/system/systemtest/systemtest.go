@@ -85,6 +85,8 @@ type Rig struct {
 	signer ssh.Signer
 	clock  clock.Clock
 
+	parts bool // systems see the parts of the hardware
+
 	wg    sync.WaitGroup
 	mu    sync.Mutex // guards what follows
 	exits map[string]chassis.Exit
@@ -95,7 +97,19 @@ type Rig struct {
 // test's bubble.
 func New(t *testing.T, inv *inventory.Inventory) *Rig {
 	t.Helper()
-	r := &Rig{t: t, ctx: t.Context(), Inv: inv, Board: network.NewMemory(), Model: model.New(inv, 1), clock: clock.Wall{},
+	return newRig(t, inv, false)
+}
+
+// NewWithParts is New with systems that see the parts of the hardware as those of the virtual
+// rack do: how warm GPUs are, how fast disks and memory are, logs of disks and transceivers.
+func NewWithParts(t *testing.T, inv *inventory.Inventory) *Rig {
+	t.Helper()
+	return newRig(t, inv, true)
+}
+
+func newRig(t *testing.T, inv *inventory.Inventory, parts bool) *Rig {
+	t.Helper()
+	r := &Rig{t: t, parts: parts, ctx: t.Context(), Inv: inv, Board: network.NewMemory(), Model: model.New(inv, 1), clock: clock.Wall{},
 		Metal: map[string]*metal.Node{}, HostKey: map[string]ssh.PublicKey{}, exits: map[string]chassis.Exit{}, power: map[string]context.CancelFunc{}}
 	r.site = system.NewSite(r.Model, 1)
 	r.pool = r.newPool()
@@ -146,7 +160,7 @@ func (r *Rig) install(n *inventory.Node, image []byte) {
 	if r.HostKey[n.Name], err = ssh.NewPublicKey(public); err != nil {
 		r.t.Fatal(err)
 	}
-	for name, text := range map[string]string{
+	files := map[string]string{
 		"etc/hostname":                      n.Name + "\n",
 		"etc/ssh/ssh_host_ed25519_key":      string(pem.EncodeToMemory(block)),
 		"root/.ssh/authorized_keys":         remote.AuthorizedKey(r.signer, "controller"),
@@ -154,7 +168,16 @@ func (r *Rig) install(n *inventory.Node, image []byte) {
 		"etc/systemd/network/10-b.network":  fmt.Sprintf("[Match]\nMACAddress=%s\n\n[Network]\nAddress=%s/24\n", n.BootMAC, n.Address),
 		"etc/systemd/network/README":        "not a network\n",
 		"etc/systemd/system/a/keep.service": "",
-	} {
+	}
+	if r.parts {
+		files["usr/lib/modules/"+system.DefaultKernel+"/updates/dkms/nvidia.ko"] = "version: 550.90.07\nlicense: Dual MIT/GPL\n"
+		for _, p := range m.Ports() {
+			if p.RDMA != "" {
+				files["etc/systemd/network/20-"+p.Netdev+".network"] = fmt.Sprintf("[Match]\nMACAddress=%s\n\n[Link]\nMTUBytes=9000\n", p.MAC)
+			}
+		}
+	}
+	for name, text := range files {
 		if err := rootfs.WriteText(root, name, text, 0o755); err != nil {
 			r.t.Fatal(err)
 		}
@@ -180,8 +203,12 @@ func (r *Rig) boot(n *inventory.Node) {
 		for ctx.Err() == nil {
 			m := r.Metal[n.Name]
 			kernel := m.Boot(system.DefaultKernel, "root=LABEL=ironrail-root", m.Root())
-			exit, err := system.Boot(ctx, system.Config{Node: n.Name, Address: n.Address, Hardware: n.Hardware, Image: n.Image, Kernel: kernel, Ports: portsOf(m),
-				Root: kernel.Root(), Disks: kernel.Opener(ctx), Net: r.Board.At(n.Address), Clock: r.clock, Site: r.site})
+			c := system.Config{Node: n.Name, Address: n.Address, Hardware: n.Hardware, Image: n.Image, Kernel: kernel, Ports: portsOf(m),
+				Root: kernel.Root(), Disks: kernel.Opener(ctx), Net: r.Board.At(n.Address), Clock: r.clock, Site: r.site}
+			if r.parts {
+				addParts(&c, m, kernel)
+			}
+			exit, err := system.Boot(ctx, c)
 			if err != nil {
 				r.t.Errorf("%s: %v", n.Name, err)
 			}
@@ -193,6 +220,19 @@ func (r *Rig) boot(n *inventory.Node) {
 			}
 		}
 	})
+}
+
+// addParts lets a system see the parts of the hardware.
+func addParts(c *system.Config, m *metal.Node, k *metal.Kernel) {
+	c.SMART, c.Module, c.DarkNVLinks, c.CorrectedPCIe, c.CorrectedNVLink = k.SMART, k.Module, k.DarkNVLinks, k.CorrectedPCIe, k.CorrectedNVLink
+	c.Scales, c.GPUModel, c.TriadRate, c.RoundRate, c.ReadRate, c.LoadGPUs = m.Scales(), k.GPUModel, k.TriadRate, k.RoundRate, k.ReadRate, m.LoadGPUs
+	c.GPUMemory = func(address string) system.GPUMemory { return system.GPUMemory(k.GPUMemory(address)) }
+	c.Heat = func() (list []system.GPUHeat) {
+		for _, h := range k.Heats() {
+			list = append(list, system.GPUHeat(h))
+		}
+		return list
+	}
 }
 
 // Off cuts the power of a node.

@@ -43,7 +43,13 @@ func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t 
 		r.Results = append(r.Results, s.compareCable(c, lower, reported))
 	}
 	misplaced, rest := findMisnamed(r.Results)
-	r.Findings = slices.Concat(misplaced, findExchanged(rest), s.missing(rest), s.extra(cables), s.slow(cables, lower))
+	slow, unrated := s.slow(cables, lower)
+	r.Findings = slices.Concat(misplaced, findExchanged(rest), s.missing(rest), s.extra(cables), slow)
+	for i := range r.Results {
+		if x := &r.Results[i]; x.State == Conforms && slices.Contains(unrated, x.Cable.Name()) {
+			x.State, x.Why = Unknown, "it ends where it should, and the sweep does not say how fast its link is"
+		}
+	}
 	for i := range r.Findings {
 		r.Findings[i].Evidence = append(r.Findings[i].Evidence, s.places(r.Findings[i], cables)...)
 	}
@@ -189,19 +195,32 @@ var laneRates = map[string]unit.BitRate{
 	"SDR": 2.5e9, "DDR": 5e9, "QDR": 10e9, "FDR10": 10e9, "FDR": 14e9, "EDR": 25e9, "HDR": 50e9, "NDR": 100e9, "XDR": 200e9,
 }
 
-// slow are links that carry less than the fabric says.
-func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Finding) {
+// rateWanted is how fast the link of a cable is to be: as its block says, or the fabric, or
+// the card of a node; 0: nobody says it.
+func (s *site) rateWanted(c Cable) unit.BitRate {
+	switch {
+	case c.Block != nil && c.Block.Speed > 0:
+		return c.Block.Speed
+	case s.fabric.Link == 0 && c.NIC != nil:
+		return c.NIC.Speed
+	}
+	return s.fabric.Link
+}
+
+// slow are links that carry less than the fabric says, and the cables of which the sweep does
+// not say what they carry.
+func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Finding, unrated []string) {
 	for _, c := range cables {
 		f, ok := s.far[lower[c.Name()]]
-		want := s.fabric.Link
-		if c.Block != nil && c.Block.Speed > 0 {
-			want = c.Block.Speed
-		}
+		want := s.rateWanted(c)
 		if !ok || want == 0 {
 			continue
 		}
 		width, err := strconv.Atoi(strings.TrimRight(f.link.Width, "xX"))
 		lane, known := laneRates[strings.ToUpper(f.link.Speed)]
+		if err != nil || !known {
+			unrated = append(unrated, c.Name())
+		}
 		if err != nil || !known || unit.BitRate(width)*lane >= want {
 			continue
 		}
@@ -216,7 +235,7 @@ func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Fin
 			Action:   "Clean and reseat both ends, then exchange the cable or its transceivers" + again + ".",
 		})
 	}
-	return findings
+	return findings, unrated
 }
 
 // label names a switch port with the label on the panel.

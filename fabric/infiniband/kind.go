@@ -184,7 +184,9 @@ func comparePort(f *inventory.Fabric, n *inventory.Node, p wire.InfiniBandPort) 
 		return fmt.Sprintf("it is in state %s, not ACTIVE: no subnet manager has configured it", p.State)
 	case len(p.GUID) != 18:
 		return "it has no port GUID"
-	case err == nil && f.Link > 0 && rate < f.Link:
+	case err != nil && f.Link > 0:
+		return fmt.Sprintf("its rate %q is not understood, and the fabric's is %s", p.Rate, f.Link)
+	case f.Link > 0 && rate < f.Link:
 		return fmt.Sprintf("it runs at %s, not %s", p.Rate, f.Link)
 	}
 	for _, k := range PKeys(f, n) {

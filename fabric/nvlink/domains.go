@@ -3,6 +3,7 @@
 package nvlink
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -147,13 +148,8 @@ func (k *NVLink) unready(ctx context.Context, run stage.Run, f *inventory.Fabric
 		if err != nil {
 			return nil, fmt.Errorf("node %s: %w", nodes[0].Name, err)
 		}
-		var stragglers []*inventory.Node
-		for _, n := range nodes {
-			if states[n.Address.String()].Status != "READY" {
-				stragglers = append(stragglers, n)
-			}
-		}
-		if len(stragglers) == 0 {
+		troubles := troublesOf(nodes, states)
+		if troubles.none() {
 			return nil, nil
 		}
 		if run.Clock().Now().Before(end) {
@@ -163,19 +159,18 @@ func (k *NVLink) unready(ctx context.Context, run stage.Run, f *inventory.Fabric
 			continue
 		}
 		var found []stage.Finding
-		for _, n := range stragglers {
-			state := states[n.Address.String()].Status
-			if state == "" {
-				state = "not listed"
-			}
+		for n, state := range troubles.nodes {
 			found = append(found, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "IMEX"}},
-				Cause:    fmt.Sprintf("its IMEX service is %s for the others of domain %s", strings.ToLower(state), name),
-				Evidence: []string{fmt.Sprintf("nvidia-imex-ctl -N -j on %s: the domain is %s, %s is %s", nodes[0].Name, status, n.Address, state)},
-				Action:   "Look at /var/log/nvidia-imex.log on the node, and whether the others reach its TCP ports 50000 and 50005; then run `ironrail apply`."})
+				Cause:    fmt.Sprintf("its IMEX service is %s for the others of domain %s", state, name),
+				Evidence: []string{fmt.Sprintf("nvidia-imex-ctl -N -j on %s: the domain is %s, %s is %s", nodes[0].Name, status, n.Address, cmp.Or(states[n.Address.String()].Status, "not listed"))},
+				Action:   "Look at /var/log/nvidia-imex.log on the node, and whether the others reach its TCP ports 50000 and 50005; its driver must be of the version of the others. Then run `ironrail apply`."})
 		}
 		slices.SortFunc(found, func(a, b stage.Finding) int {
 			return strings.Compare(a.Suspects[0].Subject.Name, b.Suspects[0].Subject.Name)
 		})
+		if len(troubles.pairs) > 0 {
+			found = append(found, troubles.findingOfPairs(f, name, nodes[0].Name))
+		}
 		return found, nil
 	}
 }

@@ -170,8 +170,16 @@ func describeDifference(have, want []byte) string {
 
 // imexNode is a node in what nvidia-imex-ctl -N -j prints.
 type imexNode struct {
-	Status string `json:"status"` // READY when it answers
+	Status      string              `json:"status"` // READY when it answers
+	Host        string              `json:"host"`
+	Version     string              `json:"version"`     // of its driver
+	Connections map[string]imexLink `json:"connections"` // to each node, by number; none in old versions
+}
+
+// imexLink is how a node sees another one.
+type imexLink struct {
 	Host   string `json:"host"`
+	Status string `json:"status"` // CONNECTED, VERSION_MISMATCH and others
 }
 
 // parseIMEX reads nvidia-imex-ctl -N -j: the status of the domain (UP, DEGRADED and

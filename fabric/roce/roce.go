@@ -23,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -324,8 +325,12 @@ func (r *RoCE) Verify(ctx context.Context, run stage.Run, f *inventory.Fabric, n
 	if err := onnode.Agent(ctx, r.nodes, n.Name, want, &rep, "roce", "check"); err != nil {
 		return nil, err
 	}
-	if _, wrong, rails := compareReport(want, rep); len(rails) > 0 {
-		return []stage.Finding{{Suspects: suspectRails(f, n, rails), Evidence: evidenceOf(rep), Action: action,
+	if _, wrong, rails := compareReport(want, rep); len(wrong) > 0 {
+		suspects := suspectRails(f, n, rails)
+		if len(suspects) == 0 { // what is wrong is of no rail
+			suspects = []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "fabric " + f.Name}}
+		}
+		return []stage.Finding{{Suspects: suspects, Evidence: evidenceOf(rep), Action: action,
 			Cause: fmt.Sprintf("node %s: fabric %s was configured and tested, and now %s", n.Name, f.Name, strings.Join(wrong, "; "))}}, nil
 	}
 	return r.apart(run, f, n, rep)
@@ -364,6 +369,18 @@ func compareReport(want wire.RoCEParams, rep wire.RoCEResult) (ports []fabric.Po
 	return ports, wrong, rails
 }
 
+// packetSize is how many bytes an RDMA packet carries at most where the interface has an MTU:
+// one of InfiniBand's sizes, with its headers (iboe_get_mtu of Linux's include/rdma/ib_addr.h).
+func packetSize(mtu int) int {
+	const headers = 40 + 8 + 12 + 4 + 28 + 4
+	for _, size := range []int{4096, 2048, 1024, 512} {
+		if size+headers <= mtu {
+			return size
+		}
+	}
+	return 256
+}
+
 // comparePort does not rely on the agent's own opinion.
 func comparePort(mtu int, w wire.RoCEPort, p wire.RoCEPortState) string {
 	gid, err := netip.ParseAddr(p.GID)
@@ -379,6 +396,8 @@ func comparePort(mtu int, w wire.RoCEPort, p wire.RoCEPortState) string {
 		return fmt.Sprintf("it has address %q, not %s", p.Address, w.Address)
 	case p.MTU != mtu:
 		return fmt.Sprintf("it has MTU %d, not %d", p.MTU, mtu)
+	case p.ActiveMTU > 0 && p.ActiveMTU < packetSize(mtu):
+		return fmt.Sprintf("its RDMA packets carry %d bytes, and %d fit into MTU %d", p.ActiveMTU, packetSize(mtu), mtu)
 	case !strings.EqualFold(p.GIDType, "RoCE v2") || p.GIDIndex < 0:
 		return "it has no RoCE v2 GID for " + address
 	case err != nil || gid.Unmap().String() != address:

@@ -57,9 +57,24 @@ func fieldsOf(root reflect.Value) []field {
 type walker struct {
 	all []field
 	at  map[string]int // index by path
+	put []func()       // put the elements of maps that are walked back into these
 }
 
 func (w *walker) add(f field) {
+	if put := slices.Clone(w.put); len(put) > 0 {
+		set, drop := f.set, f.drop
+		back := func() {
+			for _, p := range slices.Backward(put) {
+				p()
+			}
+		}
+		if set != nil {
+			f.set = func(x reflect.Value) { set(x); back() }
+		}
+		if drop != nil {
+			f.drop = func() { drop(); back() }
+		}
+	}
 	if i, known := w.at[f.path]; known {
 		w.all[i] = f
 		return
@@ -107,8 +122,15 @@ func (w *walker) walk(path string, v reflect.Value, set func(reflect.Value), dro
 		for _, k := range keys {
 			e := reflect.New(v.Type().Elem()).Elem()
 			e.Set(v.MapIndex(k))
-			put := func(x reflect.Value) { v.SetMapIndex(k, x) }
-			w.walk(path+"{"+fmt.Sprint(k)+"}", e, put, nil)
+			at := path + "{" + fmt.Sprint(k) + "}"
+			if e.Kind() != reflect.Struct {
+				w.walk(at, e, func(x reflect.Value) { v.SetMapIndex(k, x) }, nil)
+				continue
+			}
+			w.add(field{at, reflect.Value{}, nil, func() { v.SetMapIndex(k, reflect.Value{}) }})
+			w.put = append(w.put, func() { v.SetMapIndex(k, e) })
+			w.walk(at, e, e.Set, nil)
+			w.put = w.put[:len(w.put)-1]
 		}
 	default:
 		w.add(field{path, v, set, nil})

@@ -28,6 +28,8 @@ var reasons = []Reason{
 		"NVIDIA Items[network function mtu] 0",
 	}},
 	{Why: "Parts of a sum that is judged itself.", Fields: []string{
+		"AMD Seen.AMD.GPUs[].Metric.Blocks{GFX} 0",
+		"AMD Seen.AMD.GPUs[].Metric.Blocks{UMC} 0",
 		"AMD Seen.AMD.GPUs[].Metric.Blocks{GFX}.Correctable +0",
 		"AMD Seen.AMD.GPUs[].Metric.Blocks{GFX}.Uncorrectable +0",
 		"AMD Seen.AMD.GPUs[].Metric.Blocks{UMC}.Correctable -+0",

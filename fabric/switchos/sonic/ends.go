@@ -4,8 +4,10 @@ package sonic
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/tool/mlnxqos"
@@ -57,7 +59,8 @@ func (s *Switch) CompareEnd(p *Port, q QoS, h HostPort) (list []Mismatch) {
 }
 
 // CompareTrunk holds the two ends of a cable between switches against each other:
-// both pause the same priorities, and take each other's packets.
+// both pause the same priorities, sort the same DSCPs alike, mark the same queues, and take
+// each other's packets.
 func CompareTrunk(a, b QoS) (list []string) {
 	if !slices.Equal(a.Paused, b.Paused) {
 		list = append(list, fmt.Sprintf("the first pauses %s, and the second %s", describePriorities(a.Paused), describePriorities(b.Paused)))
@@ -65,7 +68,31 @@ func CompareTrunk(a, b QoS) (list []string) {
 	if a.MTU != b.MTU {
 		list = append(list, fmt.Sprintf("the first takes packets of %d bytes, and the second of %d", a.MTU, b.MTU))
 	}
+	if len(a.Priority) == 0 || len(b.Priority) == 0 { // what was kept of one has no more
+		return list
+	}
+	if !maps.Equal(a.Priority, b.Priority) {
+		list = append(list, fmt.Sprintf("the first has the DSCPs %s, and the second %s", describeSorting(a.Priority), describeSorting(b.Priority)))
+	}
+	if !slices.Equal(a.Marked, b.Marked) || !maps.Equal(a.Queue, b.Queue) {
+		list = append(list, fmt.Sprintf("the first marks queues %v, and the second %v, of the queues %v and %v", a.Marked, b.Marked, a.Queue, b.Queue))
+	}
+	if a.Watched != b.Watched {
+		list = append(list, "the PFC watchdog looks at one end alone")
+	}
 	return list
+}
+
+// describeSorting says in which priorities DSCPs are.
+func describeSorting(of map[int]int) string {
+	var list []string
+	for _, d := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, fmt.Sprintf("%d in %s", d, describePriority(of[d], true)))
+	}
+	if len(list) == 0 {
+		return "in no priority"
+	}
+	return strings.Join(list, ", ")
 }
 
 // Kept is what of a port's QoS both ends of its cable must agree in: few numbers,

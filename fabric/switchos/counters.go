@@ -42,7 +42,7 @@ func (k *Kind) SwitchCounters(ctx context.Context, f *inventory.Fabric) (map[fab
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			addCounters(all, s, string(out.Stdout))
+			errs[i] = addCounters(all, s, string(out.Stdout))
 			return nil
 		})
 	}
@@ -53,7 +53,8 @@ func (k *Kind) SwitchCounters(ctx context.Context, f *inventory.Fabric) (map[fab
 // addCounters adds the rows of `show interfaces counters` (SONiC command reference): a
 // header names the columns, and numbers have commas at the thousands. What arrived
 // damaged is RX_ERR; drops come of congestion. A state is U, D or, of a port that is shut, X.
-func addCounters(all map[fabric.SwitchPort]fabric.SwitchCounters, s *sonic.Switch, text string) {
+// The error is that the table lacks a column: what it would say is not 0.
+func addCounters(all map[fabric.SwitchPort]fabric.SwitchCounters, s *sonic.Switch, text string) error {
 	names := map[string]fabric.SwitchPort{}
 	for i := range s.Ports {
 		names[s.Ports[i].Name] = s.Ports[i].End.String()
@@ -65,6 +66,11 @@ func addCounters(all map[fabric.SwitchPort]fabric.SwitchCounters, s *sonic.Switc
 			for i, w := range words {
 				column[w] = i
 			}
+			for _, needed := range []string{"STATE", "RX_OK", "RX_ERR", "TX_OK"} {
+				if _, has := column[needed]; !has {
+					return errkind.New(errkind.Unsupported, "switch %s: show interfaces counters has no column %s", s.Switch.Name, needed)
+				}
+			}
 			continue
 		}
 		name, known := "", false
@@ -75,16 +81,12 @@ func addCounters(all map[fabric.SwitchPort]fabric.SwitchCounters, s *sonic.Switc
 			continue
 		}
 		number := func(of string) uint64 {
-			i, has := column[of]
-			if !has {
-				return 0
-			}
-			n, _ := strconv.ParseUint(strings.ReplaceAll(words[i], ",", ""), 10, 64) // "N/A": nothing was counted
+			n, _ := strconv.ParseUint(strings.ReplaceAll(words[column[of]], ",", ""), 10, 64) // "N/A": nothing was counted
 			return n
 		}
-		state, told := column["STATE"]
-		all[name] = fabric.SwitchCounters{Sent: number("TX_OK"), Received: number("RX_OK"), Errors: number("RX_ERR"), Down: told && words[state] != "U"}
+		all[name] = fabric.SwitchCounters{Sent: number("TX_OK"), Received: number("RX_OK"), Errors: number("RX_ERR"), Down: words[column["STATE"]] != "U"}
 	}
+	return nil
 }
 
 // joinUnits makes one word of a rate and the unit that follows it, as in "653.87 MB/s".

@@ -96,7 +96,7 @@ func guidOf(name string) addr.GUID {
 func (r *room) topology() (*ibnetdiscover.Topology, cabling.Known) {
 	t, known := &ibnetdiscover.Topology{Form: ibnetdiscover.Records, Generated: "Fri Nov 27 03:00:00 2026", From: guidOf("n1/0")}, cabling.Known{}
 	for i, s := range r.inv.Switches {
-		name := strings.TrimPrefix(s.Name, "net/")
+		name := strings.ReplaceAll(s.Name, "/", "-")
 		t.Switches = append(t.Switches, ibnetdiscover.Switch{GUID: guidOf(s.Name), ID: fmt.Sprintf("S-%d", i), Name: "MF0;" + name + ":MQM9700/U1", Ports: 65, LID: i + 1, PortGUID: guidOf(s.Name), SystemGUID: guidOf(s.Name), VendorID: "0x2c9", DeviceID: "0xd2f2"})
 	}
 	for _, c := range r.inv.Cables {

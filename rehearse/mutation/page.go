@@ -48,10 +48,10 @@ What is changed:
 
 func writeReasons(b *strings.Builder, title string, open bool) {
 	fmt.Fprintf(b, "\n## %s\n", title)
-	if !slices.ContainsFunc(slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons, fabricReasons), func(r Reason) bool { return r.Open == open }) {
+	if !slices.ContainsFunc(slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons, fabricReasons, judgedReasons), func(r Reason) bool { return r.Open == open }) {
 		b.WriteString("\nNone of these changes.\n")
 	}
-	for _, r := range slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons, fabricReasons) {
+	for _, r := range slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons, fabricReasons, judgedReasons) {
 		if r.Open != open {
 			continue
 		}
@@ -65,7 +65,7 @@ func writeReasons(b *strings.Builder, title string, open bool) {
 // excused returns the changes that have a reason, by source and path.
 func excused() (map[string]string, error) {
 	all := map[string]string{}
-	for _, r := range slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons, fabricReasons) {
+	for _, r := range slices.Concat(reasons, betweenReasons, collectiveReasons, physicsReasons, fabricReasons, judgedReasons) {
 		for _, f := range r.Fields {
 			i := strings.LastIndexByte(f, ' ')
 			if i < 0 || strings.Trim(f[i+1:], "-+0xn") != "" {

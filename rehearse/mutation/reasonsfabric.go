@@ -57,7 +57,6 @@ var fabricReasons = []Reason{
 		"ibnetdiscover Links[].From.Name 0x",
 		"ibnetdiscover Links[].To.ID 0x",
 		"ibnetdiscover Links[].To.Name 0x",
-		"ibnetdiscover Switches[].GUID x",
 		"ibnetdiscover Switches[].ID 0x",
 		"ibnetdiscover Switches[].Name 0x",
 		"ibnetdiscover Switches[].PortGUID -+0x",

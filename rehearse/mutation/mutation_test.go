@@ -87,6 +87,7 @@ func mutate[T any](t *testing.T, source string, four [4]T, decide func([4]T) ver
 		t.Fatalf("nodes that are well have faults: %q, %q", base.faults, base.others)
 	}
 	found, missed, total := 0, map[string]string{}, 0
+	texts, textFaults, textNotes := 0, 0, 0
 	seen := map[string]bool{}
 	for i, f := range fieldsOf(copyOf(reflect.ValueOf(&four[0]).Elem())) {
 		seen[plain(f.path)] = true
@@ -106,8 +107,14 @@ func mutate[T any](t *testing.T, source string, four [4]T, decide func([4]T) ver
 			if len(v.others) > 0 {
 				t.Errorf("%s %s %c: other nodes are blamed: %q", source, f.path, c, v.others)
 			}
-			if len(v.faults) > 0 || tells(base.notes, v.notes) {
-				found++
+			text := isText(f)
+			texts += text
+			if len(v.faults) > 0 {
+				found, textFaults = found+1, textFaults+text
+				continue
+			}
+			if tells(base.notes, v.notes) {
+				found, textNotes = found+1, textNotes+text
 				continue
 			}
 			missed[source+" "+f.path] += string(c)
@@ -121,8 +128,16 @@ func mutate[T any](t *testing.T, source string, four [4]T, decide func([4]T) ver
 			missed[source+" "+p] += string(Valueless)
 		}
 	}
-	t.Logf("%s: %d changes, %d found; %d fields have a reason", source, total, found, len(missed))
+	t.Logf("%s: %d changes, %d found; %d fields have a reason. Of texts %d changes: %d are faults, %d are noted", source, total, found, len(missed), texts, textFaults, textNotes)
 	compare(t, source, missed, listed)
+}
+
+// isText is 1 of a field that is a text.
+func isText(f field) int {
+	if f.drop == nil && (f.get.Kind() == reflect.String || f.get.Kind() == reflect.Pointer && f.get.Type().Elem().Kind() == reflect.String) {
+		return 1
+	}
+	return 0
 }
 
 // compare holds what was missed against the list, both ways.

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/tool/dcgmi"
 	"github.com/ironrail/ironrail/tool/nccltests"
 	"github.com/ironrail/ironrail/tool/perftest"
+	"github.com/ironrail/ironrail/tool/recognise"
 	"github.com/ironrail/ironrail/tool/rvs"
 )
 
@@ -30,6 +31,21 @@ var printed = map[string]struct {
 	"nccl-tests":  {reader(nccltests.Parse), []string{"../../tool/recognise/testdata/nccl-tests.two-nodes.txt", "../../tool/recognise/testdata/rccl-tests.one-node.txt"}},
 	"dcgmi":       {reader(dcgmi.Parse), []string{"../../tool/recognise/testdata/dcgmi.diag.txt", "../../tool/recognise/testdata/dcgmi.diag4.json"}},
 	"rvs":         {reader(rvs.Parse), []string{"../../tool/recognise/testdata/rvs.txt"}},
+	"fabric texts": {readAny, inTestdata("sminfo.txt", "saquery.managers.txt", "saquery.ports.txt", "perfquery.txt", "ibdiagnet.txt", "opensm-log.txt", "lldpctl.txt", "lldpctl.json", "sonic-show.counters.txt", "sonic-show.pfc.txt", "sonic-show.queues.txt",
+		"sonic-show.status.txt", "sonic-show.lldp.txt", "nvidia-imex-ctl.txt", "nvidia-imex-ctl.json", "ibqueryerrors.txt", "iblinkinfo.lines.txt")},
+}
+
+func inTestdata(names ...string) (list []string) {
+	for _, n := range names {
+		list = append(list, "../../tool/recognise/testdata/"+n)
+	}
+	return list
+}
+
+// readAny reads a text as `ironrail read` does.
+func readAny(b []byte) (any, tool.Problems, error) {
+	r, err := recognise.Read("text", b)
+	return r.Content, r.Problems, err
 }
 
 func reader[T any](parse func([]byte) (T, tool.Problems, error)) func([]byte) (any, tool.Problems, error) {

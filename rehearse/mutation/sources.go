@@ -28,6 +28,7 @@ var sources = map[string]string{
 	"judged interface counters": "the same of SONiC's `show interfaces counters`",
 	"judged saquery and sminfo": "the same of `saquery SMIR` and `sminfo`, of a master and its standby; judged by the comparison of subnet managers with the site",
 	"judged nccl-tests":         "the same of all five programs of nccl-tests, with the library's log; judged as the result of a pair among four",
+	"fabric texts":              "the same of what `ironrail read` reads of fabrics: sminfo, saquery, perfquery, ibqueryerrors, iblinkinfo, ibdiagnet, opensm's log, lldpctl, SONiC's `show`, nvidia-imex-ctl",
 	"pairs":                     "what transfers between four nodes on one leaf carried, composed; judged by the floor, the cohort and the decoder of parts",
 	"ib_write_bw":               "each number of the text as it is printed, that its reader is tested with: what the reader makes of it must become another, or it complains",
 	"nccl-tests":                "the same of nccl-tests and rccl-tests",
@@ -41,7 +42,7 @@ var sources = map[string]string{
 // notCovered are kinds of evidence that are not changed here, and are open.
 var notCovered = []string{
 	"Settings of switches of other makers than SONiC, which `ironrail` does not read, and NVLink switches and their manager (NMX), which it does not ask: the GPUs' state, clique and links stand for them.",
-	"Texts of programs that `ironrail read` alone reads, such as ibdiagnet, lldpctl and rocm-smi: they are judged where somebody brings them.",
+	"Texts of programs of hosts and GPUs that `ironrail read` alone reads, such as rocm-smi and ethtool.",
 	"Numbers that functions of the simulator have within their code, but for tables.",
 	"Versions that `firmware` of a hardware block asks for, and the BMC's own firmware.",
 }

@@ -118,8 +118,16 @@ func (s *subnetWiring) on(n *inventory.Node, nic string) bool {
 }
 
 func (s *subnetWiring) speed() string {
+	link := s.f.Link
+	for _, n := range s.w.inv.Nodes {
+		for _, nic := range n.Hardware.NICs {
+			if link == 0 && nic.Fabric == s.f {
+				link = nic.Speed
+			}
+		}
+	}
 	for _, g := range laneSpeeds {
-		if s.f.Link >= g.least && s.f.Link > 0 {
+		if link >= g.least && link > 0 {
 			return g.name
 		}
 	}

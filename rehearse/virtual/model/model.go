@@ -82,7 +82,7 @@ type port struct {
 	ber      float64 // errors a bit, after correction
 	share    float64 // of its rate that the NIC handles, whatever the cable does
 	counters Counters
-	scales   quantity.Scales
+	scales   *quantity.Scales // nil: nothing of it was changed
 }
 
 // Model is all ports of a site. It is safe for concurrent use.
@@ -255,6 +255,9 @@ func (m *Model) SetLanes(id PortID, n int) error {
 // Scale changes a physical quantity of a port by a factor. The error is that there is none.
 func (m *Model) Scale(id PortID, name quantity.Name, by float64) error {
 	return m.change(id, func(p *port) error {
+		if p.scales == nil {
+			p.scales = &quantity.Scales{}
+		}
 		p.scales.Set(name, "", by)
 		return nil
 	})

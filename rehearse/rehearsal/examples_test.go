@@ -95,7 +95,7 @@ var large = []string{"h100-su", "nvl72", "h100-4su"}
 
 // asPlanned are steps that take as long as they are told: by the site, or, to measure a host, by
 // the check itself.
-var asPlanned = []string{"validate.burn", "validate.after", "validate.speed"}
+var asPlanned = []string{"validate.burn", "validate.after", "validate.speed", "validate.throughput"}
 
 // TestExamples: every example site passes its check and runs unchanged on the virtual
 // rack, where all nodes are accepted; those with a variable of a size are reduced by it.

@@ -16,9 +16,11 @@ import (
 )
 
 // demoSite is the site that the cases plant in.
-func demoSite(t *testing.T) *inventory.Inventory {
+func demoSite(t *testing.T) *inventory.Inventory { return siteOf(t, "demo") }
+
+func siteOf(t *testing.T, example string) *inventory.Inventory {
 	t.Helper()
-	inv, diags, _ := provision.Load("../../examples/demo", inventory.Options{})
+	inv, diags, _ := provision.Load("../../examples/"+example, inventory.Options{})
 	if diags.HasErrors() {
 		t.Fatal(diags)
 	}
@@ -81,7 +83,11 @@ func TestEveryKindExpects(t *testing.T) {
 		if slices.Contains([]fault.Kind{fault.BadUplink, fault.SlowTrunk, fault.TrunkErrors}, row.Kind) {
 			f.Port = "net/leaf-1/33"
 		}
-		if got := expect(f, inv, virtual.FaultyPart{GPU: 3}).String(); strings.TrimSpace(got) == "" {
+		of := inv
+		if slices.Contains([]fault.Kind{fault.SMDead, fault.OtherSM}, row.Kind) { // the demo has no InfiniBand
+			of, f.Leaf = siteOf(t, "hgx-h100"), "r01/leaf-1"
+		}
+		if got := expect(f, of, virtual.FaultyPart{GPU: 3}).String(); strings.TrimSpace(got) == "" {
 			t.Errorf("%s leads to nothing", row.Kind)
 		}
 	}

@@ -66,14 +66,22 @@ check-tests: vet
 tests:
 	@$(TIER) tests $(MAKE) --no-print-directory race long
 
+# PART=1/2 takes the rehearsals and the packages under the race detector by halves, for a
+# machine that has no time for all of them.
+PART ?= 1/1
+part = $(shell $(1) | sh bench/part.sh $(PART))
+REHEARSALS = $(call part,git grep --untracked -hoE '^func Test[A-Za-z0-9_]+' -- 'rehearse/rehearsal/*_test.go' | sed 's/^func //; /^TestMain$$/d; /^TestPeer/d')
+none  :=
+space := $(none) $(none)
+
 race: export CGO_ENABLED := 1
 race:
-	$(GOTEST) -race -short -skip '^TestPeer' $(RACE)
+	$(GOTEST) -race -short -skip '^TestPeer' $(call part,printf '%s\n' $(RACE))
 	$(GOTEST) -race -run '$(SHARING)' ./rehearse/rehearsal
 
 long:
 	$(GOTEST) -run '^TestLong' $(LONG)
-	$(GOTEST) -parallel 4 -skip '^TestPeer' ./rehearse/rehearsal
+	$(GOTEST) -parallel 4 -run '^($(subst $(space),|,$(REHEARSALS)))$$' ./rehearse/rehearsal
 
 peers: test-setup
 	@$(TIER) peers $(MAKE) --no-print-directory peers-tests

@@ -192,7 +192,7 @@ func TestCloudConfig(t *testing.T) {
 	if got := l.Ironrail("plan"); !strings.Contains(got.Stdout+got.Stderr, "user_data") || !strings.Contains(got.Stdout+got.Stderr, "an edit alone reinstalls nothing") {
 		t.Errorf("an edit of user data: %s", got)
 	}
-	got := l.Ironrail("rebuild", "n2", "--auto-approve")
+	got := l.Ironrail("rebuild", "n2", "--auto-approve", "--jobs-unknown")
 	if got.Code == labtest.ExitDone || !strings.Contains(got.Stdout+got.Stderr, "cloud-init failed") {
 		t.Errorf("user data that fails: %s", got)
 	}

@@ -261,8 +261,9 @@ func TestPeerRefused(t *testing.T) {
 		if err := os.Remove(filepath.Join(h.dir, "opensm.log")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := sub.Verify(t.Context(), w.members, sweep); err == nil {
-			t.Error("a fabric without a manager is verified")
+		wrong, err := sub.Verify(t.Context(), w.members, sweep)
+		if err != nil || len(wrong) != 1 || !strings.Contains(wrong[0], "subnet manager") {
+			t.Errorf("a fabric without a manager is verified: %q, %v", wrong, err)
 		}
 		if _, err := sub.Managers(t.Context(), w.members, sweep); err == nil {
 			t.Error("a fabric without a manager has managers")

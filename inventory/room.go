@@ -219,6 +219,15 @@ type Cable struct {
 	Ranges   *CableRanges // of a cable block; nil for a computed one
 }
 
+// NodeEnd returns the end of a cable that is at a node, From where both are, and the other
+// one; near.Node is nil where neither is.
+func (c *Cable) NodeEnd() (near, far *CableEnd) {
+	if c.From.Node != nil {
+		return &c.From, &c.To
+	}
+	return &c.To, &c.From
+}
+
 // CableRanges are the places of a cable block's attributes, for messages; where
 // one was not given, that of the block's header.
 type CableRanges struct{ From, To, Type, Length hcl.Range }

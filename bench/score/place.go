@@ -126,10 +126,7 @@ type port struct {
 // ports lists the cabled ports of nodes on fabrics.
 func ports(inv *inventory.Inventory) (list []port) {
 	for _, c := range inv.Cables {
-		at, far := c.From, c.To
-		if at.Node == nil {
-			at, far = far, at
-		}
+		at, far := c.NodeEnd()
 		if at.Node == nil || at.NIC == nil || at.NIC.Fabric == nil || far.Switch == nil || at.Port >= len(at.NIC.Ports) {
 			continue
 		}

@@ -46,10 +46,7 @@ func UnitsOf(inv *inventory.Inventory, on func(*inventory.Hardware) *inventory.F
 // switch at the other end; 0: the cable does not lead from a NIC to a switch of a
 // unit.
 func intoUnit(c *inventory.Cable) (at *inventory.CableEnd, unit int) {
-	at, far := &c.From, &c.To
-	if at.Node == nil {
-		at, far = far, at
-	}
+	at, far := c.NodeEnd()
 	if at.Node == nil || at.Node.Hardware == nil || at.NIC == nil || far.Switch == nil {
 		return at, 0
 	}

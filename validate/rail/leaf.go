@@ -29,10 +29,7 @@ func (l Leaves) Of(node, fabric string, rail int) string { return l[railOf{node,
 func LeavesOf(inv *inventory.Inventory) Leaves {
 	leaves := Leaves{}
 	for _, c := range inv.Cables {
-		at, far := &c.From, &c.To
-		if at.Node == nil {
-			at, far = far, at
-		}
+		at, far := c.NodeEnd()
 		if at.Node == nil || at.NIC == nil || at.NIC.Fabric == nil || far.Switch == nil || at.Port >= len(at.NIC.Ports) {
 			continue
 		}

@@ -143,10 +143,7 @@ func (b *builder) cables(inv *inventory.Inventory) {
 // nodeEnd takes a cable between a node and a switch apart; nil, nil, nil for
 // others.
 func nodeEnd(c *inventory.Cable) (*inventory.Node, *inventory.Switch, *inventory.Fabric) {
-	at, far := &c.From, &c.To
-	if at.Node == nil {
-		at, far = far, at
-	}
+	at, far := c.NodeEnd()
 	if at.Node == nil || far.Switch == nil || at.NIC == nil {
 		return nil, nil, nil
 	}

@@ -285,10 +285,7 @@ type rail struct {
 func leavesByRail(inv *inventory.Inventory) map[rail]map[string]bool {
 	all := map[rail]map[string]bool{}
 	for _, c := range inv.Cables {
-		at, far := c.From, c.To
-		if at.Node == nil {
-			at, far = far, at
-		}
+		at, far := c.NodeEnd()
 		if at.Node == nil || at.NIC == nil || at.NIC.Fabric == nil || far.Switch == nil || at.Port >= len(at.NIC.Ports) {
 			continue
 		}

@@ -98,12 +98,9 @@ type place struct{ node, nic string }
 func farEnds(inv *inventory.Inventory) map[place]inventory.CableEnd {
 	at := map[place]inventory.CableEnd{}
 	for _, c := range inv.Cables {
-		near, far := c.From, c.To
-		if near.Node == nil {
-			near, far = far, near
-		}
+		near, far := c.NodeEnd()
 		if near.Node != nil && near.NIC != nil && near.NIC.Network != nil && near.Port == 0 && far.Switch != nil {
-			at[place{near.Node.Name, near.NIC.Name}] = far
+			at[place{near.Node.Name, near.NIC.Name}] = *far
 		}
 	}
 	return at

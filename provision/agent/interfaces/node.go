@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
@@ -26,6 +27,9 @@ type Node struct {
 // answers slowly sends a LACPDU every 30 s (IEEE 802.1AX, slow periodic time), and one
 // that was just brought up some seconds later.
 const settle = 45 * time.Second
+
+// lookEvery is how long members that do not carry packets yet are left alone between two looks.
+const lookEvery = 200 * time.Millisecond
 
 // Look says how the interfaces are and changes nothing.
 func (n Node) Look(p wire.NetworkParams) wire.NetworkResult {
@@ -103,7 +107,7 @@ func (n Node) Set(ctx context.Context, p wire.NetworkParams) wire.NetworkResult 
 		}
 	}
 	r := n.Look(p)
-	for until := time.Now().Add(settle); len(p.Bonds) > 0 && !r.Conforms && time.Now().Before(until) && pause(ctx) == nil; {
+	for until := time.Now().Add(settle); len(p.Bonds) > 0 && !r.Conforms && time.Now().Before(until) && (clock.Wall{}).Sleep(ctx, lookEvery) == nil; {
 		r = n.Look(p)
 	}
 	r.Changed = done
@@ -154,18 +158,6 @@ func (n Node) set(root rootfs.Root, name, netdev string, mtu int, f File, done *
 	}
 	*done = append(*done, fmt.Sprintf("%s: MTU %d", netdev, mtu))
 	return nil
-}
-
-// pause waits a little.
-func pause(ctx context.Context) error {
-	timer := time.NewTimer(200 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // fileOf is the file of a port as it is to be; it has no name where ironrail does not set

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
@@ -275,7 +276,7 @@ func (n Node) waitNetdev(ctx context.Context, q port) (string, error) {
 			return "", errkind.New(errkind.NotFound, "%s", n.lacking(q)).
 				Do("Look whether the NIC is in its slot and its driver is loaded, and has one interface for each PCI function.")
 		}
-		if err := pause(ctx); err != nil {
+		if err := (clock.Wall{}).Sleep(ctx, lookEvery); err != nil {
 			return "", err
 		}
 	}
@@ -287,11 +288,14 @@ func (n Node) settle(ctx context.Context, p wire.RoCEParams, ports []port) wire.
 	until := time.Now().Add(n.settleLimit())
 	for {
 		result := n.observe(p, ports)
-		if result.Conforms || time.Now().After(until) || pause(ctx) != nil {
+		if result.Conforms || time.Now().After(until) || (clock.Wall{}).Sleep(ctx, lookEvery) != nil {
 			return result
 		}
 	}
 }
+
+// lookEvery is how long rails that are not so yet are left alone between two looks.
+const lookEvery = 100 * time.Millisecond
 
 // settleLimit returns Settle or its default.
 func (n Node) settleLimit() time.Duration {
@@ -299,16 +303,4 @@ func (n Node) settleLimit() time.Duration {
 		return 10 * time.Second
 	}
 	return n.Settle
-}
-
-// pause waits a little.
-func pause(ctx context.Context) error {
-	timer := time.NewTimer(100 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

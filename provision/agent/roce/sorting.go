@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
 )
@@ -63,7 +64,7 @@ func (n Node) waitDevice(ctx context.Context, netdev string) string {
 	until := time.Now().Add(n.settleLimit())
 	for {
 		device := n.RDMA.Device(netdev)
-		if device != "" || time.Now().After(until) || pause(ctx) != nil {
+		if device != "" || time.Now().After(until) || (clock.Wall{}).Sleep(ctx, lookEvery) != nil {
 			return device
 		}
 	}

@@ -75,6 +75,16 @@ func (k *Kind) UnmarshalText(b []byte) error {
 	return fmt.Errorf("error kind %q is not known", b)
 }
 
+// Named returns the kind of a name that a node or an older version gives; one that is not known is
+// Internal.
+func Named(name string) Kind {
+	var k Kind
+	if k.UnmarshalText([]byte(name)) != nil {
+		return Internal
+	}
+	return k
+}
+
 // Error is an error with its kind and, where one is known, the next action for
 // the operator.
 type Error struct {

@@ -165,9 +165,7 @@ func Agent(ctx context.Context, nodes Nodes, node string, in, out any, args ...s
 		if json.Unmarshal(stdout, &answer) != nil || answer.Error == nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		var kind errkind.Kind
-		_ = kind.UnmarshalText([]byte(answer.Error.Kind)) // an unknown kind is internal
-		return errkind.New(kind, "node %s: %s: %s", node, what, answer.Error.Text).Do(answer.Error.Action)
+		return errkind.New(errkind.Named(answer.Error.Kind), "node %s: %s: %s", node, what, answer.Error.Text).Do(answer.Error.Action)
 	}
 	if err := json.Unmarshal(stdout, out); err != nil {
 		return errkind.New(errkind.Internal, "node %s: %s: answer is not the JSON expected: %w", node, what, err)

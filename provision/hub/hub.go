@@ -215,11 +215,7 @@ func (h *Hub) dropTask(a *peer, key string) {
 
 // taskError turns an agent's error into one of ours.
 func taskError(e wire.TaskError) error {
-	var kind errkind.Kind
-	if kind.UnmarshalText([]byte(e.Kind)) != nil {
-		kind = errkind.Internal
-	}
-	var err error = errkind.New(kind, "%s", e.Text).Do(e.Action)
+	var err error = errkind.New(errkind.Named(e.Kind), "%s", e.Text).Do(e.Action)
 	if e.Part != "" {
 		err = &wire.PartError{Part: e.Part, Err: err}
 	}

@@ -217,15 +217,16 @@ func (j *job) measure(ctx context.Context, c *cohort.Cohort) ([]cohort.Finding, 
 		}
 		done = append(done, list...)
 	}
-	v := c.Judge(done, j.usual(c))
+	usual := j.usual(c)
+	v := c.Judge(done, usual)
 	if pairs := v.Again(); len(pairs) > 0 {
 		j.Run.Emit(event.Event{Type: event.StepProgress, Text: fmt.Sprintf("network %s, once more with others: %d pairs", c.Network.Name, len(pairs))})
 		list, err := j.round(ctx, r, c, pairs, fmt.Sprintf("throughput.%s.again.json", c.Network.Name))
 		if err != nil {
 			return nil, err
 		}
-		v = c.Judge(append(done, list...), j.usual(c))
 		done = append(done, list...)
+		v = c.Judge(done, usual)
 	}
 	j.keep(c, v, done)
 	return v.Findings(), nil

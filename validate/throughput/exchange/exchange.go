@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"sync"
 	"time"
@@ -126,18 +125,15 @@ func (r Runner) agent(ctx context.Context, m End, p wire.ThroughputParams, out *
 	if err != nil {
 		return seen, err
 	}
-	var complaint bytes.Buffer
-	got, err := r.Nodes.Run(ctx, m.Node, onnode.Command{Argv: []string{onnode.AgentPath, "throughput"}, Stdin: stdin, Stdout: out, Stderr: &limited{&complaint}})
+	got, err := r.Nodes.Run(ctx, m.Node, onnode.Command{Argv: []string{onnode.AgentPath, "throughput"}, Stdin: stdin, Stdout: out})
 	if err != nil {
 		return seen, fmt.Errorf("node %s: %w", m.Node, err)
 	}
 	if err := json.Unmarshal(out.last(), &seen); err != nil {
-		return seen, errkind.New(errkind.Unsupported, "node %s: its agent does not measure networks (exit status %d%s)", m.Node, got.Exit, firstLine(complaint.Bytes()))
+		return seen, errkind.New(errkind.Unsupported, "node %s: its agent does not measure networks (exit status %d%s)", m.Node, got.Exit, firstLine(got.Stderr))
 	}
 	if e := seen.Error; e != nil {
-		var kind errkind.Kind
-		_ = kind.UnmarshalText([]byte(e.Kind)) // an unknown kind is internal
-		return seen, errkind.New(kind, "node %s: %s", m.Node, e.Text).Do(e.Action)
+		return seen, errkind.New(errkind.Named(e.Kind), "node %s: %s", m.Node, e.Text).Do(e.Action)
 	}
 	return seen, nil
 }
@@ -196,16 +192,6 @@ func (l *lines) last() []byte {
 	defer l.mu.Unlock()
 	all := bytes.TrimSpace(l.all)
 	return bytes.Clone(all[bytes.LastIndexByte(all, '\n')+1:])
-}
-
-// limited keeps the beginning of what is written.
-type limited struct{ to *bytes.Buffer }
-
-func (l *limited) Write(p []byte) (int, error) {
-	if l.to.Len() < mostAnswer {
-		_, _ = io.Writer(l.to).Write(p) // a buffer takes all
-	}
-	return len(p), nil
 }
 
 // firstLine is ": " and the first line of a text, or nothing.

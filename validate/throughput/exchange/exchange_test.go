@@ -19,8 +19,8 @@ import (
 
 // nodes answer as agents do.
 type nodes struct {
-	mu   sync.Mutex // guards told
-	told map[string]wire.ThroughputParams
+	mu   sync.Mutex // guards params
+	params map[string]wire.ThroughputParams
 	run  func(ctx context.Context, node string, p wire.ThroughputParams, out io.Writer) (onnode.Output, error)
 }
 
@@ -30,11 +30,9 @@ func (n *nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.
 		return onnode.Output{}, err
 	}
 	n.mu.Lock()
-	n.told[node] = p
+	n.params[node] = p
 	n.mu.Unlock()
-	out, err := n.run(ctx, node, p, c.Stdout)
-	_, _ = c.Stderr.Write(out.Stderr)
-	return out, err
+	return n.run(ctx, node, p, c.Stdout)
 }
 
 // answer prints as an agent does, in pieces.
@@ -83,7 +81,7 @@ func TestExchange(t *testing.T) {
 			return onnode.Output{Exit: 1}, nil
 		}},
 	} {
-		n := &nodes{told: map[string]wire.ThroughputParams{}}
+		n := &nodes{params: map[string]wire.ThroughputParams{}}
 		n.run = func(ctx context.Context, node string, p wire.ThroughputParams, out io.Writer) (onnode.Output, error) {
 			return c.run(ctx, p.Peer == "", out)
 		}
@@ -94,7 +92,7 @@ func TestExchange(t *testing.T) {
 		if !strings.Contains(x.Why, c.why) || !strings.Contains(x.Broken, c.broken) || (x.Why == "") != (c.why == "") || (x.Broken == "") != (c.broken == "") {
 			t.Errorf("%s: %+v", c.name, x)
 		}
-		a, b := n.told["n1"], n.told["n2"]
+		a, b := n.params["n1"], n.params["n2"]
 		if c.name == "good" && (len(a.Token) != 32 || a.Token != b.Token || b.Peer != ready.Listening || b.Echo != ready.Echo || b.MTU != 9000 || a.Address != end(0).Address || x.PlaceB != 1 || x.SeenA.Received.Rate() != 10 || x.SeenB.Received.Rate() != 10) {
 			t.Errorf("told %+v and %+v: %+v", a, b, x)
 		}

@@ -142,7 +142,7 @@ func (x Evidence) byLoopback(ctx context.Context, parts []isolate.Part, nodes []
 				continue
 			}
 			x.Runner.Rec.Emit(event.Event{Type: event.StepProgress, Text: "loopback of " + p.Node})
-			t := &transfer.Transfer{From: e, To: e}
+			t := withItself(e)
 			first[p.Node] = t
 			g.Go(func() error { x.Runner.Run(ctx, t); return nil })
 		}
@@ -245,16 +245,19 @@ func (x Evidence) loopback(ctx context.Context, part isolate.Part, suspects []is
 	return Measure(ctx, x.Runner, ends[0], x.reference(part, suspects), carried)
 }
 
+// withItself is a transfer of a port into its own node's memory.
+func withItself(e rail.End) *transfer.Transfer { return &transfer.Transfer{From: e, To: e} }
+
 // Measure lets a port write to itself, and a reference after it, and judges what it carried to
 // others, bytes per second. Without a reference nothing is judged.
 func Measure(ctx context.Context, r *transfer.Runner, port rail.End, reference *rail.End, carried float64) Loopback {
-	own := &transfer.Transfer{From: port, To: port}
+	own := withItself(port)
 	r.Run(ctx, own)
 	note := fmt.Sprintf("%s with itself, which does not leave the NIC: %s", port.Rail(), own.Outcome())
 	if reference == nil || own.Bw <= 0 {
 		return Loopback{Note: note}
 	}
-	ref := &transfer.Transfer{From: *reference, To: *reference}
+	ref := withItself(*reference)
 	r.Run(ctx, ref)
 	note += fmt.Sprintf("; %s of %s: %s", reference.Rail(), reference.Node.Name, ref.Outcome())
 	return Loopback{Where: side(own.Bw, ref.Bw, carried), Note: note}

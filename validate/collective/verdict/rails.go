@@ -38,7 +38,7 @@ func (c *Test) SuspectRails(ctx context.Context, b *grouprun.Run, node string, h
 		return
 	}
 	sorted := slices.Clone(speeds)
-	slices.SortFunc(sorted, func(a, b railSpeed) int { return int(a.busbw/1e6) - int(b.busbw/1e6) })
+	slices.SortFunc(sorted, func(a, b railSpeed) int { return cmp.Compare(a.busbw, b.busbw) })
 	median := sorted[len(sorted)/2].busbw
 	var parts []string
 	for _, s := range speeds {
@@ -52,14 +52,12 @@ func (c *Test) SuspectRails(ctx context.Context, b *grouprun.Run, node string, h
 	known := len(c.Findings)
 	c.suspectParts(b, node, parts, how, "one rail at a time with "+healthy[j].Name+": "+text)
 	if len(parts) == 1 && len(c.Findings) > known {
-		c.loopback(ctx, c.Members[i], speeds).Explain(&c.Findings[known])
+		c.loopback(ctx, c.Members[i], sorted[0], sorted[len(sorted)-1]).Explain(&c.Findings[known])
 	}
 }
 
 // loopback lets the slowest rail of a node write to itself, and the fastest beside it.
-func (c *Test) loopback(ctx context.Context, n *inventory.Node, speeds []railSpeed) narrow.Loopback {
-	byRate := func(a, b railSpeed) int { return cmp.Compare(a.busbw, b.busbw) }
-	slow, fast := slices.MinFunc(speeds, byRate), slices.MaxFunc(speeds, byRate)
+func (c *Test) loopback(ctx context.Context, n *inventory.Node, slow, fast railSpeed) narrow.Loopback {
 	if slow.busbw <= 0 || ctx.Err() != nil {
 		return narrow.Loopback{}
 	}

@@ -78,11 +78,16 @@ func networkWith(n *inventory.Node, bonds []wire.NetworkBond) (p wire.NetworkPar
 // installation alone, so that an edit of theirs is none of an installed node. Ports of
 // which nothing is said any more get the usual MTU.
 func wanted(n *inventory.Node, last wire.NetworkParams, known bool) wire.NetworkParams {
-	p := Network(n)
+	return withoutOld(installed(n, last, known), last)
+}
+
+// installed is what the files say, with the bonds that an installation has made where these are
+// known.
+func installed(n *inventory.Node, last wire.NetworkParams, known bool) wire.NetworkParams {
 	if known {
-		p = networkWith(n, last.Bonds)
+		return networkWith(n, last.Bonds)
 	}
-	return withoutOld(p, last)
+	return Network(n)
 }
 
 // givesNetwork reports whether the files say anything of a node's interfaces.
@@ -302,11 +307,7 @@ func (s *Stage) farEnd(view stage.View, n *inventory.Node, port string) string {
 
 // learnNetwork records what a node has now.
 func learnNetwork(ctx context.Context, run stage.Run, n *inventory.Node, last wire.NetworkParams, known bool) error {
-	p := Network(n)
-	if known {
-		p = networkWith(n, last.Bonds)
-	}
-	f, err := NetworkFact.New(subject.OfNode(n.Name), p, "")
+	f, err := NetworkFact.New(subject.OfNode(n.Name), installed(n, last, known), "")
 	if err != nil {
 		return err
 	}

@@ -143,11 +143,11 @@ func (w work) compareSudo(ctx context.Context, want wire.HostSettings) ([]string
 	if len(want.SudoGroups) == 0 {
 		return nil, nil
 	}
-	out, err := w.nodes.Run(ctx, w.node, onnode.Command{Argv: []string{"test", "-e", "/usr/bin/sudo"}})
+	there, err := w.exists(ctx, "usr/bin/sudo")
 	if err != nil {
-		return nil, fmt.Errorf("node %s: look for sudo: %w", w.node, err)
+		return nil, err
 	}
-	if out.Exit != 0 {
+	if !there {
 		return []string{"the system has no sudo, so that no group may become root by it"}, nil
 	}
 	return nil, nil

@@ -107,7 +107,7 @@ func readLoaded(run stage.Run, f *inventory.Fabric) *Loaded {
 }
 
 // worseManaged are the findings about managers beside the master that there were not yet when the
-// manager was loaded. What was missing then was told then.
+// manager was loaded. What was missing then was reported then.
 func worseManaged(before *Loaded, now Managed) []stage.Finding {
 	if before == nil {
 		before = &Loaded{}

@@ -29,7 +29,7 @@ const (
 // Most is the length that user data may have, in bytes.
 const Most = 256 << 10
 
-// FormOf tells the form of user data by its first line; None of an empty text.
+// FormOf returns the form of user data by its first line; None of an empty text.
 func FormOf(text string) Form {
 	first, _, _ := strings.Cut(text, "\n")
 	switch {

@@ -5,7 +5,7 @@ package wire
 import "net/netip"
 
 // ThroughputParams is what `ironrail-agent throughput` reads from its standard input. One node
-// listens, and the other connects to it; both are told the same Token, Streams and Seconds.
+// listens, and the other connects to it; both are given the same Token, Streams and Seconds.
 type ThroughputParams struct {
 	Network netip.Prefix `json:"network"`          // the node's own address in it is used
 	Address netip.Addr   `json:"address,omitzero"` // of the node, where it is known; else the first in Network

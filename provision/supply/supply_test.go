@@ -218,8 +218,8 @@ func TestSilentPDU(t *testing.T) {
 	}
 }
 
-// TestLook: what was switched or moved at a PDU since its nodes were tested is told by outlet; what
-// nobody can know is not told.
+// TestLook: what was switched or moved at a PDU since its nodes were tested is reported by outlet; what
+// nobody can know is not reported.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	// Outlets 1 to 4 feed the two nodes of the site; 5 is free.

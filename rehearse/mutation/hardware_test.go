@@ -137,8 +137,8 @@ func (w *workshop) judge(first measured) (v verdict) {
 	for i, m := range four {
 		name := fmt.Sprintf("n%d", i+1)
 		rest[i] = m.Rest
-		links, told := burnin.Links(m.Burn)
-		burnt = append(burnt, cohort.Node{Name: name, GPUs: m.Burn.Result.GPUs, Names: m.Burn.Names, Rates: burnin.Rates(load, m.Burn), Links: links, LinksTold: told})
+		links, read := burnin.Links(m.Burn)
+		burnt = append(burnt, cohort.Node{Name: name, GPUs: m.Burn.Result.GPUs, Names: m.Burn.Names, Rates: burnin.Rates(load, m.Burn), Links: links, LinksTold: read})
 		fast = append(fast, speed.Node{Name: name, Record: speed.NewRecord(m.Speed, speed.Limits{})})
 	}
 	v = judgeAtRest(w.h)(rest)

@@ -45,7 +45,7 @@ var fabricReasons = []Reason{
 		"ibnetdiscover HCAs[].Ports[].LID -+0x",
 		"ibnetdiscover Switches[].LID -+0x",
 	}},
-	{Why: "Names, numbers and identifiers beside the GUID or the address by which a device is found, and which form and hour a sweep is of. Devices of two GUIDs that are alike are told by opensm's log (`duplicated GUID`).", Fields: []string{
+	{Why: "Names, numbers and identifiers beside the GUID or the address by which a device is found, and which form and hour a sweep is of. Devices of two GUIDs that are alike are reported by opensm's log (`duplicated GUID`).", Fields: []string{
 		"ibnetdiscover Form 0x",
 		"ibnetdiscover From -+0",
 		"ibnetdiscover Generated 0x",

@@ -40,7 +40,7 @@ var judgedReasons = []Reason{
 		"judged rvs [RESULT] [ N ] [burn-in] [GPU:: word 7 0x",
 		"judged rvs [RESULT] [ N ] [burn-in] [GPU:: word 8 0x",
 	}},
-	{Why: "Of nvbandwidth: versions, how a GPU is called and where it is (its index tells it), and words before the name of a test; a copy of a GPU with itself has no figure, whatever stands there.", Fields: []string{
+	{Why: "Of nvbandwidth: versions, how a GPU is called and where it is (its index says it), and words before the name of a test; a copy of a GPU with itself has no figure, whatever stands there.", Fields: []string{
 		"judged nvbandwidth CUDA Driver Version: N number 1 -+",
 		"judged nvbandwidth CUDA Runtime Version: N number 1 -+",
 		"judged nvbandwidth Device N NVIDIA HN NGB HBMN number 1 -+",

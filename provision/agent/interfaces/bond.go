@@ -52,7 +52,7 @@ func (n Node) lookAtMember(p Port, b wire.NetworkBond) []string {
 		text = fmt.Sprintf("%s is not in %s", p.Netdev, b.Name)
 	case of("mii_status") != "up":
 		text = fmt.Sprintf("%s has no link in %s (mii_status %s)", p.Netdev, b.Name, of("mii_status"))
-	case b.Mode != "802.3ad" || of("ad_actor_oper_port_state") == "": // it is not told to who is not root
+	case b.Mode != "802.3ad" || of("ad_actor_oper_port_state") == "": // only root is shown it
 		return nil
 	case state&(defaulted|expired) != 0:
 		text = fmt.Sprintf("%s has no LACP partner in %s: its switch port sends no LACPDU", p.Netdev, b.Name)

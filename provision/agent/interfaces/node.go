@@ -101,7 +101,7 @@ func (n Node) Set(ctx context.Context, p wire.NetworkParams) wire.NetworkResult 
 	if err := n.setAll(root, l, &done); err != nil {
 		return failed(err)
 	}
-	if len(done) > 0 && n.usesManager() { // it reads changed profiles when it is told to
+	if len(done) > 0 && n.usesManager() { // it reads changed profiles when it reloads them
 		if _, err := n.Run(ctx, "nmcli", "connection", "reload"); err != nil {
 			return failed(errkind.New(errkind.Refused, "NetworkManager does not read its changed profiles: %w", err).Do("Look at `systemctl status NetworkManager` on the node."))
 		}

@@ -71,7 +71,7 @@ type Meter struct {
 	Machine Machine
 	// Lock makes sure that nothing else of ours loads the node.
 	Lock func(context.Context) (release func(), err error)
-	// Ready takes the line that tells where this end listens.
+	// Ready takes the line that says where this end listens.
 	Ready io.Writer
 }
 

@@ -18,7 +18,7 @@ import (
 
 const token = "00112233445566778899aabbccddeeff"
 
-// machine takes what it is told.
+// machine takes what it is given.
 type machine struct {
 	got   Session
 	local error
@@ -52,7 +52,7 @@ func params() wire.ThroughputParams {
 	return wire.ThroughputParams{Network: netip.MustParsePrefix("10.1.0.0/16"), Token: token, Streams: 4, Seconds: 2, Wait: 20}
 }
 
-// TestRun: the end that listens says where, and the other one is told the packet that both
+// TestRun: the end that listens says where, and the other one is given the packet that both
 // interfaces send at once.
 func TestRun(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestRun(t *testing.T) {
 	p.Peer, p.Echo, p.MTU = ready.Listening, ready.Echo, 1500
 	r = meterOf(m, said).Run(t.Context(), p)
 	if r.Error != nil || r.Path.Asked != 1500 || r.Sent.Again != 1 || m.got.Peer.String() != ready.Listening || m.got.Echo != 4002 {
-		t.Errorf("%+v, told %+v", r, m.got)
+		t.Errorf("%+v, given %+v", r, m.got)
 	}
 }
 

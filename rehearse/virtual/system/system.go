@@ -123,7 +123,7 @@ type Config struct {
 	// bytes a second. nil: nothing is measured.
 	TriadRate, RoundRate func(cpu int) float64
 	ReadRate             func(path string) float64
-	// BootNetwork tells what the boot NIC carries; nil: nobody knows, and nothing is measured.
+	// BootNetwork says what the boot NIC carries; nil: nobody knows, and nothing is measured.
 	BootNetwork func() BootNetwork
 	// Scales are by which factors physical quantities of the node differ; nil: none does.
 	Scales *quantity.Scales

@@ -99,7 +99,7 @@ func (s sockets) Measure(ctx context.Context, t throughput.Session) (seen throug
 	return s.exchange(ctx, t, conn)
 }
 
-// exchange tells the other end what this one carries, and works out what comes of both.
+// exchange sends the other end what this one carries, and works out what comes of both.
 func (s sockets) exchange(ctx context.Context, t throughput.Session, conn net.Conn) (seen throughput.Seen, err error) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()

@@ -19,9 +19,9 @@ import (
 
 // nodes answer as agents do.
 type nodes struct {
-	mu   sync.Mutex // guards params
+	mu     sync.Mutex // guards params
 	params map[string]wire.ThroughputParams
-	run  func(ctx context.Context, node string, p wire.ThroughputParams, out io.Writer) (onnode.Output, error)
+	run    func(ctx context.Context, node string, p wire.ThroughputParams, out io.Writer) (onnode.Output, error)
 }
 
 func (n *nodes) Run(ctx context.Context, node string, c onnode.Command) (onnode.Output, error) {
@@ -94,7 +94,7 @@ func TestExchange(t *testing.T) {
 		}
 		a, b := n.params["n1"], n.params["n2"]
 		if c.name == "good" && (len(a.Token) != 32 || a.Token != b.Token || b.Peer != ready.Listening || b.Echo != ready.Echo || b.MTU != 9000 || a.Address != end(0).Address || x.PlaceB != 1 || x.SeenA.Received.Rate() != 10 || x.SeenB.Received.Rate() != 10) {
-			t.Errorf("told %+v and %+v: %+v", a, b, x)
+			t.Errorf("given %+v and %+v: %+v", a, b, x)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/internal/tail"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -40,14 +41,14 @@ func (s *Stage) start(ctx context.Context, run stage.Run, h *inventory.Hook, c C
 	run.Emit(event.Event{Type: event.StepProgress, Node: c.Node.Name, Text: "runs " + h.Command[0], Until: run.Clock().Now().Add(h.Timeout)})
 	limited, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
-	out := &tail{max: maxOutput}
+	out := &tail.Tail{Most: maxOutput}
 	err = s.program(limited, h.Command, s.environ(c), s.dir, append(stdin, '\n'), out)
 	if errors.Is(err, exec.ErrWaitDelay) { // it ended well; something that it had started held its output
 		run.Emit(event.Event{Type: event.Note, Node: c.Node.Name, Text: "hook " + h.Command[0] + " left processes behind; they were killed"})
 		err = nil
 	}
 	ref, kept := "", error(nil)
-	if text := out.bytes(); len(text) > 0 {
+	if text := textOf(out); len(text) > 0 {
 		ref, kept = run.Attach(fmt.Sprintf("hook-%s-%s-%s.txt", h.Stage, h.When, c.Node.Name), text)
 	}
 	if kept != nil {
@@ -111,43 +112,29 @@ func runError(limited context.Context, h *inventory.Hook, err error) error {
 }
 
 // blameHook makes a finding of a failed hook, with what it said last.
-func blameHook(ctx context.Context, run stage.Run, h *inventory.Hook, c Call, err error, ref string, out *tail) error {
+func blameHook(ctx context.Context, run stage.Run, h *inventory.Hook, c Call, err error, ref string, out *tail.Tail) error {
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(c.Node.Name)}},
-		Cause: fmt.Sprintf("the site's hook %s %s failed: %v", h.When, h.Stage, err), Evidence: out.lines(lastLines), Action: errkind.Action(err)}
+		Cause: fmt.Sprintf("the site's hook %s %s failed: %v", h.When, h.Stage, err), Evidence: linesOf(out, lastLines), Action: errkind.Action(err)}
 	if ref != "" {
 		f.Evidence = append(f.Evidence, ref)
 	}
 	return errors.Join(run.Blame(ctx, f), err)
 }
 
-// tail keeps the last max bytes that are written to it. One goroutine writes.
-type tail struct {
-	buf  []byte
-	max  int
-	lost bool
-}
-
-// Write keeps the end and takes the rest.
-func (t *tail) Write(b []byte) (int, error) {
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - t.max; over > 0 {
-		t.lost = true
-		t.buf = append(t.buf[:0], t.buf[over:]...)
+// textOf is what was kept of a program's output, with a line that says when something is
+// missing.
+func textOf(t *tail.Tail) []byte {
+	kept, lost := t.Bytes()
+	if !lost {
+		return kept
 	}
-	return len(b), nil
+	return append([]byte("[the beginning was left out]\n"), kept...)
 }
 
-// bytes is what was kept, with a line that says when something is missing.
-func (t *tail) bytes() []byte {
-	if !t.lost {
-		return t.buf
-	}
-	return append([]byte("[the beginning was left out]\n"), t.buf...)
-}
-
-// lines are the last lines, in a form that does no harm to a terminal.
-func (t *tail) lines(n int) []string {
-	all := strings.Split(strings.TrimRight(string(t.buf), "\n"), "\n")
+// linesOf are the last lines of it, in a form that does no harm to a terminal.
+func linesOf(t *tail.Tail, n int) []string {
+	kept, _ := t.Bytes()
+	all := strings.Split(strings.TrimRight(string(kept), "\n"), "\n")
 	var out []string
 	for _, l := range all[max(0, len(all)-n):] {
 		if l = event.Escape(l); l != "" {

@@ -13,11 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/clock"
+	"github.com/ironrail/ironrail/internal/tail"
 	"github.com/ironrail/ironrail/internal/userdata"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
@@ -57,7 +57,7 @@ func (r Runner) Once(ctx context.Context) (userdata.Record, error) {
 	if err := save(root, rec); err != nil { // before it begins
 		return rec, err
 	}
-	out := &tail{}
+	out := &tail.Tail{Most: mostOutput}
 	bounded, cancel := r.Clock.WithTimeout(ctx, userdata.Limit)
 	defer cancel()
 	exit, err := r.Run(bounded, "/"+userdata.ScriptFile, out)
@@ -69,7 +69,7 @@ func (r Runner) Once(ctx context.Context) (userdata.Record, error) {
 	case err != nil:
 		rec.Error = err.Error()
 	}
-	rec.Exit, rec.Ended, rec.Output = exit, r.Clock.Now().UTC(), out.text()
+	rec.Exit, rec.Ended, rec.Output = exit, r.Clock.Now().UTC(), textOf(out)
 	return rec, save(root, rec)
 }
 
@@ -82,28 +82,11 @@ func save(root rootfs.Root, rec userdata.Record) error {
 	return rootfs.WriteText(root, userdata.RecordFile, string(text)+"\n", 0o600)
 }
 
-// tail keeps the end of what is written to it. It is safe for concurrent use.
-type tail struct {
-	mu  sync.Mutex
-	b   []byte
-	cut bool
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p...)
-	if over := len(t.b) - mostOutput; over > 0 {
-		t.b, t.cut = append(t.b[:0], t.b[over:]...), true
-	}
-	return len(p), nil
-}
-
-func (t *tail) text() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.ToValidUTF8(string(t.b), "?")
-	if t.cut {
+// textOf is what was kept of a program's output, as text.
+func textOf(t *tail.Tail) string {
+	kept, lost := t.Bytes()
+	text := strings.ToValidUTF8(string(kept), "?")
+	if lost {
 		text = "[...] " + text
 	}
 	return text

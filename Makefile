@@ -100,7 +100,7 @@ vet:
 	$(GO) vet ./...
 	$(GO) vet -tags labfull ./examples/lab/...
 	$(GO) vet -tags hostile ./provision
-	$(GO) vet -tags driversfull ./images/compile ./images/driver/...
+	$(GO) vet -tags driversfull ./images/compile ./images/driver/... ./images/ubuntu
 	$(GO) test -count=1 .
 
 # It compiles nothing of what it reads, so that tests are compiled beside it.
@@ -207,6 +207,7 @@ lab-real:
 drivers-lab:
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerDebian' ./images/driver/stack
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerCompile' ./images/compile
+	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerLikeUbuntu' ./images/ubuntu
 
 clean:
 	rm -rf $(BIN)

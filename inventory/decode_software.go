@@ -31,10 +31,12 @@ func rangesOf(b *language.Body) map[string]hcl.Range {
 }
 
 func (l *loader) image(b *language.Body) *Image {
+	archive := b.Block("repository")
 	return &Image{
 		Block: l.block(b), Arch: Arch(language.Get[string](b, "arch")), Release: language.Get[string](b, "release"), Kernel: language.Get[string](b, "kernel"), Packages: language.GetList[string](b, "packages"),
 		Source: language.Get[string](b, "source"), Checksum: language.Get[string](b, "checksum"), OS: language.Get[string](b, "os"), Digest: language.Get[string](b, "digest"),
 		Registry: Registry{CA: language.Get[string](b, "ca"), PlainHTTP: language.Get[bool](b, "plain_http"), Username: language.Get[string](b, "username"), Password: language.Get[secret.Ref](b, "password")},
+		Archive:  PackageArchive{URL: language.Get[string](archive, "url"), Key: language.Get[string](archive, "key"), Components: language.GetList[string](archive, "components")},
 		Vendor:   VendorSignature{List: language.Get[string](b, "checksum_list"), Signature: language.Get[string](b, "signature"), Key: language.Get[string](b, "signing_key")},
 	}
 }

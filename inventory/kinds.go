@@ -61,9 +61,12 @@ func imageKinds() map[string]KindSpec {
 		optionalAttr("os", language.OneOf("debian", "ubuntu", "rhel")),
 	}}}
 	mayHaveSource := KindSpec{Spec: language.Spec{Attrs: []language.Attr{optionalAttr("source", language.String)}}}
+	ubuntu := KindSpec{Spec: language.Spec{Attrs: release.Spec.Attrs, Blocks: []language.BlockSpec{
+		singleBlock("repository", requiredAttr("url", language.String), requiredAttr("key", language.Text), optionalAttr("components", language.Strings)),
+	}}}
 	return map[string]KindSpec{
 		"debian":    release,
-		"ubuntu":    release,
+		"ubuntu":    ubuntu,
 		"rhel":      release,
 		"oci":       oci,
 		"raw":       raw,

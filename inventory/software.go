@@ -25,6 +25,7 @@ type Image struct {
 	OS       string // the distribution that a raw image says to be: debian, ubuntu or rhel; empty: not given
 	Digest   string // pin, "sha256:" and 64 hex digits; empty: not pinned
 	Registry Registry
+	Archive  PackageArchive
 	Vendor   VendorSignature
 	Storage  []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
 }
@@ -35,6 +36,14 @@ type Registry struct {
 	PlainHTTP bool
 	Username  string // empty: without a login
 	Password  secret.Ref
+}
+
+// PackageArchive is where the packages of an image of kind ubuntu come from. The zero value:
+// the block does not say it.
+type PackageArchive struct {
+	URL        string
+	Key        string   // public keys that it is signed with, in ASCII armor
+	Components []string // none: those that its kind takes
 }
 
 // VendorSignature is who signed the file that Source of a raw image names, and where. The

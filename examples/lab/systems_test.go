@@ -55,6 +55,12 @@ func systems() []system {
 			return labtest.Edit{Old: debianBlock,
 				New: fmt.Sprintf("image \"oci\" \"os\" {\n  source  = %q\n  os      = \"debian\"\n  release = \"12\"\n}", l.ContainerImage("bookworm"))}
 		}},
+		// Packages of Debian from an archive that looks like Ubuntu's.
+		{"ubuntu-like", "bookworm", []string{"n1", "n2"}, "Ubuntu 24.04", func(l *labtest.Lab) labtest.Edit {
+			url, key := l.UbuntuArchive("bookworm", "noble:24.04")
+			return labtest.Edit{Old: debianBlock,
+				New: fmt.Sprintf("image \"ubuntu\" \"os\" {\n  release  = \"noble\"\n  kernel   = \"linux-image-generic\"\n  packages = [\"openssh-server\", \"chrony\"]\n  repository {\n    url = %q\n    key = %q\n  }\n}", url, key)}
+		}},
 		// The image has no loader for a BIOS.
 		{"raw-cloud", "bookworm", []string{"n2", "n5"}, "Debian GNU/Linux 12", cloudImage(labtest.UbuntuDisk)},
 	}

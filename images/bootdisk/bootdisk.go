@@ -51,6 +51,7 @@ type Maker struct {
 
 	Family distribution.Family // whose system the root is
 	Arch   inventory.Arch      // of its programs; "": x86-64
+	Files  map[string]string   // of the root, besides Settings, by their name below it
 	// Storage is what disk layouts need, as inventory.Image has it; none: the disk is only
 	// written as it is.
 	Storage []string

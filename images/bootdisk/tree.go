@@ -44,6 +44,7 @@ func (m *Maker) Settle(root *os.Root) error {
 		return err
 	}
 	settings := Settings(m.Family, m.Arch)
+	maps.Copy(settings, m.Files)
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		if err := writeFile(root, name, settings[name]); err != nil {
 			return err

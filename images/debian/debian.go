@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debian builds whole-disk images of Debian: it fetches the packages and
-// compares them with the archive's signed lists, mmdebstrap makes the root file system of
-// them, and package bootdisk the disk around it. It runs as root on a Debian
-// controller and takes one to two minutes.
+// Package debian builds whole-disk images of Debian, and of distributions that are made as
+// it is (Distribution): it fetches the packages and compares them with the archive's signed
+// lists, mmdebstrap makes the root file system of them, and package bootdisk the disk around
+// it. It runs as root on a Debian controller and takes one to two minutes.
 package debian
 
 import (
@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/installed"
+	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -74,8 +75,17 @@ type Recipe struct {
 	Packages []string       // besides those that every image has
 	Storage  []string       // what disk layouts need, of inventory.StorageTree and so on
 	Mirrors  []string       // as mmdebstrap takes them: URLs or deb lines; empty: the distribution's own
+	Key      string         // public keys of the mirrors in ASCII armor; empty: those that this controller has
+	Of       Distribution   // zero: Debian
 
 	downloads string // folder of WithDownloads
+}
+
+// Distribution is what one that is made as Debian is differs in.
+type Distribution struct {
+	Family string            // name of it
+	Base   []string          // packages of every image, besides those of all distributions
+	Files  map[string]string // of every image, besides those of all distributions, by their name below the root
 }
 
 // base is what every image has: what boots, what ironrail's own stages use on the
@@ -92,6 +102,11 @@ func (r Recipe) Name() string { return "image." + r.Block }
 func (r Recipe) Check() error {
 	if !isPlain(r.Release, ".-") {
 		return errkind.New(errkind.Refused, "image %s: release %q is no codename", r.Block, r.Release).Do("Write a codename such as bookworm.")
+	}
+	if r.Key != "" {
+		if err := signature.CheckKey(r.Key); err != nil {
+			return errkind.New(errkind.Refused, "image %s: the key of its archive %w", r.Block, err).Do("Write key = file(\"archive.asc\") with the key of the archive, in ASCII armor.")
+		}
 	}
 	for _, p := range append(slices.Clone(r.Packages), r.kernel()) {
 		if len(p) < 2 || !isPlain(p, "+-.") {
@@ -120,9 +135,15 @@ func isPlain(s, signs string) bool {
 
 func (r Recipe) kernel() string {
 	if r.Kernel == "" {
-		return family.Kernel[r.arch()]
+		return r.family().Kernel[r.arch()]
 	}
 	return r.Kernel
+}
+
+// family is the distribution.
+func (r Recipe) family() distribution.Family {
+	f, _ := distribution.Find(cmp.Or(r.Of.Family, distribution.Debian))
+	return f
 }
 
 // arch is the architecture of the programs.
@@ -147,9 +168,9 @@ func (r Recipe) initrd() string {
 
 // include returns all packages, sorted, each once.
 func (r Recipe) include() []string {
-	all := append(append(slices.Clone(base), r.kernel()), r.Packages...)
+	all := slices.Concat(base, r.Of.Base, []string{r.kernel()}, r.Packages)
 	for _, need := range r.Storage {
-		all = append(all, family.Storage[need]...)
+		all = append(all, r.family().Storage[need]...)
 	}
 	if slices.Contains(all, "chrony") { // both provide time-daemon and exclude each other
 		all = slices.DeleteFunc(all, func(p string) bool { return p == "systemd-timesyncd" })
@@ -169,7 +190,18 @@ func (r Recipe) Digest() string {
 		Modules                     string
 		Storage                     []string       `json:",omitempty"`
 		Arch                        inventory.Arch `json:",omitempty"`
-	}{distribution.Debian, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch()})
+		Key                         []string       `json:",omitempty"`
+	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys()})
+}
+
+// keys are the fingerprints of the mirrors' keys: one that is published anew, such as with a
+// longer time, is the same.
+func (r Recipe) keys() []string {
+	keys, err := signature.ReadKeys([]byte(r.Key))
+	if err != nil {
+		return []string{r.Key} // never built
+	}
+	return signature.Fingerprints(keys)
 }
 
 // Inputs is the digest of what the site declares of the image, and of nothing
@@ -183,19 +215,21 @@ func (r Recipe) Inputs() string {
 		Packages, Mirrors     []string
 		Storage               []string       `json:",omitempty"`
 		Arch                  inventory.Arch `json:",omitempty"`
-	}{distribution.Debian, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch()})
+		Key                   []string       `json:",omitempty"`
+	}{r.family().Name, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch(), r.keys()})
 }
 
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
 // in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
-	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: family, Arch: r.arch(), Storage: r.Storage}
+	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: r.arch(), Storage: r.Storage, Files: r.Of.Files}
 	if r.otherArch() != "" {
 		disk.Archive = r.loaders()
 	}
 	b := builder{recipe: r, disk: disk}
 	steps := []step{
 		{"checking tools", b.checkTools},
+		{"writing the keys of the archive", b.writeKeys},
 		{"reading the package lists", b.readLists},
 		{"fetching packages", b.fetchPackages},
 		{"installing packages", b.bootstrap},
@@ -215,9 +249,9 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 	for _, name := range append(disk.TreeFiles(), images.KernelFile, images.InitrdFile, images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile) {
 		files[name] = disk.Path(name)
 	}
-	release, _ := distribution.ParseRelease(distribution.Debian, r.Release)
+	release, _ := distribution.ParseRelease(r.family().Name, r.Release)
 	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files, Initrd: r.initrd(), Installed: b.installed,
-		System: manifest.System{Distribution: distribution.Debian, Release: release.Version, Arch: string(r.arch()), Kernel: disk.Kernel()}}, nil
+		System: manifest.System{Distribution: release.Family, Release: release.Version, Arch: string(r.arch()), Kernel: disk.Kernel()}}, nil
 }
 
 // step is one of a build.
@@ -230,6 +264,7 @@ type step struct {
 type builder struct {
 	recipe    Recipe
 	disk      bootdisk.Maker
+	keyring   string // with the keys that the site gives, on this controller; "": none are given
 	installed installed.List
 }
 

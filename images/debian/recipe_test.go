@@ -124,7 +124,7 @@ func TestIncludeHasOneTimeDaemon(t *testing.T) {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := &builder{disk: bootdisk.Maker{Family: family, Dir: dir, Root: filepath.Join(dir, "root"), Say: func(string) {}}}
+	b := &builder{disk: bootdisk.Maker{Family: Recipe{}.family(), Dir: dir, Root: filepath.Join(dir, "root"), Say: func(string) {}}}
 	outside := filepath.Join(dir, "outside")
 	must(t, os.WriteFile(outside, []byte("untouched"), 0o644))
 	for name, text := range map[string]string{

@@ -5,13 +5,14 @@ package debian
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
-	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/dpkg"
@@ -26,14 +27,17 @@ var dpkgOptions = []string{
 	"path-exclude=/usr/share/lintian/*",
 }
 
-// family describes Debian.
-var family, _ = distribution.Find(distribution.Debian)
-
 // settings are the files of every image, besides what packages bring.
-func (r Recipe) settings() map[string]string { return bootdisk.Settings(family, r.arch()) }
+func (r Recipe) settings() map[string]string {
+	all := bootdisk.Settings(r.family(), r.arch())
+	maps.Copy(all, r.Of.Files)
+	return all
+}
 
-// early are the settings that packages read while they are installed.
-var early = []string{"etc/fstab", "etc/kernel-img.conf"}
+// early are the settings that packages, and what installs them, read meanwhile.
+func (r Recipe) early() []string {
+	return append(slices.Sorted(maps.Keys(r.Of.Files)), "etc/fstab", "etc/kernel-img.conf")
+}
 
 // customize runs in mmdebstrap's shell with the root as $1. It is the same for
 // every recipe.
@@ -49,6 +53,9 @@ const withoutInitrd = "INITRD=No"
 // mmdebstrap is its command line for a variant, with options in front of what all have.
 func (b *builder) mmdebstrap(root, variant string, options ...string) []string {
 	argv := append([]string{"mmdebstrap", "--mode=root", "--variant=" + variant, "--architectures=" + string(b.recipe.arch()), "--format=directory"}, options...)
+	if b.recipe.Key != "" {
+		argv = append(argv, "--keyring="+b.keyring)
+	}
 	return append(append(argv, b.recipe.Release, root), b.recipe.Mirrors...)
 }
 
@@ -63,7 +70,7 @@ const (
 // mmdebstrap takes beyond them it fetches itself.
 func (b *builder) bootstrap(ctx context.Context) error {
 	settings := b.recipe.settings()
-	for _, name := range early {
+	for _, name := range b.recipe.early() {
 		to := filepath.Join(b.disk.Dir, "early", filepath.FromSlash(name))
 		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(settings[name]), 0o644)); err != nil {
 			return err
@@ -101,27 +108,28 @@ func (b *builder) settle(context.Context) error {
 		return err
 	}
 	defer root.Close()
-	if err := errors.Join(b.disk.Settle(root), b.keep(root)); err != nil || b.recipe.initrd() == "" {
+	if err := errors.Join(b.disk.Settle(root), b.settleArchive(root), b.keep(root)); err != nil || b.recipe.initrd() == "" {
 		return err
 	}
-	return linkInitrd(root)
+	return b.recipe.linkInitrd(root)
 }
 
 // linkInitrd makes the link to the initrd that the node will make: without one, the package
 // of a kernel leaves the link out (linux-update-symlinks of linux-base).
-func linkInitrd(root *os.Root) error {
+func (r Recipe) linkInitrd(root *os.Root) error {
 	release, err := bootdisk.NewestKernel(root.FS())
 	if err != nil {
 		return err
 	}
-	return root.Symlink(family.Boot.InitrdFile(release), strings.TrimPrefix(family.Boot.InitrdLink, "/"))
+	name := strings.TrimPrefix(r.family().Boot.InitrdLink, "/")
+	return root.Symlink(r.family().Boot.Links(release)[name], name)
 }
 
 // keep copies out what a package repository for this image is resolved against, and lists
 // its packages.
 func (b *builder) keep(root *os.Root) error {
 	for name, from := range map[string]string{
-		images.StatusFile: dpkg.StatusFile, images.SourcesFile: "etc/apt/sources.list", images.KeyringFile: "usr/share/keyrings/debian-archive-keyring.gpg",
+		images.StatusFile: dpkg.StatusFile, images.SourcesFile: sourcesList, images.KeyringFile: b.recipe.keyringFile(),
 	} {
 		if err := bootdisk.CopyOut(root, from, b.disk.Path(name)); err != nil {
 			return err

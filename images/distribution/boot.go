@@ -2,7 +2,11 @@
 
 package distribution
 
-import "strings"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // Boot is how a system of a family starts: its kernels are /boot/vmlinuz-RELEASE, and
 // the rest differs.
@@ -28,6 +32,38 @@ var linked = Boot{
 	KernelLink: "/vmlinuz", InitrdLink: "/initrd.img",
 	Settings: map[string]string{"etc/kernel-img.conf": "do_symlinks = yes\nlink_in_boot = no\n"},
 	Timers:   []string{"apt-daily.timer", "apt-daily-upgrade.timer"},
+}
+
+// linkedInBoot is that of Ubuntu, whose kernels keep their links in /boot where nothing says
+// otherwise: listings of systems of 24.04 with kernels 6.8 and 6.17 have /boot/vmlinuz ->
+// vmlinuz-RELEASE, and no kernel-img.conf. Written out, it holds for Debian's linux-base too.
+// What Ubuntu reads and reports on its own is off beside apt's timers: motd-news asks a
+// server of Canonical's (base-files), apt-news and esm-cache those of Ubuntu Pro
+// (ubuntu-pro-client), update-notifier-download fetches firmware and fonts.
+var linkedInBoot = Boot{
+	Initrd:     linked.Initrd,
+	MakeInitrd: linked.MakeInitrd,
+	KernelLink: "/boot/vmlinuz", InitrdLink: "/boot/initrd.img",
+	Settings: map[string]string{"etc/kernel-img.conf": "do_symlinks = yes\nlink_in_boot = yes\n"},
+	Timers: append(slices.Clone(linked.Timers), "motd-news.timer", "apt-news.service", "esm-cache.service", "ua-timer.timer",
+		"update-notifier-download.timer", "update-notifier-motd.timer"),
+}
+
+// Links are the links to a kernel and its initrd, by name below the root, with where they
+// lead from the folder that they are in; none where the family keeps none.
+func (b Boot) Links(release string) map[string]string {
+	links := map[string]string{}
+	for link, to := range map[string]string{b.KernelLink: b.KernelFile(release), b.InitrdLink: b.InitrdFile(release)} {
+		if link == "" {
+			continue
+		}
+		link = strings.TrimPrefix(link, "/")
+		if path.Dir(link) == path.Dir(to) {
+			to = path.Base(to)
+		}
+		links[link] = to
+	}
+	return links
 }
 
 // KernelFile is the path of a kernel below the root.

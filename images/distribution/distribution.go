@@ -73,7 +73,7 @@ func Families() []Family {
 		{Name: Ubuntu, Title: "Ubuntu", Manager: Apt, Keyring: "usr/share/keyrings/ubuntu-archive-keyring.gpg",
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "linux-image-generic", inventory.ARM64: "linux-image-generic"},
 			parts:  2, codenames: map[string]string{"focal": "20.04", "jammy": "22.04", "noble": "24.04", "resolute": "26.04"},
-			Boot: linked, Storage: debianStorage, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
+			Boot: linkedInBoot, Storage: debianStorage, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
 		{Name: RHEL, Title: "RHEL", Manager: Dnf,
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "kernel", inventory.ARM64: "kernel"},
 			Boot:   Boot{Initrd: "initramfs-%s.img", MakeInitrd: []string{"dracut", "--force", "--no-hostonly", "--kver", "%s"}}, Disk: entriesImage,

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/images/raw"
+	"github.com/ironrail/ironrail/images/ubuntu"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -20,6 +21,7 @@ func All() []images.Kind {
 	return []images.Kind{
 		debian.Kind{},
 		oci.Kind{},
+		ubuntu.Kind{},
 		raw.Kind{},
 	}
 }

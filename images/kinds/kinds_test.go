@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/images/imagestest"
 	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/images/raw"
+	"github.com/ironrail/ironrail/images/ubuntu"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
@@ -78,6 +79,26 @@ var cases = []imagestest.Case{
 		},
 	},
 	{
+		Kind: ubuntu.Kind{},
+		Built: []inventory.Image{
+			image("jammy", "jammy", archive), image("noble", "24.04", archive), image("resolute", "resolute", archive), image("hwe", "noble", archive, kernel("linux-image-generic-hwe-24.04")),
+			image("nvidia", "noble", archive, kernel("linux-image-nvidia")), image("snap", "noble", archive, packages("snapd")), image("all", "noble", archive, func(i *inventory.Image) { i.Archive.Components = []string{"main", "multiverse"} }),
+			image("other", "noble", archive, func(i *inventory.Image) { i.Archive.URL = "https://mirror.example/ubuntu" }),
+		},
+		Unsupported: map[string]inventory.Image{
+			`has release "focal"`: image("os", "focal", archive), `has release "25.10"`: image("os", "25.10", archive), `has release "--help"`: image("os", "--help", archive),
+			"is of arm64": image("os", "noble", archive, arm64),
+		},
+		Wrong: map[string]inventory.Image{
+			"nothing says where": image("os", "noble"), `"-x"`: image("os", "noble", archive, packages("-x")), `"--x"`: image("os", "noble", archive, kernel("--x")),
+			"is no OpenPGP public key": image("os", "noble", archive, func(i *inventory.Image) { i.Archive.Key = "vendor.asc" }),
+		},
+		Same: [][2]inventory.Image{
+			{image("os", "24.04.3", archive), image("os", "noble", archive)}, {image("os", "noble", archive), image("os", "noble", archive, kernel("linux-image-generic"))},
+			{image("os", "noble", archive), image("os", "noble", archive, func(i *inventory.Image) { i.Archive.Components = []string{"main", "restricted", "universe"} })},
+		},
+	},
+	{
 		Kind: raw.Kind{},
 		Built: []inventory.Image{
 			disk("url", "https://mirror.example/os.qcow2", one[1:]), disk("path", "images/os.img.xz", two[1:]),
@@ -102,6 +123,11 @@ var cases = []imagestest.Case{
 			{disk("os", "os.img", one[1:], signed("SHA256SUMS", "SHA256SUMS.gpg", vendorKey)), disk("os", "os.img", one[1:], signed("", "os.img.sig", "Published anew.\n"+vendorKey))},
 		},
 	},
+}
+
+// archive is where packages of Ubuntu come from.
+func archive(i *inventory.Image) {
+	i.Archive = inventory.PackageArchive{URL: "http://mirror.example/ubuntu", Key: vendorKey}
 }
 
 // disk is a block of kind raw.

@@ -356,9 +356,7 @@ func (b *builder) settle(context.Context) error {
 	if err := b.disk.Settle(root); err != nil {
 		return err
 	}
-	boot := b.system.family.Boot
-	for link, to := range map[string]string{boot.KernelLink: boot.KernelFile(b.system.kernel), boot.InitrdLink: boot.InitrdFile(b.system.kernel)} {
-		name := strings.TrimPrefix(link, "/")
+	for name, to := range b.system.family.Boot.Links(b.system.kernel) {
 		if err := errors.Join(root.RemoveAll(name), root.Symlink(to, name)); err != nil {
 			return err
 		}

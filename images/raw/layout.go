@@ -167,9 +167,9 @@ func (b *builder) packTree(ctx context.Context) error {
 	for name, text := range boot.Settings {
 		files = append(files, roottree.File{Name: name, Text: text})
 	}
-	files = append(files,
-		roottree.File{Name: strings.TrimPrefix(boot.KernelLink, "/"), Link: boot.KernelFile(b.kernel)},
-		roottree.File{Name: strings.TrimPrefix(boot.InitrdLink, "/"), Link: boot.InitrdFile(b.kernel)})
+	for name, to := range boot.Links(b.kernel) {
+		files = append(files, roottree.File{Name: name, Link: to})
+	}
 	slices.SortFunc(files, func(x, y roottree.File) int { return strings.Compare(x.Name, y.Name) })
 	skip := []string{"lost+found", "boot/lost+found"}
 	for _, f := range files {

@@ -23,6 +23,7 @@ const util = "util-linux"
 // packages are the programs and files that tests need, with the Debian 12 package
 // that has each.
 var packages = map[string]string{
+	"apt-ftparchive":     "apt-utils",
 	"apt-get":            "apt",
 	"bash":               "bash",
 	"blkid":              util,

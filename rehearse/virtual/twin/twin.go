@@ -57,6 +57,7 @@ var releases = []release{
 	{distribution.Debian, "13", "debian", "Debian GNU/Linux", "6.12.57+deb13-%s", both, "#1 SMP PREEMPT_DYNAMIC Debian 6.12.57-1 (2025-11-05)", "(debian-kernel@lists.debian.org) (gcc-14 (Debian 14.2.0-19) 14.2.0, GNU ld (GNU Binutils for Debian) 2.44)"},
 	{distribution.Ubuntu, "22.04", "ubuntu", "Ubuntu", "5.15.0-161-%s", generic, "#171-Ubuntu SMP", "(buildd@lcy02) (gcc (Ubuntu 11.4.0-1ubuntu1~22.04.2) 11.4.0, GNU ld (GNU Binutils for Ubuntu) 2.38)"},
 	{distribution.Ubuntu, "24.04", "ubuntu", "Ubuntu", "6.8.0-94-%s", generic, "#96-Ubuntu SMP PREEMPT_DYNAMIC", "(buildd@lcy02) (x86_64-linux-gnu-gcc-13 (Ubuntu 13.3.0-6ubuntu2~24.04) 13.3.0, GNU ld (GNU Binutils for Ubuntu) 2.42)"},
+	{distribution.Ubuntu, "26.04", "ubuntu", "Ubuntu", "7.0.0-10-%s", generic, "#10-Ubuntu SMP PREEMPT_DYNAMIC", "(buildd@lcy02) (x86_64-linux-gnu-gcc-15 (Ubuntu 15.2.0) 15.2.0, GNU ld (GNU Binutils for Ubuntu) 2.46)"},
 	{distribution.RHEL, "9", "rocky", "Rocky Linux", "5.14.0-570.12.1.el9_6.%s", rpm, "#1 SMP PREEMPT_DYNAMIC", "(mockbuild@iad1-prod-build001.bld.equ.rockylinux.org) (gcc (GCC) 11.5.0, GNU ld version 2.35.2)"},
 }
 

@@ -26,6 +26,7 @@ func TestTwins(t *testing.T) {
 		{"debian", "14", "", inventory.AMD64, "debian", "14", "6.1.0-56-amd64", "x86_64"},
 		{"ubuntu", "noble", "", inventory.AMD64, "ubuntu", "24.04", "6.8.0-94-generic", "x86_64"},
 		{"ubuntu", "24.04.3", "linux-image-nvidia-64k", inventory.ARM64, "ubuntu", "24.04", "6.8.0-94-nvidia-64k", "aarch64"},
+		{"ubuntu", "resolute", "", inventory.AMD64, "ubuntu", "26.04", "7.0.0-10-generic", "x86_64"},
 		{"ubuntu", "22.04", "linux-image-generic", inventory.AMD64, "ubuntu", "22.04", "5.15.0-161-generic", "x86_64"},
 		{"rhel", "9.4", "", inventory.ARM64, "rocky", "9", "5.14.0-570.12.1.el9_6.aarch64", "aarch64"},
 		{"oci", "", "", "", "debian", "12", "6.1.0-56-amd64", "x86_64"},

@@ -31,7 +31,6 @@ var unimplementedSettings = []struct {
 	{"cidr6", "network \"boot\" {", "network \"boot\" {\n  cidr6 = \"2001:db8::/64\"", "cidr6 of network boot", true},
 	{"mtu", "network \"boot\" {", "network \"oob\" {\n  cidr = \"203.0.113.0/24\"\n  mtu = 9000\n}\nnetwork \"boot\" {", "mtu of network oob", false},
 	{"pool", "dhcp { mode = \"authoritative\" }", "dhcp {\n    pool = \"192.0.2.200-192.0.2.220\"\n  }", "pool of the dhcp block of network boot", true},
-	{"proxy", "dhcp { mode = \"authoritative\" }", "dhcp { mode = \"proxy\" }", "mode of the dhcp block of network boot", true},
 	{"bmc vlan", "bmc \"b\" {", "bmc \"b\" {\n  attach = \"shared\"\n  vlan = 30", "vlan of bmc b", true},
 	{"attach", "bmc \"b\" {", "bmc \"b\" {\n  attach = \"shared\"", "attach of bmc b", false},
 	{"factory", "bmc \"b\" {", "bmc \"b\" {\n  factory { username = \"ADMIN\" }", "factory of bmc b", true},

@@ -42,7 +42,6 @@ func Settings() []Setting {
 		{NoEffect, "network", "mtu", "no port of a node is on this network, and BMCs, PDUs and switches keep the MTU that they have.", networks("mtu", func(inv *inventory.Inventory, n *inventory.Network) bool {
 			return n.MTU != 0 && n.MTU != defaultMTU && !hasPorts(inv, n)
 		})},
-		{Refused, "network", "dhcp.mode", `beside another DHCP server, nothing is answered. Write mode = "authoritative" and take the other server off this network, or "off".`, dhcp("mode", func(d *inventory.DHCP) bool { return d.Mode == inventory.DHCPProxy })},
 		{Refused, "network", "dhcp.pool", "only the nodes of the site get an address. Remove it.", dhcp("pool", func(d *inventory.DHCP) bool { return d.Pool.First.IsValid() })},
 		{Refused, "bmc", "vlan", "the BMC's own network settings are not changed. Set the VLAN in the BMC, and remove it here.", bmcs("vlan", func(b *inventory.BMCProfile) bool { return b.VLAN != 0 })},
 		{Refused, "bmc", "factory", "nobody logs in with the account as delivered, and it is not changed. Make the account of username on the BMCs, and remove the block.", bmcs("factory", func(b *inventory.BMCProfile) bool { return b.FactoryUsername != "" })},

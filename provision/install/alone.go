@@ -48,7 +48,7 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 			return nil
 		case now.Sub(b.Since) > OtherServerTimeout:
 			return &stage.BlockedError{Err: errkind.New(errkind.Refused, "%s was not switched on: %s answers on the boot network beside this controller", n.Name, b.OtherServer).
-				Do("Stop that DHCP server or take it off this network, then run `ironrail apply` again.")}
+				Do(actionAlone(n) + ", then run `ironrail apply` again.")}
 		}
 		if text != shown {
 			until := b.SearchUntil
@@ -62,6 +62,19 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 			return err
 		}
 	}
+}
+
+// actionAlone is what makes our boot files the only ones on a node's network.
+func actionAlone(n *inventory.Node) string {
+	if isProxied(n) {
+		return "Take the boot file out of that server's settings"
+	}
+	return "Stop that DHCP server or take it off this network"
+}
+
+// isProxied reports whether another server gives the node its address.
+func isProxied(n *inventory.Node) bool {
+	return n.BootNetwork != nil && n.BootNetwork.DHCP.Mode == inventory.DHCPProxy
 }
 
 // findOtherServer finds the event by which a node took the offer of another DHCP server,

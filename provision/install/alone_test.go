@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 )
@@ -91,5 +92,36 @@ func TestDiagnoseOtherServer(t *testing.T) {
 	seen := append(offers(), BootEvent{boot.Evidence{Proto: boot.DHCP, What: dhcp.EventAck}}, BootEvent{boot.Evidence{Proto: boot.TFTP, What: "done"}})
 	if d := Diagnose(n, seen, nil); strings.Contains(d.Cause, "10.0.0.9") {
 		t.Errorf("the node came further with us: %+v", d)
+	}
+}
+
+// TestDiagnoseProxy: beside a DHCP server of the site's own, what that server did not give
+// is the cause.
+func TestDiagnoseProxy(t *testing.T) {
+	t.Parallel()
+	n := *site().Nodes[0]
+	of := *n.BootNetwork
+	of.DHCP.Mode = inventory.DHCPProxy
+	n.BootNetwork = &of
+	event := func(proto boot.Proto, what, detail string) BootEvent {
+		return BootEvent{boot.Evidence{Proto: proto, What: what, Detail: detail, Refused: what == dhcp.EventOtherAddress}}
+	}
+	offer, leased := event(boot.DHCP, dhcp.EventOffer, ""), event(boot.DHCP, dhcp.EventLeased, "")
+	other := event(boot.DHCP, dhcp.EventOtherAddress, "the DHCP server 10.0.0.9 gives it 10.0.0.77")
+	for _, tt := range []struct {
+		seen []BootEvent
+		want string
+	}{
+		{[]BootEvent{offer}, "took no address"},
+		{[]BootEvent{offer, leased}, "never fetched its loader"},
+		{[]BootEvent{offer, other}, "gives it 10.0.0.77"},
+		{[]BootEvent{other, leased, event(boot.TFTP, "done", "")}, "fetched its first loader"},
+	} {
+		if d := Diagnose(&n, tt.seen, nil); !strings.Contains(d.Cause, tt.want) || d.Action == "" {
+			t.Errorf("%+v, want %q", d, tt.want)
+		}
+	}
+	if got := actionAlone(&n); !strings.Contains(got, "boot file") {
+		t.Error(got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
 )
 
@@ -62,27 +63,45 @@ type reached struct {
 	kernel, kernelEnd, initrd, initrdEnd bool
 	refused                              bool
 	reason                               string // of the last refusal
+	leased                               bool   // by another DHCP server, beside which we give boot files
+	other                                string // why its address is not the node's; "": it is
 }
 
 func reachedOf(seen []BootEvent) (r reached) {
 	for _, s := range seen {
 		switch {
+		case s.Proto == boot.DHCP && (!s.Refused || s.What == dhcp.EventOtherAddress):
+			r.addDHCP(s)
 		case s.Refused:
 			r.refused, r.reason = true, s.Detail
-		case s.Proto == boot.DHCP:
-			r.dhcp = true
 		case s.Proto == boot.TFTP, s.Proto == boot.HTTP && s.What == httpboot.EventLoader:
 			r.loader = true
 		case s.Proto == boot.IPXE:
 			r.script = true
 		case s.Proto == boot.HTTP:
-			r.kernel = r.kernel || s.What == httpboot.EventKernelStart || s.What == httpboot.EventKernelEnd
-			r.kernelEnd = r.kernelEnd || s.What == httpboot.EventKernelEnd
-			r.initrd = r.initrd || s.What == httpboot.EventInitrdStart || s.What == httpboot.EventInitrdEnd
-			r.initrdEnd = r.initrdEnd || s.What == httpboot.EventInitrdEnd
+			r.addHTTP(s.What)
 		}
 	}
 	return r
+}
+
+// addDHCP takes over what a node got by DHCP, of us or of the server beside us.
+func (r *reached) addDHCP(s BootEvent) {
+	r.dhcp = true
+	switch s.What {
+	case dhcp.EventLeased:
+		r.leased, r.other = true, ""
+	case dhcp.EventOtherAddress:
+		r.other = s.Detail
+	}
+}
+
+// addHTTP takes over a transfer.
+func (r *reached) addHTTP(what string) {
+	r.kernel = r.kernel || what == httpboot.EventKernelStart || what == httpboot.EventKernelEnd
+	r.kernelEnd = r.kernelEnd || what == httpboot.EventKernelEnd
+	r.initrd = r.initrd || what == httpboot.EventInitrdStart || what == httpboot.EventInitrdEnd
+	r.initrdEnd = r.initrdEnd || what == httpboot.EventInitrdEnd
 }
 
 // checkHTTP is what to look at when a transfer does not come to its end.
@@ -107,6 +126,11 @@ func (r reached) diagnosis(n *inventory.Node) Diagnosis {
 	case r.loader:
 		return Diagnosis{Part: nic, Cause: "the node fetched its first loader, which never asked for the boot script",
 			Action: "Read the console; the loader may not drive this NIC, or Secure Boot may refuse it, since it is not signed. Check that the switch port forwards at once (edge port, no LACP wait)."}
+	case r.other != "":
+		return Diagnosis{Part: "boot network", Cause: r.other, Action: "Correct that reservation, then run `ironrail apply` again; nothing is wrong with this node."}
+	case r.dhcp && isProxied(n) && !r.leased:
+		return Diagnosis{Part: "boot network", Cause: "the node was offered its boot file, and took no address: the DHCP server of the boot network has offered it none",
+			Action: fmt.Sprintf("Reserve %s for MAC %s on the DHCP server of network %q, and look whether it is up; then run `ironrail apply` again.", n.Address, n.BootMAC, n.BootNetwork.Name)}
 	case r.dhcp:
 		return Diagnosis{Part: nic, Cause: "the node got an address and never fetched its loader",
 			Action: "Check TFTP (UDP 69 and high ports) from the node's network to this controller."}

@@ -60,13 +60,17 @@ type Config struct {
 	Relays   []netip.Addr
 	AnyRelay bool
 
+	// Proxy is ProxyDHCP: another server gives nodes the addresses that the Source has for
+	// them, and these services give programs that boot their boot file, also on UDP 4011.
+	Proxy bool
+
 	HTTPPort uint16 // zero: 80; firmware needs no port in a URL then
 	TFTPPort uint16 // zero: 69
 	DHCPPort uint16 // zero: 67; anything else is for tests and rehearsals
 
 	// WatchOthers looks for other DHCP servers on the boot network while the services
-	// run, and answers no DHCP before it is known that there is none. It needs root on
-	// the operating system's network, and another one to carry broadcasts.
+	// run, and answers no DHCP before it is known that there is none, unless Proxy is set.
+	// It needs root on the operating system's network, and another one to carry broadcasts.
 	WatchOthers bool
 
 	// TwoUUIDs is told of boot attempts under whose MAC two machines ask. Nil: nobody is.

@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 		return nil, err
 	}
 	if cfg.WatchOthers {
-		if s.watch, err = dhcp.OpenWatch(ctx, dhcp.WatchConfig{Network: cfg.Network, Interface: cfg.Interface, Address: cfg.Address}); err != nil {
+		if s.watch, err = dhcp.OpenWatch(ctx, dhcp.WatchConfig{Network: cfg.Network, Interface: cfg.Interface, Address: cfg.Address, BootFiles: cfg.Proxy}); err != nil {
 			return nil, err
 		}
 	}
@@ -197,7 +197,7 @@ func bootPolicy(cfg Config, httpPort uint16, set loader.Set) dhcp.Policy {
 	for _, n := range set.Names() {
 		names[n] = true
 	}
-	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Chain: &dhcp.Chain{}, Relays: cfg.Relays, AnyRelay: cfg.AnyRelay}
+	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Chain: &dhcp.Chain{}, Relays: cfg.Relays, AnyRelay: cfg.AnyRelay, Proxy: cfg.Proxy}
 }
 
 func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.Listener, error) {

@@ -23,20 +23,7 @@ import (
 // returns the words that run a command in it.
 func neighbour(t *testing.T) []string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "unshare", "-n", "sh", "-c", "echo ready; exec sleep 600")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		t.Fatalf("second namespace: %q %v", line, err)
-	}
-	pid := strconv.Itoa(cmd.Process.Pid)
-	in := []string{"nsenter", "-t", pid, "-n"}
+	pid, in := second(t)
 	for _, c := range []string{
 		"ip link set lo up",
 		"ip link add boot0 type veth peer name wire0 netns " + pid,
@@ -50,6 +37,26 @@ func neighbour(t *testing.T) []string {
 	}
 	until(t, time.Minute, func() string { return linkOf(t, in, "wire0") }, "state UP") // Kea passes over one that is not
 	return in
+}
+
+// second makes a second namespace, and returns the process that holds it and the words
+// that run a command in it.
+func second(t *testing.T) (pid string, in []string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "unshare", "-n", "sh", "-c", "echo ready; exec sleep 600")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("second namespace: %q %v", line, err)
+	}
+	pid = strconv.Itoa(cmd.Process.Pid)
+	return pid, []string{"nsenter", "-t", pid, "-n"}
 }
 
 // dnsmasq starts a DHCP server in front of words (a namespace) on an interface,

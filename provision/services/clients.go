@@ -18,7 +18,7 @@ import (
 // the one that holds its address.
 func findBootNetwork(inv *inventory.Inventory, c *inventory.Controller) (*inventory.Network, bool) {
 	for _, n := range inv.Networks {
-		if n.CIDR.Contains(c.Address) && n.DHCP.Mode == inventory.DHCPAuthoritative {
+		if n.CIDR.Contains(c.Address) && n.DHCP.Mode != inventory.DHCPOff {
 			return n, true
 		}
 	}

@@ -45,7 +45,11 @@ func (v *Services) ReportOthers(ctx context.Context, report func(context.Context
 				continue
 			}
 			known[o.Address] = true
-			if err := report(ctx, otherFinding(v.network, o)); err != nil {
+			f := otherFinding(v.network, o)
+			if v.proxy {
+				f = otherBootFinding(v.network, o)
+			}
+			if err := report(ctx, f); err != nil {
 				return // the run has ended, or cannot record anything any more
 			}
 		case <-ctx.Done():
@@ -68,5 +72,15 @@ func otherFinding(network string, o dhcp.Other) stage.Finding {
 	if gives := o.Gives(); gives != "" {
 		f.Evidence = append(f.Evidence, event.Escape(gives))
 	}
+	return f
+}
+
+// otherBootFinding is the finding of another server of boot files on a network where
+// addresses are not ours to give.
+func otherBootFinding(network string, o dhcp.Other) stage.Finding {
+	f := otherFinding(network, o)
+	f.Cause = "another server gives boot files on the boot network, where ironrail answers beside a DHCP server: " + event.Escape(o.String())
+	f.Action = fmt.Sprintf("Take the boot file out of that server's settings (dhcp-boot of dnsmasq, filename of ISC's, boot-file-name of Kea, option 67 of others), so that it gives addresses only. Nodes that were not switched on yet wait for that, no longer than %v; then run `ironrail apply` again.",
+		install.OtherServerTimeout)
 	return f
 }

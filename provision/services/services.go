@@ -47,6 +47,7 @@ type Services struct {
 	hub           *hub.Hub
 	bootLog       *BootLog
 	network       string            // boot network
+	proxy         bool              // another server gives its addresses
 	limiter       *evidence.Limiter // in front of bootLog, for all services
 	fetches       *siteFindings     // of requests for the boot files of others
 	duplicateMACs *siteFindings     // of MACs that two machines have
@@ -79,7 +80,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	}
 	boots, bootLog := s.Boots, s.BootLog
 	limiter := evidence.NewLimiter(bootLog)
-	v := &Services{boots: boots, bootLog: bootLog, limiter: limiter, network: served.Name, fetches: newSiteFindings(moreFetches(served.Name)), duplicateMACs: newSiteFindings(moreDuplicateMACs(served.Name))}
+	v := &Services{boots: boots, bootLog: bootLog, limiter: limiter, network: served.Name, proxy: served.DHCP.Mode == inventory.DHCPProxy, fetches: newSiteFindings(moreFetches(served.Name)), duplicateMACs: newSiteFindings(moreDuplicateMACs(served.Name))}
 	files := &install.BootFiles{Boots: boots, Ramdisk: s.Ramdisk, Words: s.words(c), Recorder: limiter, OtherFetch: v.reportOtherFetch}
 	if network.IsOS(s.Network) { // others have no ARP table
 		t := &neighbour.Table{Routers: served.DHCP.Relays}
@@ -89,6 +90,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Loaders: s.ImageLoaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.reportDuplicateMAC,
 		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, UnknownClient: files.UnknownClient}}, s.Mounts...)}
+	cfg.Proxy = v.proxy
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.Network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}
@@ -155,8 +157,8 @@ func findServed(inv *inventory.Inventory) (*inventory.Controller, *inventory.Net
 	}
 	n, ok := findBootNetwork(inv, c)
 	if !ok {
-		return nil, nil, errkind.New(errkind.Unsupported, "no network with `dhcp { mode = \"authoritative\" }` holds the controller's address %s", c.Address).
-			Do("Give the boot network a dhcp block with that mode.")
+		return nil, nil, errkind.New(errkind.Unsupported, "no network with `dhcp { mode = \"authoritative\" }` or \"proxy\" holds the controller's address %s", c.Address).
+			Do("Give the boot network a dhcp block with such a mode.")
 	}
 	return c, n, nil
 }

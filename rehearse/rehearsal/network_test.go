@@ -26,3 +26,14 @@ func TestNetworks(t *testing.T) {
 		}
 	}
 }
+
+// TestProxyDHCP: beside a DHCP server of the site's own all nodes come up, by its addresses
+// and our boot files; one more server of boot files is a finding.
+func TestProxyDHCP(t *testing.T) {
+	t.Parallel()
+	inv := otherExample(t, "demo", "mode   = \"authoritative\"", "mode   = \"proxy\"")
+	sum := rehearsed(t, inv)
+	if len(sum.Accepted) != 8 || len(sum.Quarantined) != 0 || len(sum.Unexpected) != 0 {
+		t.Fatalf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
+	}
+}

@@ -143,7 +143,27 @@ func uplinkRate(inv *inventory.Inventory) float64 {
 // gives it, else the gateway, else the highest one that nobody has.
 func (w *World) newRelay() *firmware.Relay {
 	at := w.relayAddress()
-	return firmware.NewRelay(firmware.RelayConfig{Net: w.opt.Board.At(at), Address: at, Server: w.controller, Loss: w.loses})
+	return firmware.NewRelay(firmware.RelayConfig{Net: w.opt.Board.At(at), Address: at, Server: w.controller, Beside: w.addressServer(), Loss: w.loses})
+}
+
+// addressServer is the site's own DHCP server, beside which ironrail gives boot files; nil
+// where there is none. It has what the files say, at an address that nobody else has.
+func (w *World) addressServer() *firmware.AddressServer {
+	boot, taken := w.takenOnBoot()
+	if boot == nil || boot.DHCP.Mode != inventory.DHCPProxy {
+		return nil
+	}
+	of := map[addr.MAC]netip.Prefix{}
+	for _, n := range w.inv.Nodes {
+		if n.BootNetwork != nil && n.Address.IsValid() {
+			of[n.BootMAC] = netip.PrefixFrom(n.Address, n.BootNetwork.CIDR.Bits())
+		}
+	}
+	at := lastOf(boot.CIDR).Prev()
+	for taken[at] || at == w.relayAddress() {
+		at = at.Prev()
+	}
+	return &firmware.AddressServer{Address: at, Of: func(m addr.MAC) (netip.Prefix, bool) { a, ok := of[m]; return a, ok }}
 }
 
 func (w *World) relayAddress() netip.Addr {

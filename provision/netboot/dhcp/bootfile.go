@@ -22,6 +22,7 @@ type Policy struct {
 	Chain    *Chain          // memory of forced chains; nil: none is forced
 	Relays   []netip.Addr    // relay agents that are answered, beside the gateway of the client's network
 	AnyRelay bool            // all relay agents are
+	Proxy    bool            // another server gives the addresses: ProxyDHCP
 }
 
 // loaders are the first programs for each architecture; the first that is there is

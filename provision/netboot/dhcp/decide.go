@@ -17,21 +17,24 @@ import (
 
 // What words of the evidence about DHCP.
 const (
-	EventOffer       = "offer"
-	EventAck         = "ack"
-	eventNak         = "nak"
-	eventInform      = "inform"
-	eventRelease     = "release"
-	eventDecline     = "decline"   // the client says that its address is taken
-	EventOtherServer = "elsewhere" // the client took the offer of another server
-	eventHeld        = "held"      // not answered: other DHCP servers are looked for, or there is one
-	eventUnknown     = "unknown"   // nobody in the inventory has this MAC
-	eventRelay       = "relay"     // asked through a relay agent that the site does not have
-	eventUUID        = "uuid"      // the firmware's UUID is not the inventory's
-	EventTwoUUIDs    = "two-uuids" // two machines ask under one MAC
-	eventNoFile      = "no-loader" // there is nothing this firmware could load
-	eventMalformed   = "malformed"
-	eventDropped     = "dropped" // packets lost because more came than could be answered
+	EventOffer        = "offer"
+	EventAck          = "ack"
+	eventNak          = "nak"
+	eventInform       = "inform"
+	eventRelease      = "release"
+	eventDecline      = "decline"     // the client says that its address is taken
+	EventOtherServer  = "elsewhere"   // the client took the offer of another server
+	EventLeased       = "leased"      // beside us: the client takes its address from the other server
+	EventOtherAddress = "address"     // beside us: the other server gave the client another address
+	EventBootServer   = "boot-server" // beside us: the client asked port 4011
+	eventHeld         = "held"        // not answered: other DHCP servers are looked for, or there is one
+	eventUnknown      = "unknown"     // nobody in the inventory has this MAC
+	eventRelay        = "relay"       // asked through a relay agent that the site does not have
+	eventUUID         = "uuid"        // the firmware's UUID is not the inventory's
+	EventTwoUUIDs     = "two-uuids"   // two machines ask under one MAC
+	eventNoFile       = "no-loader"   // there is nothing this firmware could load
+	eventMalformed    = "malformed"
+	eventDropped      = "dropped" // packets lost because more came than could be answered
 )
 
 // Decision is the answer to one packet. Reply is nil when nothing is sent.
@@ -63,35 +66,51 @@ func (d Decision) withNote(what, format string, args ...any) Decision {
 	return d
 }
 
+// identify finds the client that a packet is of. False: nothing more is to be decided, and
+// the decision says why.
+func (p Policy) identify(src boot.Source, in *dhcpv4.DHCPv4) (d Decision, ok bool) {
+	if in.OpCode != dhcpv4.OpcodeBootRequest {
+		return d, false // a reply: not ours to answer, and another server is found by Watch
+	}
+	mac, err := clientMAC(in)
+	if err != nil {
+		return d.refuse(eventMalformed, "%v", err), false
+	}
+	d.MAC, d.Class = mac, Classify(in)
+	if p.Proxy && !d.Class.Boots() {
+		return d, false // the other server's client
+	}
+	c, ok := src.ByMAC(mac)
+	if !ok {
+		return d.refuse(eventUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac), false
+	}
+	if relay := toAddr(in.GatewayIPAddr); !relay.IsUnspecified() && !p.relayed(relay, c) {
+		// Not the client's record: it did not ask, or somebody else speaks for it.
+		return d.refuse(eventRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac), false
+	}
+	d.Client = c
+	if !c.Address.Addr().Is4() {
+		return d.refuse(eventMalformed, "no IPv4 address is reserved for %s", mac), false
+	}
+	if !sameUUID(c.UUID, d.Class.UUID) {
+		return d.refuse(eventUUID, "the firmware says its UUID is %s and the inventory says %s: MAC %s may be in another chassis",
+			formatUUID(d.Class.UUID), c.UUID, mac), false
+	}
+	return d, true
+}
+
 // Decide says what to answer to one packet of a client. It does no I/O; its
 // only memory is the Chain of the policy. It is safe for concurrent use and for
 // any packet that the codec accepts.
 func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decision {
-	var d Decision
-	if in.OpCode != dhcpv4.OpcodeBootRequest {
-		return d // a reply: not ours to answer, and another server is found by Watch
-	}
-	mac, err := clientMAC(in)
-	if err != nil {
-		return d.refuse(eventMalformed, "%v", err)
-	}
-	d.MAC, d.Class = mac, Classify(in)
-	c, ok := src.ByMAC(mac)
+	d, ok := p.identify(src, in)
 	if !ok {
-		return d.refuse(eventUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac)
+		return d
 	}
-	if relay := toAddr(in.GatewayIPAddr); !relay.IsUnspecified() && !p.relayed(relay, c) {
-		// Not the client's record: it did not ask, or somebody else speaks for it.
-		return d.refuse(eventRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac)
+	if p.Proxy {
+		return p.decideProxy(d, in, now)
 	}
-	d.Client = c
-	if !c.Address.Addr().Is4() {
-		return d.refuse(eventMalformed, "no IPv4 address is reserved for %s", mac)
-	}
-	if !sameUUID(c.UUID, d.Class.UUID) {
-		return d.refuse(eventUUID, "the firmware says its UUID is %s and the inventory says %s: MAC %s may be in another chassis",
-			formatUUID(d.Class.UUID), c.UUID, mac)
-	}
+	c := d.Client
 	switch in.MessageType() {
 	case dhcpv4.MessageTypeDiscover:
 		return p.offer(d, in, now)
@@ -139,15 +158,19 @@ func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 
 // answer fills the reply of the given type, or refuses.
 func (p Policy) answer(d Decision, in *dhcpv4.DHCPv4, t dhcpv4.MessageType, now time.Time) Decision {
-	forced := p.Chain != nil && d.Client.ForceUndionly && d.Class.IPXE && d.Class.HasArch && d.Class.Arch == ArchBIOS &&
-		p.Chain.Loader(d.MAC, in.TransactionID, now)
-	file, err := p.bootFile(d.Client, d.Class, d.MAC, forced)
+	file, err := p.bootFile(d.Client, d.Class, d.MAC, p.forced(d, in, now))
 	if err != nil {
 		return d.refuse(eventNoFile, "%s: %v", d.Class, err)
 	}
 	d.File = file
 	d.Reply = p.reply(in, t, d.Client, d.Class, file)
 	return d
+}
+
+// forced reports whether iPXE of a ROM is to load undionly.kpxe first.
+func (p Policy) forced(d Decision, in *dhcpv4.DHCPv4, now time.Time) bool {
+	return p.Chain != nil && d.Client.ForceUndionly && d.Class.IPXE && d.Class.HasArch && d.Class.Arch == ArchBIOS &&
+		p.Chain.Loader(d.MAC, in.TransactionID, now)
 }
 
 func andFile(file string) string {

@@ -73,7 +73,7 @@ func (s *Server) receiveEach(ctx context.Context) error {
 			continue
 		}
 		s.received.Add(1)
-		if d.n = n; n < chaddrEnd {
+		if d.n, d.from = n, (netip.AddrPort{}); n < chaddrEnd {
 			s.malformed.Add(1)
 			continue
 		}

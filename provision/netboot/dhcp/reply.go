@@ -49,17 +49,21 @@ func (p Policy) reply(in *dhcpv4.DHCPv4, t dhcpv4.MessageType, c boot.Client, cl
 	if cl.IPXE {
 		o[optIPXE.Code()] = noProxyDHCP
 	}
-	if file == "" {
-		return r
+	if file != "" {
+		p.putFile(r, file)
 	}
+	return r
+}
+
+// putFile names the boot file, and where it lies. Options are sent whether asked for or
+// not: some firmware needs them and does not ask.
+func (p Policy) putFile(r *dhcpv4.DHCPv4, file string) {
 	r.ServerIPAddr = p.Address.AsSlice()
 	if len(file) <= maxFile {
 		r.BootFileName = file
 	}
-	// Sent whether asked for or not: some firmware needs them and does not ask.
-	putText(o, dhcpv4.OptionBootfileName.Code(), file)
-	putText(o, dhcpv4.OptionTFTPServerName.Code(), p.Address.String())
-	return r
+	putText(r.Options, dhcpv4.OptionBootfileName.Code(), file)
+	putText(r.Options, dhcpv4.OptionTFTPServerName.Code(), p.Address.String())
 }
 
 // noProxyDHCP is iPXE's encapsulated option 176: it need not wait three seconds

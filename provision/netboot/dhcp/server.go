@@ -39,6 +39,7 @@ type Config struct {
 	Network   network.Network
 	Interface string // empty: all, without frames to un-numbered clients
 	Port      uint16 // zero: 67; clients then have the port above
+	BootPort  uint16 // of the boot server where the policy is Proxy; zero: 4011
 	Policy    Policy
 	Source    boot.Source
 	Recorder  boot.Recorder
@@ -68,6 +69,7 @@ type Server struct {
 	batch  *ipv4.PacketConn // of conn; nil where it is no socket of the operating system
 	raw    *packet.Conn
 	wire   sender
+	boots  *bootServer // beside another server; else nil
 	queues []chan *datagram
 	uuids  UUIDs
 	free   sync.Pool // of *datagram
@@ -81,8 +83,9 @@ type sender interface {
 }
 
 type datagram struct {
-	n int
-	b [packetSize]byte
+	n    int
+	from netip.AddrPort // of a request at the boot server's port; else zero
+	b    [packetSize]byte
 }
 
 // Open opens the sockets. The caller must call Serve or Close.
@@ -90,6 +93,18 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Port == 0 {
 		cfg.Port = serverPort
 	}
+	s, err := openDHCP(ctx, cfg)
+	if err != nil || !cfg.Policy.Proxy {
+		return s, err
+	}
+	if s.boots, err = openBootServer(ctx, cfg); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// openDHCP opens the sockets of the port of DHCP servers.
+func openDHCP(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.plain() {
 		return openOn(ctx, cfg)
 	}
@@ -123,6 +138,9 @@ func (s *Server) Close() error {
 	if s.raw != nil {
 		err = errors.Join(err, s.raw.Close())
 	}
+	if s.boots != nil {
+		err = errors.Join(err, s.boots.conn.Close())
+	}
 	return err
 }
 
@@ -148,11 +166,17 @@ func (s *Server) Serve(ctx context.Context) error {
 			}
 		})
 	}
+	var readers sync.WaitGroup
+	if s.boots != nil {
+		readers.Go(func() { s.receiveBoots(ctx) })
+	}
 	receive := s.receive
 	if s.batch == nil {
 		receive = s.receiveEach
 	}
 	err := receive(ctx)
+	_ = s.Close() // the other reader ends
+	readers.Wait()
 	for _, q := range s.queues {
 		close(q)
 	}
@@ -186,7 +210,7 @@ func (s *Server) receive(ctx context.Context) error {
 		}
 		s.received.Add(uint64(n))
 		for i := range n {
-			ds[i].n = ms[i].N
+			ds[i].n, ds[i].from = ms[i].N, netip.AddrPort{}
 			if ms[i].Flags&syscall.MSG_TRUNC != 0 || ms[i].N < chaddrEnd {
 				s.malformed.Add(1)
 				continue
@@ -238,7 +262,7 @@ func (s *Server) answer(d *datagram) {
 		return
 	}
 	now := time.Now()
-	dec, ok := s.decide(in, now)
+	dec, ok := s.decide(in, d.from, now)
 	if !ok {
 		return
 	}
@@ -246,8 +270,7 @@ func (s *Server) answer(d *datagram) {
 		s.refused.Add(1)
 	}
 	if dec.Reply != nil {
-		path, dst := PathOf(in, dec.Reply)
-		if err := s.wire.send(path, dst, in.ClientHWAddr, dec.Reply.ToBytes()); err != nil {
+		if err := s.send(in, dec.Reply, d.from); err != nil {
 			s.failed.Add(1)
 			dec = dec.refuse("unsent", "%v", err)
 		} else {
@@ -255,6 +278,16 @@ func (s *Server) answer(d *datagram) {
 		}
 	}
 	s.recordDecision(dec, now)
+}
+
+// send sends a reply to where it belongs: what came to the boot server's port is answered
+// there (PXE 2.1, section 2.2.3).
+func (s *Server) send(in, reply *dhcpv4.DHCPv4, from netip.AddrPort) error {
+	if from.IsValid() {
+		return s.boots.send(reply.ToBytes(), from)
+	}
+	path, dst := PathOf(in, reply)
+	return s.wire.send(path, dst, in.ClientHWAddr, reply.ToBytes())
 }
 
 // recordDecision passes a decision on to the recorder, which is to bound what it takes.
@@ -266,14 +299,17 @@ func (s *Server) recordDecision(d Decision, now time.Time) {
 
 // decide says what to answer; false: nothing is to be told either. A relay may bring
 // back what the watch sent.
-func (s *Server) decide(in *dhcpv4.DHCPv4, now time.Time) (Decision, bool) {
+func (s *Server) decide(in *dhcpv4.DHCPv4, from netip.AddrPort, now time.Time) (Decision, bool) {
 	w := s.cfg.Watch
 	if w != nil && string(in.ClientHWAddr) == string(w.mac[:]) {
 		return Decision{}, false
 	}
+	if from.IsValid() {
+		return s.cfg.Policy.DecideBoot(s.cfg.Source, in, from.Addr(), now), true
+	}
 	dec := s.cfg.Policy.Decide(s.cfg.Source, in, now)
 	s.compareUUIDs(dec, now)
-	if w == nil {
+	if w == nil || s.cfg.Policy.Proxy { // who is beside others need not be alone
 		return dec, true
 	}
 	if dec.What == EventOtherServer {

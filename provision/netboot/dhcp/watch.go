@@ -49,6 +49,9 @@ type WatchConfig struct {
 	Interface string          // of the operating system's network
 	Address   netip.Addr      // ours: the server identifier of our own answers
 	Every     time.Duration   // between DISCOVERs after the first search; zero: 10 s
+	// BootFiles passes over servers that name no boot file: one gives the addresses, and
+	// ours is beside it.
+	BootFiles bool
 }
 
 // Watch looks for other DHCP servers on the boot network for as long as it runs: it
@@ -155,7 +158,7 @@ func (w *Watch) listen(ctx context.Context) {
 			continue
 		}
 		o, ok := otherOf(p, from, mac)
-		if !ok || w.ours(p, o.Address) {
+		if !ok || w.ours(p, o.Address) || w.cfg.BootFiles && o.File == "" {
 			continue
 		}
 		o.Seen = "it answered a DISCOVER that the controller sent to look for other servers"

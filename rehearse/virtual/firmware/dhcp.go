@@ -100,16 +100,18 @@ func (b *Board) acquire(ctx context.Context, mac addr.MAC, p program) (l lease, 
 	defer b.cfg.Relay.unplug(mac)
 	for range 3 {
 		x := exchange{b: b, mac: mac, program: p, hear: hear, xid: b.xid()}
-		var offer *dhcpv4.DHCPv4
-		if offer, err = x.sendUntil(ctx, x.discover(), x.offered); err != nil {
+		if _, err = x.sendUntil(ctx, x.discover(), x.offered); err != nil {
 			return l, err
 		}
 		if err := b.cfg.Clock.Sleep(ctx, p.choose); err != nil {
 			return l, err
 		}
 		var ack *dhcpv4.DHCPv4
-		if ack, err = x.sendUntil(ctx, x.request(offer), x.acknowledged); err == nil {
-			return leaseOf(ack), nil
+		if ack, err = x.sendUntil(ctx, x.request(x.offer), x.acknowledged); err == nil {
+			if l = leaseOf(ack); x.offer == x.plain {
+				return x.withProxy(ctx, l)
+			}
+			return l, nil
 		}
 		if !errors.Is(err, errNak) {
 			return l, err
@@ -125,8 +127,11 @@ type exchange struct {
 	program
 	hear   <-chan []byte
 	xid    [4]byte
-	spent  time.Duration // option secs of the next packet
-	noFile bool          // offers came without a boot file
+	spent  time.Duration  // option secs of the next packet
+	noFile bool           // offers came without a boot file
+	offer  *dhcpv4.DHCPv4 // of an address, that is taken
+	plain  *dhcpv4.DHCPv4 // the last offer of an address without a boot file
+	proxy  *dhcpv4.DHCPv4 // an offer of a boot file without an address
 }
 
 // sendUntil sends a packet until an answer fits or the program gives up.
@@ -179,14 +184,23 @@ func (x *exchange) listen(ctx context.Context, wait time.Duration, fits func(*dh
 // offered takes the first offer that this firmware can boot from. UEFI drops one
 // for HTTP that does not name its class (UEFI 2.10, 24.7.3.1).
 func (x *exchange) offered(a *dhcpv4.DHCPv4) error {
-	if a.MessageType() != dhcpv4.MessageTypeOffer || !toAddr(a.YourIPAddr).IsValid() || a.ServerIdentifier() == nil {
+	if a.MessageType() != dhcpv4.MessageTypeOffer || a.ServerIdentifier() == nil {
 		return errOther
 	}
 	file := fileOf(a)
-	if file == "" || x.http && (!strings.HasPrefix(a.ClassIdentifier(), "HTTPClient") || !strings.HasPrefix(file, "http://")) {
-		x.noFile = true
+	switch {
+	case x.proxied(a):
+	case !toAddr(a.YourIPAddr).IsValid():
+	case file == "" || x.http && (!strings.HasPrefix(a.ClassIdentifier(), "HTTPClient") || !strings.HasPrefix(file, "http://")):
+		x.noFile, x.plain = true, a
+	default:
+		x.offer = a
+		return nil
+	}
+	if x.plain == nil || x.proxy == nil {
 		return errOther
 	}
+	x.offer = x.plain
 	return nil
 }
 

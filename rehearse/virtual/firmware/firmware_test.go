@@ -56,6 +56,32 @@ func TestBoot(t *testing.T) {
 	}
 }
 
+// TestBootBeside boots from the real boot services beside a DHCP server that gives the
+// addresses; one that gives the node none, or another, leaves it without a boot.
+func TestBootBeside(t *testing.T) {
+	for _, how := range []inventory.Firmware{inventory.BootBIOS, inventory.BootUEFI, inventory.BootUEFIHTTP} {
+		for gives, want := range map[int]int{0: 1, 1: 0, -1: 0} {
+			synctest.Test(t, func(t *testing.T) {
+				beside := &firmware.AddressServer{Address: netip.MustParseAddr("10.77.0.3"), Of: func(addr.MAC) (netip.Prefix, bool) { return netip.PrefixFrom(addressOf(max(gives, 0)), 16), gives >= 0 }}
+				s := newSiteBeside(t, network.NewMemory(), 1, 2000, beside)
+				synctest.Wait()
+				defer s.close()
+				s.arm("n0")
+				cfg, n := s.config(0, how)
+				s.powerOn(cfg, n)
+				time.Sleep(5 * time.Minute)
+				synctest.Wait()
+				if len(n.kernels) != want || s.saw("ack") != 0 || (s.saw("leased") > 0) != (gives == 0) || (s.saw("address") > 0) != (gives == 1) {
+					t.Errorf("%s, given %d: %d kernels\n%s%+v", how, gives, len(n.kernels), &n.console, s.seen)
+				}
+				if asked := s.saw("boot-server") > 0; asked != (how == inventory.BootUEFI && gives == 0) {
+					t.Errorf("%s, given %d: asked the boot server: %t", how, gives, asked)
+				}
+			})
+		}
+	}
+}
+
 // TestDisk: a node without an attempt ends on its disk, whatever its firmware; a
 // BIOS is given it by the script.
 func TestDisk(t *testing.T) {

@@ -4,7 +4,6 @@ package firmware
 
 import (
 	"context"
-	"encoding/binary"
 	"net"
 	"net/netip"
 	"sync"
@@ -90,24 +89,12 @@ func (o *OtherDHCP) answer(packet []byte) []byte {
 	if err != nil || q.OpCode != dhcpv4.OpcodeBootRequest {
 		return nil
 	}
-	kind := dhcpv4.MessageTypeOffer
-	switch q.MessageType() {
-	case dhcpv4.MessageTypeDiscover:
-	case dhcpv4.MessageTypeRequest:
-		if !q.ServerIdentifier().Equal(o.cfg.Address.AsSlice()) {
-			return nil
-		}
-		kind = dhcpv4.MessageTypeAck
-	default:
+	kind, ok := leasing(q, o.cfg.Address)
+	if !ok {
 		return nil
 	}
-	a := &dhcpv4.DHCPv4{OpCode: dhcpv4.OpcodeBootReply, HWType: q.HWType, TransactionID: q.TransactionID, Flags: q.Flags, ClientHWAddr: q.ClientHWAddr,
-		YourIPAddr: o.cfg.Lease.AsSlice(), ServerIPAddr: o.cfg.Address.AsSlice(), BootFileName: o.cfg.File,
-		Options: dhcpv4.Options{
-			uint8(dhcpv4.OptionDHCPMessageType):    {byte(kind)},
-			uint8(dhcpv4.OptionServerIdentifier):   o.cfg.Address.AsSlice(),
-			uint8(dhcpv4.OptionIPAddressLeaseTime): binary.BigEndian.AppendUint32(nil, 3600),
-		}}
+	a := leaseReply(q, kind, o.cfg.Address, o.cfg.Lease)
+	a.ServerIPAddr, a.BootFileName = o.cfg.Address.AsSlice(), o.cfg.File
 	if o.cfg.VendorClass != "" {
 		a.Options[uint8(dhcpv4.OptionClassIdentifier)] = []byte(o.cfg.VendorClass)
 	}

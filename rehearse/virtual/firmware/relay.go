@@ -37,6 +37,7 @@ const waiting = 8
 type RelayConfig struct {
 	Net     network.Network     // at the relay's address
 	Address netip.Addr          // the relay's, sent as giaddr
+	Beside  *AddressServer      // in the relay's broadcast domain; nil: none
 	Server  netip.Addr          // the DHCP server's
 	Loss    func(addr.MAC) bool // asked for each packet of a client, either way; true: it is lost. Nil: none. Must not block
 }
@@ -136,6 +137,11 @@ func (r *Relay) forward(mac addr.MAC, p []byte) {
 	r.mu.Lock()
 	other := r.other
 	r.mu.Unlock()
+	if s := r.cfg.Beside; s != nil {
+		if a := s.answer(p); a != nil {
+			r.deliver(mac, a)
+		}
+	}
 	if other == nil {
 		return
 	}

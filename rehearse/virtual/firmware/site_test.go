@@ -68,6 +68,12 @@ func newSite(t *testing.T, count, size int) *site {
 
 func newSiteOn(t *testing.T, on network.Board, count, size int) *site {
 	t.Helper()
+	return newSiteBeside(t, on, count, size, nil)
+}
+
+// newSiteBeside is newSiteOn beside a DHCP server that gives the addresses.
+func newSiteBeside(t *testing.T, on network.Board, count, size int, beside *firmware.AddressServer) *site {
+	t.Helper()
 	s := &site{t: t, net: on, attempts: map[string]netboot.Attempt{}}
 	s.ctx, s.stop = context.WithCancel(t.Context())
 	for i := range count {
@@ -79,12 +85,12 @@ func newSiteOn(t *testing.T, on network.Board, count, size int) *site {
 			t.Fatal(err)
 		}
 	}
-	srv, err := netboot.Open(s.ctx, netboot.Config{Network: s.net.At(controller), Address: controller, LoaderDir: dir, Relays: []netip.Addr{relayAddr},
+	srv, err := netboot.Open(s.ctx, netboot.Config{Network: s.net.At(controller), Address: controller, LoaderDir: dir, Relays: []netip.Addr{relayAddr}, Proxy: beside != nil,
 		Mounts: []netboot.Mount{{Prefix: "/boot/", Handler: http.HandlerFunc(s.files)}}}, s, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.relay = firmware.NewRelay(firmware.RelayConfig{Net: s.net.At(relayAddr), Address: relayAddr, Server: controller, Loss: func(m addr.MAC) bool {
+	s.relay = firmware.NewRelay(firmware.RelayConfig{Net: s.net.At(relayAddr), Address: relayAddr, Server: controller, Beside: beside, Loss: func(m addr.MAC) bool {
 		return s.lose != nil && s.lose(m)
 	}})
 	s.wg.Go(func() { _ = srv.Serve(s.ctx) })

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dhcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/net/ipv4"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+)
+
+// bootServer is the socket of the boot server's port.
+type bootServer struct {
+	conn   net.PacketConn
+	packet *ipv4.PacketConn // of conn; nil where it is no socket of the operating system
+	source netip.Addr
+}
+
+func openBootServer(ctx context.Context, cfg Config) (*bootServer, error) {
+	port := cmp.Or(cfg.BootPort, bootServerPort)
+	if !cfg.plain() {
+		conn, err := listenUDP(ctx, cfg.Interface, port)
+		if err != nil {
+			return nil, err
+		}
+		return &bootServer{conn, ipv4.NewPacketConn(conn), cfg.Policy.Address}, nil
+	}
+	at := netip.AddrPortFrom(cfg.Policy.Address, port)
+	conn, err := cfg.Network.ListenPacket(ctx, "udp4", at.String())
+	if err != nil {
+		return nil, errkind.New(errkind.Refused, "dhcp: listen on %s: %w", at, err).Do("Check that nothing else listens there.")
+	}
+	return &bootServer{conn, nil, cfg.Policy.Address}, nil
+}
+
+// send answers from the address that the offer named.
+func (b *bootServer) send(p []byte, to netip.AddrPort) (err error) {
+	dst := net.UDPAddrFromAddrPort(to)
+	if b.packet != nil {
+		_, err = b.packet.WriteTo(p, &ipv4.ControlMessage{Src: b.source.AsSlice()}, dst)
+	} else {
+		_, err = b.conn.WriteTo(p, dst)
+	}
+	if err != nil {
+		return fmt.Errorf("send to %s: %w", to, err)
+	}
+	return nil
+}
+
+// receiveBoots reads the boot server's port until it is closed. What finds its queue full
+// is dropped: the client asks again.
+func (s *Server) receiveBoots(ctx context.Context) {
+	d := s.free.Get().(*datagram)
+	for {
+		n, from, err := s.boots.conn.ReadFrom(d.b[:])
+		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			if !pauseFor(ctx, 100*time.Millisecond) {
+				return
+			}
+			continue
+		}
+		s.received.Add(1)
+		u, ok := from.(*net.UDPAddr)
+		if !ok || n < chaddrEnd {
+			s.malformed.Add(1)
+			continue
+		}
+		a := u.AddrPort()
+		d.n, d.from = n, netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+		if s.enqueue(d) {
+			d = s.free.Get().(*datagram)
+		}
+	}
+}

@@ -17,9 +17,11 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/validate/bimodal"
 	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/speed"
 	"github.com/ironrail/ironrail/validate/target"
 	"github.com/ironrail/ironrail/validate/throughput"
 	"github.com/ironrail/ironrail/validate/uniform"
@@ -64,6 +66,9 @@ func runAccept(ctx context.Context, j *target.Job) error {
 	if rec, _ := target.ReadFact(run, throughput.NodeFact, subject.OfNode(n.Name)); rec.Cause != "" {
 		return result.RefuseNode(n.Name, "%s", rec.Cause)
 	}
+	if err := holdUndecided(j, &a); err != nil {
+		return err
+	}
 	digest := sha256.New()
 	for _, t := range j.Tests {
 		id, key := groundsOf(j, t.Need.Step, t.Fact, t.Fact.Of(result.OfGroup(j.Group.Set)))
@@ -85,6 +90,24 @@ func runAccept(ctx context.Context, j *target.Job) error {
 	}
 	a.Results = "sha256:" + hex.EncodeToString(digest.Sum(nil))
 	return target.LearnFact(ctx, run, result.AcceptedFact, subject.OfNode(n.Name), a)
+}
+
+// holdUndecided holds a node against what a comparison left open: where its role is in two groups, neither
+// of which is a majority, it is accepted provisionally if the site allows that, and else not.
+func holdUndecided(j *target.Job, a *result.Acceptance) error {
+	n, run := j.Node, j.Run
+	speeds, _ := target.ReadFact(run, speed.UndecidedFact, subject.OfNode(n.Name))
+	network, _ := target.ReadFact(run, throughput.NodeFact, subject.OfNode(n.Name))
+	for _, why := range []string{speeds.Cause, network.Undecided} {
+		switch {
+		case why == "":
+		case bimodal.IsProvisional(n):
+			a.Provisional = append(a.Provisional, "provisional: "+why)
+		default:
+			return result.RefuseNode(n.Name, "%s", why)
+		}
+	}
+	return nil
 }
 
 // lookAgain looks at all of the node once more, whatever the first look finds: its parts, the cables of

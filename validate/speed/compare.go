@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/ironrail/ironrail/validate/bimodal"
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/result"
@@ -28,6 +30,8 @@ type Row struct {
 	Least  float64 `json:"least"`
 	Floor  float64 `json:"floor,omitempty"` // the least that is good; 0: they scatter too much to tell
 	Count  int     `json:"count"`           // of figures
+	// Groups are the two that its nodes are in, where no majority of them is fast; nil: there are none.
+	Groups *bimodal.Groups `json:"groups,omitempty"`
 }
 
 // Odd is a part of a node that is slow against those that are like it.
@@ -106,28 +110,57 @@ func CompareNodes(nodes []Node) (rows []Row, found []Odd, notes []string) {
 				notes = append(notes, fmt.Sprintf("%s of %s: %d are too few for a median", k.check, key, len(all)))
 				continue
 			}
-			slices.SortStableFunc(all, func(a, b figure) int { return cmp.Compare(a.value, b.value) })
-			values := make([]float64, len(all))
-			for i, f := range all {
-				values[i] = f.value
+			row, odd := k.compare(key, all)
+			if len(odd) == 0 {
+				row.Groups = k.groups(nodes, all)
 			}
-			median, least, ok := scatter.Bound(values, k.share)
-			row := Row{Check: k.check, Of: key, Median: median, Least: values[0], Floor: least, Count: len(all)}
-			if !ok {
-				row.Floor = 0
-				notes = append(notes, fmt.Sprintf("%s of %s: %d figures from %s to %s scatter too much to be compared", k.check, key, len(all), format(k.check, values[0]), format(k.check, values[len(all)-1])))
+			if row.Floor == 0 && row.Groups == nil {
+				notes = append(notes, fmt.Sprintf("%s of %s: %d figures from %s to %s scatter too much to be compared", k.check, key, len(all), format(k.check, row.Least), format(k.check, all[len(all)-1].value)))
 			}
-			rows = append(rows, row)
-			for _, f := range all {
-				if f.value >= row.Floor {
-					break
-				}
-				found = append(found, Odd{f.node, judge.Fault{Part: f.part, Cause: f.part + ": " + k.says(f, row.Median), Action: k.action,
-					Evidence: []string{fmt.Sprintf("%s of %s: %d figures, median %s, %s to %s; this one: %s", k.check, key, len(all), format(k.check, row.Median), format(k.check, all[0].value), format(k.check, all[len(all)-1].value), format(k.check, f.value))}}})
-			}
+			rows, found = append(rows, row), append(found, odd...)
 		}
 	}
 	return rows, explain(nodes, found), notes
+}
+
+// compare holds figures that are alike against their median, and sorts them.
+func (k kind) compare(key string, all []figure) (row Row, odd []Odd) {
+	slices.SortStableFunc(all, func(a, b figure) int { return cmp.Compare(a.value, b.value) })
+	values := make([]float64, len(all))
+	for i, f := range all {
+		values[i] = f.value
+	}
+	median, least, ok := scatter.Bound(values, k.share)
+	row = Row{Check: k.check, Of: key, Median: median, Least: values[0], Floor: least, Count: len(all)}
+	if !ok {
+		row.Floor = 0
+	}
+	for _, f := range all {
+		if f.value >= row.Floor {
+			break
+		}
+		odd = append(odd, Odd{f.node, judge.Fault{Part: f.part, Cause: f.part + ": " + k.says(f, row.Median), Action: k.action,
+			Evidence: []string{fmt.Sprintf("%s of %s: %d figures, median %s, %s to %s; this one: %s", k.check, key, len(all), format(k.check, row.Median), format(k.check, all[0].value), format(k.check, all[len(all)-1].value), format(k.check, f.value))}}})
+	}
+	return row, odd
+}
+
+// groups are the two that nodes are in by the slowest of their figures, of those in which nothing was
+// found that is slow by itself; nil: they are not.
+func (k kind) groups(nodes []Node, all []figure) *bimodal.Groups {
+	var slowest []bimodal.Figure
+	seen := map[string]bool{}
+	for _, f := range all { // the slowest first
+		i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name == f.node })
+		part, _, _ := strings.Cut(f.part, " of NUMA node")
+		if !seen[f.node] && !nodes[i].hasFault(part) {
+			seen[f.node], slowest = true, append(slowest, bimodal.Figure{Node: f.node, Value: f.value})
+		}
+	}
+	if g, ok := bimodal.Find(slowest, k.share); ok {
+		return &g
+	}
+	return nil
 }
 
 // explain leaves out what was found of a node by itself, makes one finding of all NUMA nodes of

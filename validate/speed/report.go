@@ -85,10 +85,13 @@ func (r RoleReport) Report() result.Report {
 			continue
 		}
 		one := result.Result{Check: row.Check + "_of_median", Part: row.Of, Measured: 100 * row.Least / row.Median, Unit: "%", Rule: fmt.Sprintf("of the median of %d, %s", row.Count, format(row.Check, row.Median)), Transport: "host"}
-		if row.Floor > 0 {
+		switch {
+		case row.Groups != nil:
+			one = result.WithVerdict(one, true, "its nodes are in two groups: the finding about the role names both")
+		case row.Floor > 0:
 			one.Limit = fmt.Sprintf(">= %.0f%%", 100*row.Floor/row.Median)
 			one = result.WithVerdict(one, row.Least < row.Floor, "one is slow: the finding names it")
-		} else {
+		default:
 			one.Verdict, one.Why = result.NotJudged, "they scatter too much to be compared"
 		}
 		rep.Results = append(rep.Results, one)

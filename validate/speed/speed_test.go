@@ -130,7 +130,6 @@ func TestCompare(t *testing.T) {
 		{"a slow disk", 2, func(l []wire.Speed) { l[1].Disks[2].Seconds = 1 }, "n1 disk at pci-0000:52:00.0-nvme-1: it is read at 2.15GB/s, 33% of the median of disks of its model", 4},
 		{"a module that differs is not compared", 6, func(l []wire.Speed) { l[3].DIMMs[4].Speed, l[3].NUMA[0].Rate = 4400, 150e9 }, "", 2},
 		{"memory that is slow by itself is found once", 6, func(l []wire.Speed) { l[3].NUMA[0].Rate, l[3].NUMA[1].Rate = 90e9, 90e9 }, "", 0},
-		{"half is slow", 4, func(l []wire.Speed) { l[0].NUMA[0].Rate, l[1].NUMA[0].Rate = 120e9, 120e9 }, "", 1},
 		{"machines that share a computer", 6, func(l []wire.Speed) {
 			for i := range l {
 				for k := range l[i].Cores {
@@ -158,6 +157,113 @@ func TestCompare(t *testing.T) {
 		}
 		if (fails > 0) != (c.want != "" || strings.Contains(c.name, "by itself")) {
 			t.Errorf("%s: %d results fail", c.name, fails)
+		}
+	}
+}
+
+// TestGroups: where half of a role is slow, no node is blamed, and the report says which two groups there
+// are; what is slow by itself, and half of the disks of each node, are none.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	slow := func(by float64, do func(l *wire.Speed, by float64)) func([]wire.Speed) {
+		return func(l []wire.Speed) {
+			for i := range l {
+				if i%2 == 0 {
+					do(&l[i], by)
+				}
+			}
+		}
+	}
+	memory := func(s *wire.Speed, by float64) { s.NUMA[0].Rate, s.NUMA[1].Rate = by*s.NUMA[0].Rate, by*s.NUMA[1].Rate }
+	cpu := func(s *wire.Speed, by float64) {
+		for i := range s.Cores {
+			s.Cores[i].Rate *= by
+		}
+	}
+	disks := func(s *wire.Speed, by float64) {
+		for i := range s.Disks {
+			s.Disks[i].Seconds /= by
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		nodes int
+		spoil func([]wire.Speed)
+		want  []string
+		more  int // rows that are in the same groups
+	}{
+		{"alike", 8, func([]wire.Speed) {}, nil, 0},
+		{"memory of two of four", 4, slow(0.75, memory), []string{"memory of role worker is in two groups: 2 nodes (n0, n2) reach in it 12"}, 1},
+		{"memory of four of eight", 8, slow(0.83, memory), []string{"memory of role worker is in two groups: 4 nodes (n0, n2, n4, n6) reach in it 1"}, 1},
+		{"CPUs that slow the memory down", 8, slow(0.75, func(s *wire.Speed, by float64) { memory(s, by); cpu(s, by) }), []string{"CPU of role worker is in two groups: 4 nodes (n0, n2, n4, n6) take for a billion operations "}, 3},
+		{"disks", 8, slow(0.6, disks), []string{"disks PM9A3 of role worker is in two groups: 4 nodes (n0, n2, n4, n6) are read, each at its slowest, at "}, 0},
+		{"disks and CPUs", 16, slow(0.6, func(s *wire.Speed, by float64) { disks(s, by); cpu(s, by) }), []string{"CPU of role worker", "disks PM9A3 of role worker"}, 1},
+		{"memory that is slow by itself", 8, slow(0.4, memory), nil, 0},
+		{"half of the disks of each", 8, func(l []wire.Speed) {
+			for i := range l {
+				l[i].Disks = l[i].Disks[:2]
+				l[i].Disks[1].Seconds *= 2
+			}
+		}, nil, 0},
+	} {
+		nodes := fleet(c.nodes, c.spoil)
+		rows, found, _ := CompareNodes(nodes)
+		r := RoleReport{Role: "worker", Rows: rows}
+		var got []string
+		more := 0
+		for _, s := range r.splits() {
+			got, more = append(got, s.Text(s.of)), more+len(s.more)
+		}
+		if len(found) != 0 || len(got) != len(c.want) || more != c.more {
+			t.Errorf("%s: %q, %d more, and %+v", c.name, got, more, found)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.HasPrefix(got[i], want) {
+				t.Errorf("%s: %q, want %q", c.name, got[i], want)
+			}
+		}
+		fails := 0
+		for _, one := range r.Report().Results {
+			if one.Verdict == result.Fail {
+				fails++
+			}
+		}
+		if fails != len(c.want)+c.more && !strings.Contains(c.name, "by itself") {
+			t.Errorf("%s: %d results fail", c.name, fails)
+		}
+	}
+}
+
+// TestNoGroups: of healthy roles whose hosts scatter by 4 %, be it each part's own, that of racks or of
+// places, none is in two groups in 1,000 draws.
+func TestNoGroups(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(1000) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		within := func(share float64) float64 { return 1 + share*(2*r.Float64()-1) }
+		rack, place := []float64{within(0.02), within(0.02)}, map[string]float64{}
+		var nodes []Node
+		n := []int{4, 6, 8, 12, 16, 32}[seed%6]
+		for i := range n {
+			nodes = append(nodes, Node{fmt.Sprintf("n%d", i), NewRecord(good(func(part string) float64 {
+				switch seed % 4 {
+				case 0:
+					return within(0.04)
+				case 1:
+					return rack[2*i/n] * within(0.02)
+				case 2:
+					if place[part] == 0 {
+						place[part] = within(0.02)
+					}
+					return place[part] * within(0.02)
+				}
+				return 1 + 0.03*r.NormFloat64()
+			}), Limits{})})
+		}
+		rows, _, _ := CompareNodes(nodes)
+		if list := (RoleReport{Role: "worker", Rows: rows}).splits(); len(list) > 0 {
+			t.Errorf("seed %d, %d nodes: %s", seed, n, list[0].Text(list[0].of))
 		}
 	}
 }

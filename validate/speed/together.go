@@ -71,6 +71,9 @@ func runTogether(ctx context.Context, j *target.Job) error {
 			return err
 		}
 	}
+	if err := r.judgeGroups(ctx, j, about); err != nil {
+		return err
+	}
 	for _, text := range r.Notes {
 		run.Emit(event.Event{Type: event.Note, Text: text})
 	}

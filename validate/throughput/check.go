@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/bimodal"
 	"github.com/ironrail/ironrail/validate/floor"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/rounds"
@@ -53,6 +54,8 @@ type Record struct {
 	// Cause is why it is not accepted although no finding is about it: the whole network is below the
 	// limit of the site. Empty: nothing speaks against it.
 	Cause string `json:"cause,omitempty"`
+	// Undecided is why it is not accepted but provisionally: its role is in two groups.
+	Undecided string `json:"undecided,omitempty"`
 }
 
 // NodeFact is the last measurement of a node.
@@ -229,7 +232,32 @@ func (j *job) measure(ctx context.Context, c *cohort.Cohort) ([]cohort.Finding, 
 		v = c.Judge(done, usual)
 	}
 	j.keep(c, v, done)
-	return v.Findings(), nil
+	return append(v.Findings(), j.keepUndecided(v)...), nil
+}
+
+// keepUndecided notes for nodes of a cohort that is in two groups what keeps them out, and returns the
+// findings about it. A limit of the site decides instead of it.
+func (j *job) keepUndecided(v *cohort.Verdict) (found []cohort.Finding) {
+	var mine []*inventory.Node
+	for _, n := range j.Group.Nodes {
+		if j.mine[n.Name] {
+			mine = append(mine, n)
+		}
+	}
+	for _, u := range v.Undecided(j.Group.Set, bimodal.ReadTraits(j.Run, j.Group.Nodes), mine) {
+		if u.Decided {
+			j.note("%s: the limit of the site decides", u.Text)
+			continue
+		}
+		found = append(found, cohort.Finding{Finding: u.Finding})
+		for _, name := range j.r.Members {
+			if rec := j.of[name]; u.Has(name) && rec.Undecided == "" {
+				rec.Undecided = u.Why
+				j.of[name] = rec
+			}
+		}
+	}
+	return found
 }
 
 // round runs its pairs side by side, and keeps what they have seen.
@@ -263,7 +291,7 @@ func endOf(c *cohort.Cohort, i int) exchange.End {
 }
 
 // usual are the figures of nodes in service of a cohort that are not measured now.
-func (j *job) usual(c *cohort.Cohort) (all [2][]float64) {
+func (j *job) usual(c *cohort.Cohort) (all [2][]bimodal.Figure) {
 	now := result.SetOf(j.r.Members)
 	for _, n := range j.Group.Nodes {
 		id := subject.OfNode(n.Name)
@@ -273,7 +301,7 @@ func (j *job) usual(c *cohort.Cohort) (all [2][]float64) {
 		was, _ := target.ReadFact(j.Run, NodeFact, id)
 		for _, f := range was.Figures {
 			if f.Network == c.Network.Name && f.Hardware == c.Hardware && f.Sends > 0 && f.Receives > 0 {
-				all[0], all[1] = append(all[0], f.Sends), append(all[1], f.Receives)
+				all[0], all[1] = append(all[0], bimodal.Figure{Node: n.Name, Value: f.Sends}), append(all[1], bimodal.Figure{Node: n.Name, Value: f.Receives})
 			}
 		}
 	}
@@ -332,7 +360,7 @@ func whyNot(done []*exchange.Exchange, i int) string {
 func (j *job) learnNodes(ctx context.Context) error {
 	for _, name := range j.r.Members {
 		rec, measured := j.of[name]
-		if was, _ := target.ReadFact(j.Run, NodeFact, subject.OfNode(name)); j.mine[name] && (measured || was.Cause != "") {
+		if was, _ := target.ReadFact(j.Run, NodeFact, subject.OfNode(name)); j.mine[name] && (measured || was.Cause+was.Undecided != "") {
 			if err := target.LearnFact(ctx, j.Run, NodeFact, subject.OfNode(name), rec); err != nil {
 				return err
 			}

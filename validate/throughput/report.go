@@ -20,10 +20,13 @@ func (r Report) Report() result.Report {
 	for _, row := range r.Rows {
 		one := result.Result{Check: floor.NetworkTCP, Part: fmt.Sprintf("network %s, what hardware %s %s", row.Network, row.Hardware, row.Direction), Measured: row.Least, Unit: "B/s", Transport: "TCP", Evidence: r.Evidence,
 			Params: fmt.Sprintf("%d connections for %d s; the slowest of %d nodes, median %s", exchange.Streams, exchange.Seconds, row.Count, result.FormatRate(row.Median))}
-		if row.Floor > 0 {
+		switch {
+		case row.Groups != nil:
+			one = result.WithVerdict(one, true, "its nodes are in two groups: the finding about the role names both")
+		case row.Floor > 0:
 			one.Limit, one.Rule = ">= "+result.FormatRate(row.Floor), fmt.Sprintf("%.0f%% of the median", 100*row.Floor/row.Median)
 			one = result.WithVerdict(one, row.Least < row.Floor, "one is slow: the finding names it")
-		} else {
+		default:
 			one.Verdict, one.Why = result.NotJudged, "they are too few to be compared, or scatter too much"
 		}
 		rep.Results = append(rep.Results, one)

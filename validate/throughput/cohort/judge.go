@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
+	"github.com/ironrail/ironrail/validate/bimodal"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/rounds"
 	"github.com/ironrail/ironrail/validate/scatter"
@@ -129,6 +130,8 @@ type Row struct {
 	Least     float64 `json:"least"`
 	Floor     float64 `json:"floor,omitempty"` // the least that is good against others; 0: too few, or they scatter too much
 	Count     int     `json:"count"`           // of nodes
+	// Groups are the two that its nodes are in, where no majority of them is fast; nil: there are none.
+	Groups *bimodal.Groups `json:"groups,omitempty"`
 }
 
 // Verdict is the judgement of one cohort.
@@ -151,7 +154,7 @@ type Verdict struct {
 
 // Judge holds each member against the others, what its link carries and the limit of the site.
 // usual are figures of nodes in service that are alike and were measured before.
-func (c *Cohort) Judge(list []*exchange.Exchange, usual [2][]float64) *Verdict {
+func (c *Cohort) Judge(list []*exchange.Exchange, usual [2][]bimodal.Figure) *Verdict {
 	v := &Verdict{c: c, flows: flowsOf(list), links: linksOf(list), bad: [2]map[int]bool{{}, {}}}
 	v.figures = c.figures(v.flows)
 	v.usual, v.usualOf = usualLink(v.links)
@@ -167,8 +170,11 @@ func (c *Cohort) Judge(list []*exchange.Exchange, usual [2][]float64) *Verdict {
 }
 
 // direction judges one of them.
-func (v *Verdict) direction(d direction, usual []float64) {
-	values := slices.Clone(usual)
+func (v *Verdict) direction(d direction, usual []bimodal.Figure) {
+	var values []float64
+	for _, f := range usual {
+		values = append(values, f.Value)
+	}
 	for _, f := range v.figures[d] {
 		if len(f.partners) > 0 {
 			values = append(values, f.best)
@@ -187,15 +193,17 @@ func (v *Verdict) direction(d direction, usual []float64) {
 	switch {
 	case len(values) < fewest:
 		v.Notes = append(v.Notes, fmt.Sprintf("%s: what it %s by TCP: %d nodes are too few for a median", v.c, words[d], len(values)))
-	case !ok:
-		v.Notes = append(v.Notes, fmt.Sprintf("%s: what nodes of it %s by TCP scatters too much to be compared: %s to %s", v.c, strings.TrimSuffix(words[d], "s"), result.FormatRate(values[0]), result.FormatRate(values[len(values)-1])))
-	default:
+	case ok:
 		row.Floor = least
 	}
 	v.Rows[d], v.scatters[d] = row, len(values) >= fewest && !ok
 	v.findLow(d)
 	v.findBad(d)
 	v.findShort(d)
+	v.findGroups(d, usual)
+	if v.scatters[d] && v.Rows[d].Groups == nil {
+		v.Notes = append(v.Notes, fmt.Sprintf("%s: what nodes of it %s by TCP scatters too much to be compared: %s to %s", v.c, strings.TrimSuffix(words[d], "s"), result.FormatRate(values[0]), result.FormatRate(values[len(values)-1])))
+	}
 }
 
 // findBad finds members that are below the others or what they have to reach, or whose packets do
@@ -321,7 +329,8 @@ func (v *Verdict) badMembers() (list []int) {
 }
 
 // Again pairs each bad member once more, with one that is good and that it has not met, on its leaf
-// where there is such a one: with two bad partners, it would be bad itself.
+// where there is such a one: with two bad partners, it would be bad itself. Where nobody is bad and
+// the cohort is in two groups, it pairs the members of each.
 func (v *Verdict) Again() (pairs [][2]int) {
 	busy := map[int]bool{}
 	for _, i := range v.badMembers() {
@@ -339,6 +348,9 @@ func (v *Verdict) Again() (pairs [][2]int) {
 			busy[i], busy[best] = true, true
 			pairs = append(pairs, [2]int{i, best})
 		}
+	}
+	if len(pairs) == 0 {
+		return v.withinGroups()
 	}
 	return pairs
 }
@@ -405,7 +417,7 @@ func JudgeNodes(names []string, seen func(listens, connects int) (a, b wire.Thro
 			list = append(list, x)
 		}
 	}
-	v := c.Judge(list, [2][]float64{})
+	v := c.Judge(list, [2][]bimodal.Figure{})
 	causes = map[string][]string{}
 	for _, f := range v.Findings() {
 		for _, n := range f.Nodes {

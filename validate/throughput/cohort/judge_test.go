@@ -11,6 +11,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/bimodal"
 	"github.com/ironrail/ironrail/validate/rounds"
 	"github.com/ironrail/ironrail/validate/throughput/exchange"
 )
@@ -73,7 +74,7 @@ func (p *plant) between(a, b int) *exchange.Exchange {
 }
 
 // run measures as the check does.
-func (p *plant) run(c *Cohort, usual [2][]float64) (v *Verdict, again int) {
+func (p *plant) run(c *Cohort, usual [2][]bimodal.Figure) (v *Verdict, again int) {
 	var done []*exchange.Exchange
 	for _, round := range rounds.WithinLeaves(p.leaf) {
 		for _, pair := range round {
@@ -146,18 +147,13 @@ func TestJudge(t *testing.T) {
 		{"UDP is filtered", 8, 4, func(p *plant, _ *Cohort) { p.packet[sends][1], p.packet[receives][1] = 0, 0 }, nil},
 		{"broken", 8, 4, func(p *plant, _ *Cohort) { p.broken[4] = true }, []string{"node/n5 nic mgmt/0: nic mgmt/0: it has no TCP connection over network boot with any of"}},
 		{"a slow link", 4, 4, func(p *plant, _ *Cohort) { p.slow = 2 }, []string{"node/n2 nic mgmt/0: nic mgmt/0: its link on network boot runs at 10Gbps, and those of 3 of 4 nodes at 25Gbps"}},
-		{"half of them", 8, 4, func(p *plant, _ *Cohort) {
-			for i := range 4 {
-				p.rate[sends][2*i] *= 0.7
-			}
-		}, nil},
 	} {
 		p := newPlant(c.n, c.perLeaf, 0.02, 7)
 		co := p.cohort()
 		if c.change != nil {
 			c.change(p, co)
 		}
-		v, _ := p.run(co, [2][]float64{})
+		v, _ := p.run(co, [2][]bimodal.Figure{})
 		lines := strings.Split(said(v), "\n")
 		if len(c.want) == 0 && lines[0] != "" || len(c.want) > 0 && len(lines) != len(c.want) {
 			t.Errorf("%s: %s", c.name, said(v))
@@ -179,13 +175,56 @@ func TestNobodyHealthy(t *testing.T) {
 		noise := []float64{0.01, 0.05, 0.1, 0.3, 0.6, 0.9}[seed%6]
 		p := newPlant(4+int(seed%17), 4, 0.05, seed)
 		p.noise = noise
-		if v, _ := p.run(p.cohort(), [2][]float64{}); said(v) != "" {
-			t.Errorf("seed %d, noise %g: %s", seed, noise, said(v))
+		if v, _ := p.run(p.cohort(), [2][]bimodal.Figure{}); said(v) != "" || len(v.Undecided("worker", bimodal.Traits{}, nil)) > 0 {
+			t.Errorf("seed %d, noise %g: %s, %+v", seed, noise, said(v), v.Rows)
 		}
 		at := int(seed % uint64(len(p.leaf)))
 		p.rate[seed%2][at] *= 0.6
-		if v, _ := p.run(p.cohort(), [2][]float64{}); noise < 0.1 && (len(v.Findings()) != 1 || !slices.Equal(v.Findings()[0].Nodes, []string{fmt.Sprintf("n%d", at+1)})) {
+		if v, _ := p.run(p.cohort(), [2][]bimodal.Figure{}); noise < 0.1 && (len(v.Findings()) != 1 || !slices.Equal(v.Findings()[0].Nodes, []string{fmt.Sprintf("n%d", at+1)})) {
 			t.Errorf("seed %d, noise %g: %s", seed, noise, said(v))
+		}
+	}
+}
+
+// TestGroups: where half of a network's nodes are slow, alternating, by racks or more than half of them, nobody is
+// blamed, and both groups are named, with what they differ in; a limit of the site decides instead.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		slow   func(i int) bool
+		d      []direction
+		limit  float64
+		who    string // the slower
+		differ string
+	}{
+		{"alternating", func(i int) bool { return i%2 == 0 }, []direction{sends}, 0, "n1, n3, n5, n7", "nothing that was read of them distinguishes the two"},
+		{"alternating, receiving", func(i int) bool { return i%2 == 0 }, []direction{receives}, 0, "n1, n3, n5, n7", "nothing that was read"},
+		{"by switches, both ways", func(i int) bool { return i < 4 }, []direction{sends, receives}, 0, "n1, n2, n3, n4", "the two differ in switch: rack r00 of the slower, rack r01 of the faster"},
+		{"most of them", func(i int) bool { return i != 3 && i != 6 }, []direction{sends}, 0, "n1, n2, n3, n5, n6, n8", "nothing that was read"},
+		{"a limit of the site", func(i int) bool { return i%2 == 0 }, []direction{sends}, 10 * gbit, "n1, n3, n5, n7", "nothing that was read"},
+	} {
+		for seed := range uint64(20) {
+			p := newPlant(8, 4, 0.02, seed)
+			co := p.cohort()
+			for i := range co.Members {
+				co.Members[i].Limit, co.Members[i].far = c.limit, "port 1"
+				for _, d := range c.d {
+					if c.slow(i) {
+						p.rate[d][i] *= 0.7
+					}
+				}
+			}
+			v, again := p.run(co, [2][]bimodal.Figure{})
+			list := v.Undecided("worker", bimodal.Traits{}, nil)
+			if said(v) != "" || again == 0 || len(list) != 1 {
+				t.Fatalf("%s: seed %d: %q, %d more measurements, %d groups: %+v", c.name, seed, said(v), again, len(list), list)
+			}
+			u := list[0]
+			want := fmt.Sprintf("network boot of h of role worker is in two groups: %d nodes (%s) %s ", strings.Count(c.who, ",")+1, c.who, strings.TrimSuffix(words[c.d[0]], "s"))
+			if !strings.HasPrefix(u.Cause, want) || !strings.Contains(u.Cause, c.differ) || u.Suspects[0].Subject.String() != "site/role.worker" || len(u.About) != 8 || u.Decided != (c.limit > 0) || !strings.HasPrefix(u.Why, want) {
+				t.Errorf("%s: seed %d: %+v", c.name, seed, u)
+			}
 		}
 	}
 }
@@ -195,11 +234,11 @@ func TestUsual(t *testing.T) {
 	t.Parallel()
 	p := newPlant(3, 4, 0.01, 3)
 	p.rate[sends][0] *= 0.7
-	if v, _ := p.run(p.cohort(), [2][]float64{}); said(v) != "" {
+	if v, _ := p.run(p.cohort(), [2][]bimodal.Figure{}); said(v) != "" {
 		t.Errorf("three nodes have no median: %s", said(v))
 	}
-	usual := []float64{23.4 * gbit, 23.5 * gbit, 23.45 * gbit}
-	v, _ := p.run(p.cohort(), [2][]float64{usual, usual})
+	usual := []bimodal.Figure{{Node: "a", Value: 23.4 * gbit}, {Node: "b", Value: 23.5 * gbit}, {Node: "c", Value: 23.45 * gbit}}
+	v, _ := p.run(p.cohort(), [2][]bimodal.Figure{usual, usual})
 	if got := said(v); !strings.Contains(got, "node/n1 nic mgmt/0: nic mgmt/0: it sends") || strings.Contains(got, "\n") {
 		t.Error(got)
 	}
@@ -220,7 +259,7 @@ func TestSilent(t *testing.T) {
 			done = append(done, x)
 		}
 	}
-	v := c.Judge(done, [2][]float64{})
+	v := c.Judge(done, [2][]bimodal.Figure{})
 	if said(v) != "" || v.Rows[sends].Count != 4 {
 		t.Errorf("%s, rows %+v", said(v), v.Rows)
 	}

@@ -86,8 +86,7 @@ var reasons = []Reason{
 		"host Disks[].WWN n",
 		"host NUMA[].Cores -+0",
 	}},
-	{Open: true, Why: "What a network carries above what others reach, and a link that runs faster than others or whose driver does not report its speed, is not refused.", Fields: []string{
-		"network Link.Bits +0",
+	{Why: "No packet is sent that is larger than what was asked (`Path.Asked`): a path that passes more slows nothing, and stops nothing.", Fields: []string{
 		"network Path.Received +",
 		"network Path.Sent +",
 	}},

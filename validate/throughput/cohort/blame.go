@@ -16,6 +16,7 @@ import (
 const (
 	doPort    = "Look at the cable, its transceivers and both of its ports: speed, duplex, errors and drops (ethtool, ethtool -S, the counters of the switch port); then at the offloads and the driver of the NIC. Try another cable, then another switch port, then exchange the NIC."
 	doMTU     = "Set the MTU of the switch port and of whatever is between the nodes (VLANs, tunnels, bonds) to that of the interfaces, with room for headers."
+	doLink    = "Compare its NIC (model, firmware, driver), its transceiver or cable, and the model and the settings of its switch port with those of the others: a node is not better for a faster link, it is not the one that was planned."
 	doNetwork = "Most nodes are alike, so look at what they share before any node: the switches of the network, their speed, MTU, flow control and uplinks, and what else it carries meanwhile; then at the settings of the role, and at the limit. No node was taken out."
 	doLeaf    = "Most nodes of it are alike, so look at it before any node: its ports' speed, MTU and flow control, its load, and what else it carries meanwhile. No node was taken out."
 )
@@ -92,6 +93,8 @@ func (v *Verdict) blameMembers(list []int) (b Finding) {
 		b.Evidence = append(b.Evidence, v.describe(i))
 		if v.figures[sends][i].isShort() || v.figures[receives][i].isShort() {
 			b.Action = doMTU
+		} else if v.hasOddLink(i) && !v.hasSlowLink(i) && !v.bad[sends][i] && !v.bad[receives][i] {
+			b.Action = doLink
 		}
 	}
 	b.Cause = v.c.Members[list[0]].part() + ": " + causes[0]
@@ -133,8 +136,10 @@ func (v *Verdict) causes(i int) (list []string) {
 	if text := v.short(i); text != "" {
 		return []string{text}
 	}
-	if v.hasSlowLink(i) {
-		return []string{fmt.Sprintf("its link on network %s runs at %s, and those of %d of %d nodes at %s", network, unit.BitRate(v.links[i].Bits), v.usualOf, len(v.links), unit.BitRate(v.usual))}
+	if text := v.oddLink(i); text != "" {
+		if list = []string{text}; v.hasSlowLink(i) {
+			return list
+		}
 	}
 	for d := range v.bad {
 		if !v.bad[d][i] {
@@ -153,6 +158,19 @@ func (v *Verdict) causes(i int) (list []string) {
 		list = append(list, text)
 	}
 	return list
+}
+
+// oddLink says how the link of a member differs from those of most others; empty: it does not.
+func (v *Verdict) oddLink(i int) string {
+	others := fmt.Sprintf("those of %d of %d nodes run at %s", v.usualOf, len(v.links), unit.BitRate(v.usual))
+	switch bits := v.links[i].Bits; {
+	case !v.hasOddLink(i):
+		return ""
+	case bits == 0:
+		return fmt.Sprintf("its driver does not report at which speed its link on network %s runs, and %s", v.c.Network.Name, others)
+	default:
+		return fmt.Sprintf("its link on network %s runs at %s, and %s", v.c.Network.Name, unit.BitRate(bits), others)
+	}
 }
 
 // short says which packets do not pass between a member and others; empty: all do.

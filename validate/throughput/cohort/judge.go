@@ -293,14 +293,21 @@ func (v *Verdict) findShort(d direction) {
 	}
 }
 
-// IsBad reports whether a member is in one of its directions, or by the speed of its link.
+// IsBad reports whether a member is in one of its directions, or by the speed of its link: one that runs
+// faster than those of most others, or of which its driver reports no speed, is not what they have.
 func (v *Verdict) IsBad(i int) bool {
-	return v.bad[sends][i] || v.bad[receives][i] || v.hasSlowLink(i)
+	return v.bad[sends][i] || v.bad[receives][i] || v.hasOddLink(i)
+}
+
+// hasOddLink reports whether the link of a member does not run at the speed of most others.
+func (v *Verdict) hasOddLink(i int) bool {
+	l, seen := v.links[i]
+	return seen && v.usual > 0 && l.Bits != v.usual
 }
 
 // hasSlowLink reports whether the link of a member runs at less than those of most others.
 func (v *Verdict) hasSlowLink(i int) bool {
-	return v.links[i].Bits > 0 && v.links[i].Bits < v.usual
+	return v.hasOddLink(i) && 0 < v.links[i].Bits && v.links[i].Bits < v.usual
 }
 
 // usualLink is the speed of more than half of links, bits a second, and of how many; 0: they have
@@ -403,7 +410,7 @@ func (v *Verdict) describe(i int) string {
 
 // JudgeNodes holds nodes of one leaf and one kind of hardware against one another, by what both ends of
 // each measurement have seen, as the check does. It returns the causes of what is found, by node,
-// and of the network under no name.
+// and of the network under no name; notes are what nobody is blamed for, two groups among it.
 func JudgeNodes(names []string, seen func(listens, connects int) (a, b wire.Throughput)) (causes map[string][]string, notes []string) {
 	c := &Cohort{Network: &inventory.Network{Name: "boot"}, Hardware: "h"}
 	for _, n := range names {
@@ -427,5 +434,8 @@ func JudgeNodes(names []string, seen func(listens, connects int) (a, b wire.Thro
 			causes[""] = append(causes[""], f.Cause)
 		}
 	}
-	return causes, v.Notes
+	for _, u := range v.Undecided("nodes", bimodal.Traits{}, nil) {
+		notes = append(notes, u.Cause)
+	}
+	return causes, append(notes, v.Notes...)
 }

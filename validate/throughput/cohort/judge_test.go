@@ -26,7 +26,8 @@ type plant struct {
 	leaf   []string
 	broken []bool
 	link   int64
-	slow   int     // node whose link runs at 10 Gb/s, from 1
+	slow   int     // node whose link is not like the others', from 1
+	bits   int64   // that it reports
 	noise  float64 // by which single measurements are lower, at most
 	r      *rand.Rand
 }
@@ -58,7 +59,7 @@ func (p *plant) between(a, b int) *exchange.Exchange {
 	link := func(i int) wire.NetworkLink {
 		l := wire.NetworkLink{Netdev: fmt.Sprintf("eth%d", i), MTU: 1500, Bits: p.link}
 		if i+1 == p.slow {
-			l.Bits = 10e9
+			l.Bits = p.bits
 		}
 		return l
 	}
@@ -146,7 +147,12 @@ func TestJudge(t *testing.T) {
 		}, []string{"site/network.boot network boot: network boot of h: packets of more than 1400 bytes do not pass between any two of 8 nodes"}},
 		{"UDP is filtered", 8, 4, func(p *plant, _ *Cohort) { p.packet[sends][1], p.packet[receives][1] = 0, 0 }, nil},
 		{"broken", 8, 4, func(p *plant, _ *Cohort) { p.broken[4] = true }, []string{"node/n5 nic mgmt/0: nic mgmt/0: it has no TCP connection over network boot with any of"}},
-		{"a slow link", 4, 4, func(p *plant, _ *Cohort) { p.slow = 2 }, []string{"node/n2 nic mgmt/0: nic mgmt/0: its link on network boot runs at 10Gbps, and those of 3 of 4 nodes at 25Gbps"}},
+		{"a slow link", 4, 4, func(p *plant, _ *Cohort) { p.slow, p.bits = 2, 10e9 }, []string{"node/n2 nic mgmt/0: nic mgmt/0: its link on network boot runs at 10Gbps, and those of 3 of 4 nodes run at 25Gbps"}},
+		{"a fast link", 4, 4, func(p *plant, _ *Cohort) { p.slow, p.bits = 2, 100e9 }, []string{"node/n2 nic mgmt/0: nic mgmt/0: its link on network boot runs at 100Gbps, and those of 3 of 4 nodes run at 25Gbps"}},
+		{"a fast link that is slow", 4, 4, func(p *plant, _ *Cohort) { p.slow, p.bits = 2, 100e9; p.rate[sends][1] *= 0.5 }, []string{"node/n2 nic mgmt/0: nic mgmt/0: its link on network boot runs at 100Gbps, and those of 3 of 4 nodes run at 25Gbps; it sends 1.4"}},
+		{"a link without a speed", 4, 4, func(p *plant, _ *Cohort) { p.slow = 2 }, []string{"node/n2 nic mgmt/0: nic mgmt/0: its driver does not report at which speed its link on network boot runs, and those of 3 of 4 nodes run at 25Gbps"}},
+		{"no speed but of one", 4, 4, func(p *plant, _ *Cohort) { p.link, p.slow, p.bits = 0, 2, 25e9 }, nil},
+		{"no speeds", 4, 4, func(p *plant, _ *Cohort) { p.link = 0 }, nil},
 	} {
 		p := newPlant(c.n, c.perLeaf, 0.02, 7)
 		co := p.cohort()

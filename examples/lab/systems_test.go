@@ -31,6 +31,20 @@ for m in / /boot /boot/efi; do findmnt -no TARGET,SOURCE,FSTYPE,SIZE $m; done; c
 	}
 }
 
+// wantNetplan looks whether netplan has set up the interfaces of a node.
+func wantNetplan(t *testing.T, l *labtest.Lab, node string) {
+	t.Helper()
+	for _, look := range []string{
+		`test "$(stat -c %a /etc/netplan/10-ironrail.yaml)" = 600 && test "$(ls /etc/netplan)" = 10-ironrail.yaml`,
+		`test -s /run/systemd/network/10-netplan-boot.network && ! ls /etc/systemd/network/10-ironrail-boot.network`,
+		`test -z "$(netplan generate 2>&1)"`,
+		`test "$(ip -4 -o address show scope global | grep -c 'inet 10\.77\.0\.')" = 1`,
+		`networkctl status --no-pager && ! systemctl --failed --no-legend | grep .`,
+	} {
+		t.Logf("%s: %s", node, l.OnNode(node, look))
+	}
+}
+
 // debianBlock is the image block of site.hcl.
 const debianBlock = "image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n  packages = [\"openssh-server\", \"chrony\"]\n}"
 
@@ -105,6 +119,9 @@ func TestSystem(t *testing.T) {
 			for _, node := range s.nodes {
 				if s.name == "raw-cloud" {
 					wantSetUp(t, l, node)
+				}
+				if s.name == "raw-cloud" || s.name == "ubuntu-like" {
+					wantNetplan(t, l, node)
 				}
 			}
 		})

@@ -82,6 +82,7 @@ var packages = map[string]string{
 	"mount":              "mount",
 	"mpirun":             "openmpi-bin",
 	"named-checkzone":    "bind9-utils",
+	"netplan":            "netplan.io",
 	"nsenter":            util,
 	"opensm":             "opensm",
 	"parted":             "parted",

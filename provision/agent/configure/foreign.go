@@ -124,7 +124,7 @@ func (s settings) foreignNetworks(root rootfs.Root) error {
 			return err
 		}
 		for _, name := range names {
-			if strings.HasPrefix(name, interfaces.NetworkdPrefix) || strings.HasPrefix(name, interfaces.ManagerPrefix) && interfaces.UsesManager(root) {
+			if name == interfaces.NetplanFile || strings.HasPrefix(name, interfaces.NetworkdPrefix) || strings.HasPrefix(name, interfaces.ManagerPrefix) && interfaces.UsesManager(root) {
 				continue
 			}
 			if err := rootfs.Remove(root, name); err != nil {

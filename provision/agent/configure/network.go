@@ -17,13 +17,17 @@ var units = map[string]string{
 	"etc/systemd/system/dbus-org.freedesktop.network1.service":                            "/lib/systemd/system/systemd-networkd.service",
 }
 
-// network gives the boot NIC its address and the ports of networks what these say, by
-// NetworkManager where the system has that and no systemd-networkd.
+// network gives the boot NIC its address and the ports of networks what these say: by
+// netplan where the system has that, by NetworkManager where it has that and no
+// systemd-networkd, else by that.
 func (s settings) network(root rootfs.Root) error {
 	boot := s.boot()
 	manager := interfaces.UsesManager(root)
 	files := interfaces.Networkd(boot, s.layout)
-	if manager {
+	switch {
+	case interfaces.UsesNetplan(root):
+		files = interfaces.Netplan(boot, s.layout)
+	case manager:
 		files = append(interfaces.Manager(boot, s.layout), interfaces.File{Name: managerConf, Text: interfaces.ManagerConf(boot, s.layout), Mode: 0o644})
 	}
 	for _, f := range files {

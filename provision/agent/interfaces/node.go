@@ -101,10 +101,8 @@ func (n Node) Set(ctx context.Context, p wire.NetworkParams) wire.NetworkResult 
 	if err := n.setAll(root, l, &done); err != nil {
 		return failed(err)
 	}
-	if len(done) > 0 && n.usesManager() { // it reads changed profiles when it reloads them
-		if _, err := n.Run(ctx, "nmcli", "connection", "reload"); err != nil {
-			return failed(errkind.New(errkind.Refused, "NetworkManager does not read its changed profiles: %w", err).Do("Look at `systemctl status NetworkManager` on the node."))
-		}
+	if err := n.reload(ctx, len(done) > 0); err != nil {
+		return failed(err)
 	}
 	r := n.Look(p)
 	for until := time.Now().Add(settle); len(p.Bonds) > 0 && !r.Conforms && time.Now().Before(until) && (clock.Wall{}).Sleep(ctx, lookEvery) == nil; {
@@ -112,6 +110,23 @@ func (n Node) Set(ctx context.Context, p wire.NetworkParams) wire.NetworkResult 
 	}
 	r.Changed = done
 	return r
+}
+
+// reload has what sets the interfaces up read its files, where they were changed and it
+// does not by itself. Nothing of it touches an interface.
+func (n Node) reload(ctx context.Context, changed bool) error {
+	switch {
+	case !changed:
+	case n.usesNetplan():
+		if _, err := n.Run(ctx, "netplan", "generate"); err != nil {
+			return errkind.New(errkind.Refused, "netplan does not take /%s: %w", NetplanFile, err).Do("Look at the other files in /etc/netplan on the node: what they say is merged with it.")
+		}
+	case n.usesManager():
+		if _, err := n.Run(ctx, "nmcli", "connection", "reload"); err != nil {
+			return errkind.New(errkind.Refused, "NetworkManager does not read its changed profiles: %w", err).Do("Look at `systemctl status NetworkManager` on the node.")
+		}
+	}
+	return nil
 }
 
 // setAll sets bonds before their members, which get the MTU of the bond from the kernel.
@@ -163,6 +178,9 @@ func (n Node) set(root rootfs.Root, name, netdev string, mtu int, f File, done *
 // fileOf is the file of a port as it is to be; it has no name where ironrail does not set
 // up the interfaces of this node.
 func (n Node) fileOf(p Port, member bool) File {
+	if n.usesNetplan() {
+		return n.netplanFileOf(p, member)
+	}
 	own, mine := networkdPort(p), "\nMACAddress="+p.MAC.String()+"\n"
 	if n.usesManager() {
 		own, mine = managerPort(p), "\nmac-address="+strings.ToUpper(p.MAC.String())+"\n"
@@ -181,6 +199,9 @@ func (n Node) fileOf(p Port, member bool) File {
 
 // bondFile is the file of a bond as it is to be, as fileOf has it.
 func (n Node) bondFile(b wire.NetworkBond) File {
+	if n.usesNetplan() {
+		return n.netplanFile(b.Name, b.MTU, netplanSection{})
+	}
 	own, mine := File{NetworkdPrefix + "bond-" + b.Name + ".network", "", 0o644}, "\nName="+b.Name+"\n"
 	if n.usesManager() {
 		own, mine = File{ManagerPrefix + "bond-" + b.Name + ".nmconnection", "", 0o600}, "\ninterface-name="+b.Name+"\n"

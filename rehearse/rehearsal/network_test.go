@@ -12,18 +12,27 @@ import (
 // node, with the port.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
-	inv := otherExample(t, "demo", "  gateway = \"10.20.0.1\"\n", "  gateway = \"10.20.0.1\"\n  mtu     = 9000\n",
-		"pci     = [\"0000:29:00.0\"]", "pci     = [\"0000:29:00.0\", \"0000:29:00.1\"]",
-		"  kernel_args = [\"iommu=pt\"]\n", "  kernel_args = [\"iommu=pt\"]\n  bond \"bond0\" { members = [\"mgmt/0\", \"mgmt/1\"] }\n")
-	sum := rehearsed(t, inv, "kind=link-down,node=r01-u09,port=mgmt/1", "kind=wrong-mtu,node=r01-u17,port=mgmt/0")
-	if len(sum.Accepted) != 6 || len(sum.Quarantined) != 2 || len(sum.Unexpected) != 0 {
-		t.Fatalf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
-	}
-	for _, q := range sum.Quarantined {
-		want, known := map[string]string{"r01-u09": "no link in bond0", "r01-u17": "is 1400, not 9000"}[q.Node]
-		if !known || !strings.Contains(q.Cause, want) || q.Action == "" {
-			t.Errorf("%+v", q)
-		}
+	const debian = "image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n"
+	for name, image := range map[string]string{
+		"networkd": debian,
+		"netplan":  "image \"ubuntu\" \"os\" {\n  release  = \"24.04\"\n  kernel   = \"linux-image-generic\"\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inv := otherExample(t, "demo", debian, image, "  gateway = \"10.20.0.1\"\n", "  gateway = \"10.20.0.1\"\n  mtu     = 9000\n",
+				"pci     = [\"0000:29:00.0\"]", "pci     = [\"0000:29:00.0\", \"0000:29:00.1\"]",
+				"  kernel_args = [\"iommu=pt\"]\n", "  kernel_args = [\"iommu=pt\"]\n  bond \"bond0\" { members = [\"mgmt/0\", \"mgmt/1\"] }\n")
+			sum := rehearsed(t, inv, "kind=link-down,node=r01-u09,port=mgmt/1", "kind=wrong-mtu,node=r01-u17,port=mgmt/0")
+			if len(sum.Accepted) != 6 || len(sum.Quarantined) != 2 || len(sum.Unexpected) != 0 {
+				t.Fatalf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
+			}
+			for _, q := range sum.Quarantined {
+				want, known := map[string]string{"r01-u09": "no link in bond0", "r01-u17": "is 1400, not 9000"}[q.Node]
+				if !known || !strings.Contains(q.Cause, want) || q.Action == "" {
+					t.Errorf("%+v", q)
+				}
+			}
+		})
 	}
 }
 

@@ -170,6 +170,17 @@ func TestNetwork(t *testing.T) {
 // cable is out, is named with its switch port; an edit of bonds is none of an installed node.
 func TestBond(t *testing.T) {
 	t.Parallel()
+	t.Run("networkd", func(t *testing.T) { t.Parallel(); tryBond(t, interfaces.Networkd) })
+	t.Run("netplan", func(t *testing.T) {
+		t.Parallel()
+		tryBond(t, func(b interfaces.Boot, l interfaces.Layout) []interfaces.File {
+			return append(interfaces.Netplan(b, l), interfaces.File{Name: "usr/sbin/netplan", Mode: 0o755})
+		})
+	})
+}
+
+// tryBond is TestBond of one way to set up interfaces.
+func tryBond(t *testing.T, write func(interfaces.Boot, interfaces.Layout) []interfaces.File) {
 	synctest.Test(t, func(t *testing.T) {
 		inv := systemtest.NewSite(1, 1, 0)
 		n, nic := inv.Nodes[0], &inv.Nodes[0].Hardware.NICs[0]
@@ -193,7 +204,7 @@ func TestBond(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range interfaces.Networkd(interfaces.Boot{MAC: n.BootMAC, Address: n.Address.String() + "/24"}, found) {
+		for _, f := range write(interfaces.Boot{MAC: n.BootMAC, Address: n.Address.String() + "/24"}, found) {
 			if err := rootfs.WriteText(r.Metal["n1"].Root(), f.Name, f.Text, f.Mode); err != nil {
 				t.Fatal(err)
 			}
@@ -220,6 +231,14 @@ func TestBond(t *testing.T) {
 		}
 		if out, _ := r.Sh("n1", "ip addr show dev bond0"); !strings.Contains(out, "MASTER") || !strings.Contains(out, "mtu 9000") || !strings.Contains(out, n.Address.String()+"/24") {
 			t.Errorf("the node says %q", out)
+		}
+		inv.Networks[0].MTU = 4200
+		st = steps(t, s, run, 1)[0]
+		if err := s.Apply(t.Context(), run, st); err != nil {
+			t.Fatal(err)
+		}
+		if out, _ := r.Sh("n1", "ip addr show dev bond0"); !strings.Contains(out, "mtu 4200") {
+			t.Errorf("after another MTU the node says %q", out)
 		}
 		n.Host.Bonds = nil // holds from the next installation on
 		if o := wait(stage.Conforms); !strings.Contains(o.Evidence, "bond0 (802.3ad)") {

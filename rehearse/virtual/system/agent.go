@@ -142,7 +142,8 @@ func (c call) runLinks(ctx context.Context, command string) int {
 // runNetwork is agentProgram for the commands about the interfaces of networks.
 func (c call) runNetwork(ctx context.Context, command string) int {
 	n := c.n
-	node := interfaces.Node{FS: n.fs, Root: func() (rootfs.Root, error) { return n.tree, nil }, Link: rails{n.cfg.Kernel, n}.SetLink}
+	node := interfaces.Node{FS: n.fs, Root: func() (rootfs.Root, error) { return n.tree, nil }, Link: rails{n.cfg.Kernel, n}.SetLink,
+		Run: func(ctx context.Context, argv ...string) ([]byte, error) { return nil, c.runNetplan(ctx, argv) }}
 	var p wire.NetworkParams
 	if status := c.params(ctx, &p); status != 0 {
 		return status
@@ -152,6 +153,16 @@ func (c call) runNetwork(ctx context.Context, command string) int {
 		r = node.Set(ctx, p)
 	}
 	return c.answer(r, r.Error)
+}
+
+// runNetplan runs the one program that the agent's code for interfaces starts here.
+func (c call) runNetplan(ctx context.Context, argv []string) error {
+	var said strings.Builder
+	inner := call{shell.Command{Argv: argv, Streams: shell.Streams{In: strings.NewReader(""), Out: &said, Err: &said}}, c.n, c.pid}
+	if argv[0] != "netplan" || runNetplan(ctx, inner) != 0 {
+		return errkind.New(errkind.Refused, "%s: %s", strings.Join(argv, " "), said.String())
+	}
+	return nil
 }
 
 // answer prints the one JSON object.

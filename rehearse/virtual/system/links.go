@@ -56,18 +56,24 @@ func (r rails) AddSoft(ctx context.Context, device, netdev string) error {
 
 var _ roce.Network = rails{}
 
-// networkd does what systemd-networkd does with the files that ironrail writes: it makes
+// networkd does what systemd-networkd does with the files that ironrail writes, or netplan
+// makes of those: it makes
 // bonds, and gives interfaces that files match by MAC or by name their bond, address, MTU
 // and state. Bonds are members before they are up.
 func (n *node) networkd() {
 	const dir = "etc/systemd/network"
-	var files []networkFile
+	files, err := n.netplan()
+	if err != nil {
+		files = nil // netplan makes nothing of files with an error
+	}
 	for _, name := range n.fs.Names(dir) {
-		switch f := parseNetwork(n.fs.Text(dir, name)); {
-		case strings.HasSuffix(name, ".netdev") && f.kind == "bond":
+		if strings.HasSuffix(name, ".netdev") || strings.HasSuffix(name, ".network") {
+			files = append(files, parseNetwork(n.fs.Text(dir, name)))
+		}
+	}
+	for _, f := range files {
+		if f.kind == "bond" {
 			n.cfg.Kernel.AddBond(f.name, f.mode, f.own)
-		case strings.HasSuffix(name, ".network"):
-			files = append(files, f)
 		}
 	}
 	for _, f := range files {

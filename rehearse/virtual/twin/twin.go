@@ -178,6 +178,9 @@ func (t Twin) Files() map[string]string {
 	} else {
 		files[dpkg.StatusFile] = t.Status(nil)
 	}
+	if t.ID == distribution.Ubuntu {
+		files["usr/sbin/netplan"] = ""
+	}
 	return files
 }
 

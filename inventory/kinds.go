@@ -101,7 +101,7 @@ func driverKinds() map[string]KindSpec {
 		"inbox": kind(
 			requiredAttr("packages", language.Strings),
 		),
-		"tools": {Spec: language.Spec{Blocks: []language.BlockSpec{archive("nccl_tests"), archive("rccl_tests"), archive("nvbandwidth"), archive("stream")}}},
+		"tools": {Spec: language.Spec{Blocks: []language.BlockSpec{archive("nccl_tests"), archive("rccl_tests"), archive("nvbandwidth"), archive("stream"), singleBlock("cuda_checksum"), singleBlock("rocm_checksum")}}},
 	}
 }
 

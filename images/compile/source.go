@@ -4,6 +4,7 @@ package compile
 
 import (
 	"archive/tar"
+	"bytes"
 	"cmp"
 	"compress/gzip"
 	"context"
@@ -31,6 +32,22 @@ import (
 type Source struct {
 	At       string // URL, or a path that starts at the site's folder
 	Checksum string // sha256:HEX; "": whatever a file has
+	// Own is the text of a program of ironrail itself, of one file that is called At; then
+	// there is no archive elsewhere.
+	Own []byte
+}
+
+// Identity is what determines the sources, for digests.
+func (s Source) Identity() string {
+	if s.Own != nil {
+		return fmt.Sprintf("{%q %q}", s.At, digestOf(s.Own))
+	}
+	return fmt.Sprintf("{%q %q}", s.At, s.Checksum)
+}
+
+func digestOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // IsURL reports whether a source is fetched.
@@ -53,6 +70,9 @@ type archive struct{ path, digest, name string }
 func (s Source) read(ctx context.Context, site, to string, say func(string)) (archive, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
+	if s.Own != nil {
+		return archive{to, digestOf(s.Own), s.At}, s.wrap(to)
+	}
 	sum := sha256.New()
 	bring := s.copy
 	if s.IsURL() {
@@ -67,6 +87,21 @@ func (s Source) read(ctx context.Context, site, to string, say func(string)) (ar
 			Do("Nothing was compiled. Find out which of the two is right: a published archive does not change.")
 	}
 	return a, nil
+}
+
+// wrap makes an archive of the one file that s.Own is.
+func (s Source) wrap(to string) error {
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	w := tar.NewWriter(zip)
+	err := w.WriteHeader(&tar.Header{Name: "ironrail/" + s.At, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(s.Own))})
+	if err == nil {
+		_, err = w.Write(s.Own)
+	}
+	if err := errors.Join(err, w.Close(), zip.Close()); err != nil {
+		return err
+	}
+	return os.WriteFile(to, b.Bytes(), 0o644)
 }
 
 // fetch brings the archive from its URL.

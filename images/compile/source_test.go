@@ -88,16 +88,16 @@ func TestRead(t *testing.T) {
 		kind   errkind.Kind
 		says   string
 	}{
-		"file":           {Source{"p-1.2.tar.gz", digest(content)}, 0, ""},
-		"absolute":       {Source{filepath.Join(site, "p-1.2.tar.gz"), ""}, 0, ""},
-		"url":            {Source{server.URL + "/v1.2.tar.gz", digest(content)}, 0, ""},
-		"breaks off":     {Source{server.URL + "/broken/v1.2.tar.gz", digest(content)}, 0, ""},
-		"another digest": {Source{"p-1.2.tar.gz", other}, errkind.Corrupt, digest(content)},
-		"other url":      {Source{server.URL + "/v1.2.tar.gz", other}, errkind.Corrupt, other},
-		"not there":      {Source{"q.tar.gz", other}, errkind.NotFound, "q.tar.gz"},
-		"no such url":    {Source{server.URL + "/v1.3.tar.gz", other}, errkind.NotFound, "404"},
-		"nobody answers": {Source{"http://127.0.0.1:1/v1.tar.gz", other}, errkind.Unreachable, "127.0.0.1:1"},
-		"a folder":       {Source{".", other}, errkind.Refused, "is no file"},
+		"file":           {Source{"p-1.2.tar.gz", digest(content), nil}, 0, ""},
+		"absolute":       {Source{filepath.Join(site, "p-1.2.tar.gz"), "", nil}, 0, ""},
+		"url":            {Source{server.URL + "/v1.2.tar.gz", digest(content), nil}, 0, ""},
+		"breaks off":     {Source{server.URL + "/broken/v1.2.tar.gz", digest(content), nil}, 0, ""},
+		"another digest": {Source{"p-1.2.tar.gz", other, nil}, errkind.Corrupt, digest(content)},
+		"other url":      {Source{server.URL + "/v1.2.tar.gz", other, nil}, errkind.Corrupt, other},
+		"not there":      {Source{"q.tar.gz", other, nil}, errkind.NotFound, "q.tar.gz"},
+		"no such url":    {Source{server.URL + "/v1.3.tar.gz", other, nil}, errkind.NotFound, "404"},
+		"nobody answers": {Source{"http://127.0.0.1:1/v1.tar.gz", other, nil}, errkind.Unreachable, "127.0.0.1:1"},
+		"a folder":       {Source{".", other, nil}, errkind.Refused, "is no file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -214,5 +214,28 @@ func TestCollect(t *testing.T) {
 		if err := (Files{Glob: glob}).collect(root, bin); err == nil {
 			t.Errorf("%s was packed", glob)
 		}
+	}
+}
+
+// TestOwnSource: the text of a program of ironrail's own is unpacked as it is, and determines
+// the package's version and the inputs.
+func TestOwnSource(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := Source{At: "p.cu", Own: []byte("int main() {}\n")}
+	a, err := s.read(t.Context(), "/nowhere", filepath.Join(dir, "archive"), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.unpack(t.Context(), filepath.Join(dir, "to"), os.Getuid()); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "to", "p.cu")); err != nil || string(b) != string(s.Own) {
+		t.Errorf("%q, %v", b, err)
+	}
+	other := Source{At: "p.cu", Own: []byte("int main() { return 1; }\n")}
+	b, err := other.read(t.Context(), "/nowhere", filepath.Join(dir, "other"), func(string) {})
+	if err != nil || a.version() == b.version() || s.Identity() == other.Identity() || s.Identity() == (Source{At: "p.cu"}).Identity() {
+		t.Errorf("%s and %s: %v", a.version(), b.version(), err)
 	}
 }

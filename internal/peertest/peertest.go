@@ -79,6 +79,7 @@ var packages = map[string]string{
 	"mkudffs":            "udftools",
 	"mmd":                "mtools",
 	"mmdebstrap":         "mmdebstrap",
+	"g++":                "g++",
 	"mount":              "mount",
 	"mpirun":             "openmpi-bin",
 	"named-checkzone":    "bind9-utils",

@@ -61,6 +61,7 @@ const (
 	NVBandwidth Program = "nvbandwidth"
 	DCGM        Program = "dcgmi"
 	RVS         Program = "rvs"
+	Checksum    Program = "ironrail_checksum"
 )
 
 // brought says which packages bring a program: their names, as patterns of path.Match.
@@ -75,6 +76,7 @@ var brought = map[Program][]string{
 	NVBandwidth: {"ironrail-nvbandwidth", "nvbandwidth", "datacenter-gpu-manager-4-cuda*"},
 	DCGM:        {"datacenter-gpu-manager*"},
 	RVS:         {"rocm-validation-suite"},
+	Checksum:    {"ironrail-checksum"},
 }
 
 // Bring reports whether one of the packages, as NAME or NAME=VERSION, brings a program.

@@ -45,7 +45,13 @@ func (k *Tools) Check(d *inventory.Driver) hcl.Diagnostics {
 	p := &problems{d: d}
 	list := given(d)
 	for _, one := range list {
-		p.source(one)
+		if one.own == nil {
+			p.source(one)
+		}
+	}
+	sums := slices.DeleteFunc(slices.Clone(list), func(o program) bool { return o.own == nil })
+	if len(sums) > 1 {
+		p.add(sums[1].block, "One program for two stacks", "Driver %q has %s and %s, whose programs have the same name, and no node has GPUs of both vendors. Write a driver \"tools\" for each.", d.Name, sums[0].block, sums[1].block)
 	}
 	collective := slices.DeleteFunc(slices.Clone(list), func(o program) bool { return !o.mpi })
 	if len(collective) > 1 {

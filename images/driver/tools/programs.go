@@ -3,6 +3,7 @@
 package tools
 
 import (
+	_ "embed"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,14 @@ type program struct {
 	files  []compile.Files
 	env    func(stack.Toolkit) []string
 	recipe func(k stack.Toolkit, s system) [][]string
+	file   string // name of the one file of sources that ironrail has of it itself, and
+	own    []byte // its text; nil: the driver names an archive
 }
+
+// checksumSource is the program whose results are compared between GPUs.
+//
+//go:embed checksum/gpu_checksum.cu
+var checksumSource []byte
 
 // mostJobs is how many compilers run at once at most: those of GPUs take gigabytes each.
 const mostJobs = 8
@@ -92,6 +100,31 @@ func programs() []program {
 	}
 }
 
+// checksums is the program whose results are compared between GPUs, for both vendors. It
+// needs no library but that of the driver: nvcc links its runtime statically, and hipcc's
+// is the stack's own. Nothing may be contracted, or another compiler gives other numbers.
+func checksums() []program {
+	one := program{pkg: "ironrail-checksum", about: "checksums of what GPUs compute", runs: "ironrail_checksum", files: []compile.Files{{Glob: "ironrail_checksum"}}, file: "gpu_checksum.cu", own: checksumSource}
+	cuda, rocm := one, one
+	cuda.block, cuda.of = "cuda_checksum", "cuda"
+	cuda.recipe = func(k stack.Toolkit, _ system) [][]string {
+		argv := append([]string{k.Home + "/bin/nvcc", "-O3", "-std=c++14", "-fmad=false"}, strings.Fields(codeFlags(k.Targets))...)
+		return [][]string{append(argv, "-Xcompiler=-ffp-contract=off,-pthread", "-o", "ironrail_checksum", one.file)}
+	}
+	rocm.block, rocm.of = "rocm_checksum", "rocm"
+	rocm.env = func(k stack.Toolkit) []string {
+		return []string{"PATH=" + k.Home + "/bin:/usr/bin:/bin", "HIP_PLATFORM=amd"}
+	}
+	rocm.recipe = func(k stack.Toolkit, _ system) [][]string {
+		argv := []string{k.Home + "/bin/hipcc", "-x", "hip", "-O3", "-std=c++14", "-ffp-contract=off", "-pthread"}
+		for _, t := range k.Targets {
+			argv = append(argv, "--offload-arch="+t)
+		}
+		return [][]string{append(argv, "-o", "ironrail_checksum", one.file)}
+	}
+	return []program{cuda, rocm}
+}
+
 // codeFlags tells nvcc for which GPUs it is to make code: the fewer, the sooner it is done.
 func codeFlags(targets []string) string {
 	var flags []string
@@ -103,14 +136,17 @@ func codeFlags(targets []string) string {
 
 // given are the programs whose blocks a driver has.
 func given(d *inventory.Driver) []program {
-	return slices.DeleteFunc(programs(), func(p program) bool {
+	return slices.DeleteFunc(slices.Concat(programs(), checksums()), func(p program) bool {
 		_, ok := inventory.Attribute(d.Value, p.block)
 		return !ok
 	})
 }
 
-// sourceOf is the source that a driver names for a program.
+// sourceOf is the source that a driver names for a program, or the program's own.
 func sourceOf(d *inventory.Driver, p program) compile.Source {
+	if p.own != nil {
+		return compile.Source{At: p.file, Own: p.own}
+	}
 	block, _ := inventory.Attribute(d.Value, p.block)
 	b := inventory.Block{Value: block}
 	return compile.Source{At: b.Text("source"), Checksum: b.Text("checksum")}

@@ -176,7 +176,7 @@ func made(site string, d *inventory.Driver, image *inventory.Image, family distr
 			c.Depends = family.Tools().MPI[:1]
 		}
 		fixed := p.recipe(kit.Toolkit, system{family: family, arch: sys.arch, jobs: 1}) // the number of processors makes no other package
-		words = append(words, fmt.Sprintf("%q %q %q %q", p.pkg, c.Source, fixed, c.Env))
+		words = append(words, fmt.Sprintf("%q %s %q %q", p.pkg, c.Source.Identity(), fixed, c.Env))
 		names, all = append(names, p.pkg), append(all, c)
 	}
 	inputs := fmt.Sprintf("%q %q %q %q %q", words, root.Suite, root.Arch, root.Packages, root.Sources)

@@ -88,6 +88,40 @@ func TestPackages(t *testing.T) {
 	}
 }
 
+// TestChecksumProgram: the program of checksums needs no source, is compiled for the GPUs of
+// the nodes by either stack, and never contracted; both at once are refused.
+func TestChecksumProgram(t *testing.T) {
+	t.Parallel()
+	empty := cty.EmptyObjectVal
+	for name, c := range map[string]struct {
+		block string
+		kit   *inventory.Driver
+		want  []string
+	}{
+		"nvidia": {"cuda_checksum", cuda, []string{"/opt/gpu/bin/nvcc", "-fmad=false", "-gencode=arch=compute_90,code=sm_90", "gpu_checksum.cu"}},
+		"amd":    {"rocm_checksum", block("rocm", "gpu", map[string]cty.Value{"kit": cty.StringVal("7")}), []string{"/opt/gpu/bin/hipcc", "-ffp-contract=off", "--offload-arch=90", "HIP_PLATFORM=amd"}},
+	} {
+		d := block(Name, "tools", map[string]cty.Value{c.block: empty})
+		if got := New(recipes, nil, nil).Check(d); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+		inv := &inventory.Inventory{Dir: "site", Nodes: []*inventory.Node{node("n1", chassis("90"), c.kit, d)}}
+		got, err := Select(recipes, inv, d, debian, "")
+		if err != nil || !slices.Equal(got.Made.Packages, []string{"ironrail-checksum"}) {
+			t.Fatalf("%s: %+v, %v", name, got, err)
+		}
+		for _, words := range c.want {
+			if !strings.Contains(got.Made.Inputs, words) {
+				t.Errorf("%s: %q is not among %s", name, words, got.Made.Inputs)
+			}
+		}
+	}
+	both := block(Name, "tools", map[string]cty.Value{"cuda_checksum": empty, "rocm_checksum": empty})
+	if got := summaries(New(recipes, nil, nil).Check(both)); got != "One program for two stacks" {
+		t.Error(got)
+	}
+}
+
 // TestSelect: one package is compiled for the GPUs of all nodes, once.
 func TestSelect(t *testing.T) {
 	t.Parallel()

@@ -208,6 +208,7 @@ drivers-lab:
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerDebian' ./images/driver/stack
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerCompile' ./images/compile
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerLikeUbuntu' ./images/ubuntu
+	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerChecksum' ./images/driver/tools
 
 clean:
 	rm -rf $(BIN)

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/validate/allreduce"
 	"github.com/ironrail/ironrail/validate/bandwidth"
 	"github.com/ironrail/ironrail/validate/burn"
+	"github.com/ironrail/ironrail/validate/checksum"
 	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/pair"
 	"github.com/ironrail/ironrail/validate/speed"
@@ -25,17 +26,19 @@ type Check = target.Check
 // stage plans and runs them by this list; how long they take, what a report shows of
 // them and the table in docs/tests.md are read from it.
 var Checks = []Check{
-	gate.Check,       // the parts of a node
-	uniform.Check,    // its versions, against those of its role
-	bandwidth.Check,  // its GPUs, one by one
-	speed.Check,      // its memory, CPUs and disks
-	speed.Together,   // how fast they are, against those of its role
-	burn.Check,       // its GPUs, for hours
-	burn.Heat,        // how warm they got, against those of its role
-	throughput.Check, // its other networks, with two other nodes of its role
-	pair.Check,       // its rails, with one other node at a time
-	allreduce.Check,  // all nodes of a validation block together
-	accept.Check,     // what all of these say of a node
+	gate.Check,        // the parts of a node
+	uniform.Check,     // its versions, against those of its role
+	bandwidth.Check,   // its GPUs, one by one
+	speed.Check,       // its memory, CPUs and disks
+	speed.Together,    // how fast they are, against those of its role
+	burn.Check,        // its GPUs, for hours
+	burn.Heat,         // how warm they got, against those of its role
+	checksum.Check,    // what its GPUs compute, while they are warm
+	checksum.Together, // whether those of its role compute the same
+	throughput.Check,  // its other networks, with two other nodes of its role
+	pair.Check,        // its rails, with one other node at a time
+	allreduce.Check,   // all nodes of a validation block together
+	accept.Check,      // what all of these say of a node
 }
 
 // waitNeed returns how a step of a check waits for one of another check that is about some

@@ -190,6 +190,7 @@ var kindsOfFaults = map[string]kind{
 	"nvlink-errors":    {place: anyGPU(true), tested: true, names: ofGPU},
 	"dimm-errors":      {place: anyNode, tested: true, names: ofNode(`\bmemory\b|\bDIMM\b`)},
 	"dead-cores":       {place: anyGPU(false), tested: true, names: ofGPU},
+	"wrong-results":    {place: anyGPU(false), tested: true, names: ofGPU},
 	"hot-gpu":          {place: anyGPU(false), tested: true, names: ofGPU},
 	"odd-firmware":     {place: anyPort(isPort), tested: true, names: ofNIC},
 	"psu-lost":         {place: anyNode, tested: true, names: ofNode(`\bpower supply\b`)},

@@ -154,6 +154,7 @@ driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and 
     source   = "https://github.com/NVIDIA/nccl-tests/archive/v2.17.6.tar.gz"
     checksum = "sha256:38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0"
   }
+  cuda_checksum {} # compares what GPUs compute
 }
 
 fabric "infiniband" "compute" {

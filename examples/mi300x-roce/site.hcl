@@ -143,6 +143,7 @@ driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and 
   rccl_tests {
     source = "sources/rccl-tests.tar.gz"
   }
+  rocm_checksum {} # compares what GPUs compute
 }
 
 fabric "roce" "compute" {

@@ -60,6 +60,7 @@ var quantities = map[string]ofKinds{
 	"Node.SetLink":         {why: "it shows what the model of links has; the quantities are those of the model"},
 	"Node.SetSerial":       of(fault.WrongSerial),
 	"Node.SlowGPU":         of(fault.SlowGPU),
+	"Node.StickBit":        of(fault.WrongResults),
 	"Node.SlowPCI":         of(fault.PCIeSpeed),
 	"Node.SplitNUMA":       of(fault.NUMASplit),
 	"Node.StickPause":      of(fault.RailConfig),

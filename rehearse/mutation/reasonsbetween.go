@@ -5,6 +5,10 @@ package mutation
 // betweenReasons are those of changes of what is measured between nodes, and of printed texts,
 // that no check or reader finds.
 var betweenReasons = []Reason{
+	{Why: "How often a GPU computed in the time that it was given, as long as it is twice: how fast it is, is judged by the burn-in; and what the driver says of a GPU that cannot compute, which no healthy one shows (the tests of `validate/checksum` have it).", Fields: []string{
+		"checksums GPUs[].Failed n",
+		"checksums GPUs[].Units[].Rounds -+",
+	}},
 	{Why: "Of fabrics' texts: hours, process numbers and transaction numbers of a log, how long an answer of LLDP holds, which interface daemon's record it is, progress of ibdiagnet, activity counts, and the unit in brackets after a number.", Fields: []string{
 		"fabric texts \"rid\": \"N\", number 1 -+",
 		"fabric texts \"timestamp\": \"N/N/N N\", number 1 -+",

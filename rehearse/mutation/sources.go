@@ -36,6 +36,7 @@ var sources = map[string]string{
 	"rvs":                       "the same of rvs",
 	"bandwidth":                 "the figures of nvbandwidth, composed; judged by the floors and the node's median",
 	"host":                      "what `ironrail-agent speed` measures of a node's memory, CPUs and disks, composed; judged by the node itself and the comparison of its role",
+	"checksums":                 "what `ironrail_checksum` computed on a node's GPUs, composed; judged by the node itself and the comparison of its role",
 	"network":                   "what both ends of `ironrail-agent throughput` have seen of a boot network, composed; judged by the comparison of a role's nodes",
 }
 

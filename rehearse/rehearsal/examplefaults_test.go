@@ -70,6 +70,11 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "mi300x-roce", node: "r01-u09", gpu: "5", part: "GPU 5 at ", cause: "GFLOPS at most under load: AMD asks 66500 of MI300X"},
 		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "80% of the median of its slot"},
 	},
+	fault.WrongResults: {
+		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "it computes something else from the same numbers than GPUs that are alike (fp32, matrix), each time"},
+		{site: "mi300x-roce", node: "r01-u09", gpu: "5", part: "GPU 5 at ", cause: "it computes something else from the same numbers"},
+		{site: "nvl72", node: "r02-u09", part: "GPU 3 at ", cause: "it computes something else from the same numbers"},
+	},
 	fault.PCIeErrors: {
 		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "errors a minute under load; 31 are the most of a good one"},
 		{site: "mi300x-roce", node: "r01-u09", gpu: "5", part: "GPU 5 at ", cause: "31 are the most of a good one"},

@@ -176,7 +176,7 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 		return only(of("power supply"))
 	case fault.MissingGPU:
 		return only(gpu(of("GPU"), hw, true))
-	case fault.PCIeWidth, fault.GPURowRemap, fault.GPUXid, fault.HotGPU, fault.SlowGPU, fault.DeadCores, fault.PCIeErrors, fault.NVLinkErrors, fault.WeakHBM, fault.NVLinkDown:
+	case fault.PCIeWidth, fault.GPURowRemap, fault.GPUXid, fault.HotGPU, fault.SlowGPU, fault.DeadCores, fault.WrongResults, fault.PCIeErrors, fault.NVLinkErrors, fault.WeakHBM, fault.NVLinkDown:
 		return only(gpu(of("GPU"), hw, false))
 	case fault.NVLinkUnseated:
 		return only(gpu(of("GPU"), hw, false), of("NVLink"))

@@ -47,6 +47,7 @@ var lateRows = map[string][]lateRow{
 		{"kind=slow-gpu,node=r01-u17,gpu=0", underLoad, noTest},
 		{"kind=dead-cores,node=r01-u17,gpu=1", underLoad, noTest},
 		{"kind=hot-gpu,node=r01-u17,gpu=2", underLoad, noTest},
+		{"kind=wrong-results,node=r01-u17,gpu=4", underLoad, noTest},
 		{"kind=weak-hbm,node=r01-u17,gpu=3", underLoad, noTest},
 		{"kind=missing-gpu,node=r01-u17,gpu=7", "", ""},
 		{"kind=dimm-errors,node=r01-u17", underLoad, ""},

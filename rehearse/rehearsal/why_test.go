@@ -72,6 +72,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.HotGPU:           {},
 	fault.SlowGPU:          {},
 	fault.DeadCores:        {},
+	fault.WrongResults:     {},
 	fault.PCIeErrors:       {},
 	fault.NVLinkErrors:     {},
 	fault.DIMMErrors:       {},

@@ -63,6 +63,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.HotGPU:           onGPU(func(hw *metal.Node, at string) { hw.InsulateGPU(at, insulated) }),
 	fault.SlowGPU:          onGPU(func(hw *metal.Node, at string) { hw.SlowGPU(at, sluggish) }),
 	fault.DeadCores:        onGPU(func(hw *metal.Node, at string) { hw.IdleUnits(at, idleUnits) }),
+	fault.WrongResults:     onGPU(func(hw *metal.Node, at string) { hw.StickBit(at) }),
 	fault.PCIeErrors:       onGPU(func(hw *metal.Node, at string) { hw.DisturbPCIe(at, pcieErrors) }),
 	fault.DIMMErrors:       onNode(func(n *Node, _ fault.Fault) error { n.metal.FlipBits(memoryErrors); return nil }),
 	fault.NVLinkErrors:     onNVLink(func(hw *metal.Node, at string) { hw.DisturbNVLink(at, nvlinkErrors) }),

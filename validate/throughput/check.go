@@ -62,7 +62,7 @@ type Record struct {
 const NodeFact = fact.Name[Record]("validate.throughput_of_node")
 
 // Check measures the networks of a role's nodes.
-var Check = target.Check{Name: "throughput", Scope: target.EachRole, Needs: []string{"gates", "speed", "speeds", "burn", "heat"}, For: target.Node(cohort.IsOnNetwork), Fewest: 2, Plan: planCheck, Run: runCheck,
+var Check = target.Check{Name: "throughput", Scope: target.EachRole, Needs: []string{"gates", "speed", "speeds", "burn", "heat", "checksum", "checksums"}, For: target.Node(cohort.IsOnNetwork), Fewest: 2, Plan: planCheck, Run: runCheck,
 	Asks:     target.Asks{Limits: []string{floor.NetworkTCP}},
 	Duration: target.Duration{AsPlanned: true, Source: "two directions of 2 s for each of up to four rounds, and one more of nodes that were slow"},
 	Report:   target.Section{Title: "Networks of nodes", Read: readReport, Untested: "what TCP carries over boot and storage networks was not measured"},

@@ -43,6 +43,7 @@ const (
 	HotGPU           Kind = "hot-gpu"
 	SlowGPU          Kind = "slow-gpu"
 	DeadCores        Kind = "dead-cores"
+	WrongResults     Kind = "wrong-results"
 	PCIeErrors       Kind = "pcie-errors"
 	NVLinkErrors     Kind = "nvlink-errors"
 	DIMMErrors       Kind = "dimm-errors"
@@ -167,6 +168,8 @@ var rows = []Row{
 		Suspects: "that GPU, of four nodes or more", Serving: true},
 	{Kind: DeadCores, Does: "a fifth of a GPU's compute units do no work; its clock is right", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
 		Suspects: "that GPU, of four nodes or more", Serving: true},
+	{Kind: WrongResults, Does: "one bit of what a GPU computes is wrong, always the same one, and nothing counts it", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
+		Suspects: "that GPU, where the driver `tools` brings its program", Serving: true},
 	{Kind: PCIeErrors, Does: "the PCIe link of a GPU sends 400 frames a minute once more under load", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},
 		Suspects: "that GPU", Serving: true, Passing: true},
 	{Kind: NVLinkErrors, Does: "an NVLink of a GPU sends two packets a minute once more under load", Needs: []string{attrNode}, Takes: []string{attrGPU, attrAt},

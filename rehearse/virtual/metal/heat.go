@@ -22,6 +22,7 @@ type Heat struct {
 	Slowed       bool    // heat holds the clocks down
 	Capped       bool    // the power limit holds the clocks down
 	Pace         float64 // what it computes, as a share of what its model does under load
+	Wrong        bool    // a bit of what it computes is wrong
 }
 
 // heatRow is how a vendor's GPU behaves: what it draws at rest and at its limit,
@@ -122,6 +123,12 @@ func (n *Node) IdleUnits(address string, share float64) bool {
 	return n.setOfGPU(&n.idle, address, share)
 }
 
+// StickBit lets a bit of what the GPU at an address computes be wrong, always the same one;
+// false if there is none. Nothing on the node counts it.
+func (n *Node) StickBit(address string) bool {
+	return n.setOfGPU(&n.wrong, address, 1)
+}
+
 // setOfGPU sets the value of the GPU at an address; false if there is none.
 func (n *Node) setOfGPU(values *map[int]float64, address string, v float64) bool {
 	n.mu.Lock()
@@ -207,7 +214,7 @@ func (n *Node) heat(i int, now time.Time) Heat {
 	f := n.shape.functions[i]
 	row := n.rowOf(i)
 	h := Heat{Address: f.address, Core: n.warmth(i, now), Limit: row.slow, Power: row.rest, Clock: row.idle}
-	h.Memory = h.Core + row.hbm
+	h.Memory, h.Wrong = h.Core+row.hbm, n.wrong[i] > 0
 	if n.loaded {
 		h.Power, h.Capped = row.limit*(1-0.002*(1+n.unlike(i))), true
 		if h.Core >= row.slow {

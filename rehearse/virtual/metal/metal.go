@@ -113,6 +113,7 @@ type Node struct {
 	insulated map[int]float64 // by how much a heat sink is worse
 	sluggish  map[int]float64 // the share of its clock that a GPU makes under load
 	idle      map[int]float64 // the share of its compute units that do no work
+	wrong     map[int]float64 // above 0: a bit of what it computes is wrong
 	corrects  errorRates
 
 	dark   map[int]int     // NVLinks without a signal, of PCI functions

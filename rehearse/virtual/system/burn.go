@@ -32,6 +32,7 @@ type GPUHeat struct {
 	Slowed       bool    // heat holds the clocks down
 	Capped       bool    // the power limit does
 	Pace         float64 // what it computes, as a share of what its model does under load
+	Wrong        bool    // a bit of what it computes is wrong
 }
 
 // rounded is what programs print of it.

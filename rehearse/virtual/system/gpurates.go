@@ -110,6 +110,7 @@ var placed = map[string]string{
 	"nvbandwidth":                     "usr/bin/nvbandwidth",
 	"ironrail-nvbandwidth":            "usr/bin/nvbandwidth",
 	"ironrail-stream":                 "usr/bin/stream",
+	"ironrail-checksum":               "usr/bin/ironrail_checksum",
 	"datacenter-gpu-manager-4-cuda12": "usr/libexec/datacenter-gpu-manager-4/plugins/cuda12/nvbandwidth",
 	"datacenter-gpu-manager-4-cuda13": "usr/libexec/datacenter-gpu-manager-4/plugins/cuda13/nvbandwidth",
 	"rocm-validation-suite":           "opt/rocm/bin/rvs",

@@ -127,7 +127,7 @@ func runLdconfig(_ context.Context, c call) int {
 
 // compiledFor are the libraries that programs need which were compiled on the
 // controller, by their packages.
-var compiledFor = map[string][]string{"ironrail-nccl-tests": {"libnccl.so.2"}, "ironrail-rccl-tests": {"librccl.so.1", "libamdhip64.so.7"}, "ironrail-nvbandwidth": {"libcuda.so.1"}}
+var compiledFor = map[string][]string{"ironrail-nccl-tests": {"libnccl.so.2"}, "ironrail-rccl-tests": {"librccl.so.1", "libamdhip64.so.7"}, "ironrail-nvbandwidth": {"libcuda.so.1"}, "ironrail-checksum": nil}
 
 // runLdd is ldd of one program.
 func runLdd(_ context.Context, c call) int {

@@ -7,6 +7,7 @@ import "context"
 // Packages that programs come with (Debian 12).
 const (
 	pkgPerftest = "perftest"
+	pkgChecksum = "ironrail-checksum"
 	pkgVerbs    = "ibverbs-utils"
 	pkgDiags    = "infiniband-diags"
 	pkgMPI      = "openmpi-bin"
@@ -36,7 +37,7 @@ var commands = map[string]program{
 	"reboot": {run: leaveProgram}, "poweroff": {run: leaveProgram}, "shutdown": {run: leaveProgram},
 	"apt-get": {run: aptGet}, "apt-mark": {run: aptMark}, "dpkg-query": {run: dpkgQuery}, "kubeadm": {run: runKubeadm},
 
-	"netplan": {run: runNetplan}, "ip": {run: runIP}, "ethtool": {run: runEthtool}, "rdma": {run: rdmaProgram}, "ib_write_bw": {pkgPerftest, writeBW}, "ib_write_lat": {pkgPerftest, writeBW},
+	"netplan": {run: runNetplan}, "ip": {run: runIP}, "ethtool": {run: runEthtool}, "rdma": {run: rdmaProgram}, "ironrail_checksum": {pkgChecksum, runChecksum}, "ib_write_bw": {pkgPerftest, writeBW}, "ib_write_lat": {pkgPerftest, writeBW},
 	"ibv_devices": {pkgVerbs, ibvDevices}, "ibv_devinfo": {pkgVerbs, ibvDevinfo}, "ibstat": {pkgDiags, runIbstat},
 
 	"mpirun": {pkgMPI, runMpirun}, "mpiexec": {pkgMPI, runMpirun}, "orterun": {pkgMPI, runMpirun},

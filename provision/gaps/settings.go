@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/services"
 )
 
 // Setting is a setting of the language that this version does nothing with. Those that
@@ -42,7 +43,12 @@ func Settings() []Setting {
 		{NoEffect, "network", "mtu", "no port of a node is on this network, and BMCs, PDUs and switches keep the MTU that they have.", networks("mtu", func(inv *inventory.Inventory, n *inventory.Network) bool {
 			return n.MTU != 0 && n.MTU != defaultMTU && !hasPorts(inv, n)
 		})},
-		{Refused, "network", "dhcp.pool", "only the nodes of the site get an address. Remove it.", dhcp("pool", func(d *inventory.DHCP) bool { return d.Pool.First.IsValid() })},
+		{Refused, "network", "dhcp.pool", `addresses are given from a pool of IPv4 on networks with mode = "authoritative" alone. Remove it, or take the other server off this network.`, dhcp("pool", func(_ *inventory.Inventory, n *inventory.Network) bool {
+			return n.DHCP.Pool.First.IsValid() && (n.DHCP.Mode != inventory.DHCPAuthoritative || !n.DHCP.Pool.First.Is4())
+		})},
+		{NoEffect, "network", "dhcp", "this controller is not on it, and neither a gateway nor relays are given that could pass requests on.", dhcp("", func(inv *inventory.Inventory, n *inventory.Network) bool {
+			return n.DHCP.Mode != inventory.DHCPOff && !services.IsAnswered(inv, n)
+		})},
 		{Refused, "bmc", "vlan", "the BMC's own network settings are not changed. Set the VLAN in the BMC, and remove it here.", bmcs("vlan", func(b *inventory.BMCProfile) bool { return b.VLAN != 0 })},
 		{Refused, "bmc", "factory", "nobody logs in with the account as delivered, and it is not changed. Make the account of username on the BMCs, and remove the block.", bmcs("factory", func(b *inventory.BMCProfile) bool { return b.FactoryUsername != "" })},
 		{NoEffect, "bmc", "attach", "the BMC is spoken to as one with a port of its own.", bmcs("attach", func(b *inventory.BMCProfile) bool { return b.Attach == "shared" })},
@@ -128,11 +134,16 @@ func networks(attribute string, has func(*inventory.Inventory, *inventory.Networ
 	}
 }
 
-func dhcp(attribute string, has func(*inventory.DHCP) bool) func(*inventory.Inventory) []given {
+// dhcp are networks of whose dhcp block an attribute, or the whole, is given.
+func dhcp(attribute string, has func(*inventory.Inventory, *inventory.Network) bool) func(*inventory.Inventory) []given {
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, n := range inv.Networks {
-			if has(&n.DHCP) {
-				list = append(list, given{name: n.Name, phrase: attribute + " of the dhcp block of network " + n.Name, at: inventory.PlaceOf(n.DHCP.Ranges, attribute, n.DHCP.Decl), uses: onNetwork(n)})
+			phrase := "the dhcp block of network " + n.Name
+			if attribute != "" {
+				phrase = attribute + " of " + phrase
+			}
+			if has(inv, n) {
+				list = append(list, given{name: n.Name, phrase: phrase, at: inventory.PlaceOf(n.DHCP.Ranges, attribute, n.DHCP.Decl), uses: onNetwork(n)})
 			}
 		}
 		return list

@@ -64,6 +64,11 @@ type Config struct {
 	// them, and these services give programs that boot their boot file, also on UDP 4011.
 	Proxy bool
 
+	// Networks are those that clients ask from, where they are known: a client that asks
+	// on another network than that of its address is refused, and a pool is for machines
+	// that the Source does not know. What one says of a proxy goes before Proxy.
+	Networks []dhcp.Network
+
 	HTTPPort uint16 // zero: 80; firmware needs no port in a URL then
 	TFTPPort uint16 // zero: 69
 	DHCPPort uint16 // zero: 67; anything else is for tests and rehearsals

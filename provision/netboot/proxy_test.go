@@ -15,19 +15,25 @@ import (
 // an address, as a site's DHCP server does, and no boot file.
 func addressServer(t *testing.T, address string) {
 	t.Helper()
-	pid, in := second(t)
-	for _, c := range []string{
-		"ip link add wire1 type veth peer name wire0 netns " + pid,
-		"ip link set wire1 master boot0",
-		"ip link set wire1 up",
-		strings.Join(in, " ") + " ip link set lo up",
-		strings.Join(in, " ") + " ip addr add 10.99.0.3/24 dev wire0",
-		strings.Join(in, " ") + " ip link set wire0 up",
-	} {
-		sh(t, c)
-	}
+	in := plugged(t, "peer1", "10.99.0.3/24")
 	program(t, "DHCP, sockets bound", append(in, "dnsmasq", "--no-daemon", "--conf-file=/dev/null", "--port=0", "--user=root", "--bind-interfaces", "--interface=wire0",
 		"--dhcp-range=10.99.0.0,static", "--dhcp-host="+nodeMAC+","+address, "--dhcp-leasefile="+filepath.Join(t.TempDir(), "leases"), "--pid-file=", "--no-ping"))
+}
+
+// plugged is a machine at the boot bridge, in a namespace of its own: the words that run a
+// command there. port is the name of its end at the bridge; addresses are given by hand.
+func plugged(t *testing.T, port string, addresses ...string) []string {
+	t.Helper()
+	pid, in := second(t)
+	run := strings.Join(in, " ")
+	list := []string{"ip link add " + port + " type veth peer name wire0 netns " + pid, "ip link set " + port + " master boot0", "ip link set " + port + " up", run + " ip link set lo up"}
+	for _, a := range addresses {
+		list = append(list, run+" ip addr add "+a+" dev wire0")
+	}
+	for _, c := range append(list, run+" ip link set wire0 up") {
+		sh(t, c)
+	}
+	return in
 }
 
 // proxied boots a machine whose address comes from dnsmasq and whose boot file comes from

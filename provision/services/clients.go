@@ -5,6 +5,7 @@ package services
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/addr"
@@ -12,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 )
 
 // findBootNetwork returns the one network that this controller serves boot clients on:
@@ -25,14 +27,52 @@ func findBootNetwork(inv *inventory.Inventory, c *inventory.Controller) (*invent
 	return nil, false
 }
 
-// ListClients lists the nodes that may netboot, as the boot services know them, and
-// the kernel's console argument of each. A chassis that moved to another node is
+// IsAnswered reports whether clients on a network with a dhcp block can be answered: the
+// controller is on it, or a relay agent passes their requests on.
+func IsAnswered(inv *inventory.Inventory, n *inventory.Network) bool {
+	return n.DHCP.Mode != inventory.DHCPOff && n.CIDR.Addr().Is4() && (len(relaysOf(n)) > 0 ||
+		slices.ContainsFunc(inv.Controllers, func(c *inventory.Controller) bool { return n.CIDR.Contains(c.Address) }))
+}
+
+// relaysOf are the relay agents that speak for the clients of a network.
+func relaysOf(n *inventory.Network) []netip.Addr {
+	relays := slices.Clone(n.DHCP.Relays)
+	if n.Gateway.Is4() {
+		relays = append(relays, n.Gateway)
+	}
+	return relays
+}
+
+// answeredNetworks are the networks that clients ask from. Addresses that are somebody's
+// are in no pool.
+func answeredNetworks(inv *inventory.Inventory, c *inventory.Controller, served *inventory.Network, src netboot.Source) (list []dhcp.Network) {
+	for _, n := range inv.Networks {
+		if !IsAnswered(inv, n) {
+			continue
+		}
+		x := dhcp.Network{Name: n.Name, Prefix: n.CIDR, Relays: relaysOf(n), Local: n == served, Proxy: n.DHCP.Mode == inventory.DHCPProxy, Gateway: n.Gateway, DNS: n.DNS, Domain: inv.Site.Domain}
+		if p := n.DHCP.Pool; p.First.Is4() && !x.Proxy {
+			x.Pool = dhcp.NewPool(p.First, p.Last, func(a netip.Addr) bool {
+				_, known := src.ByAddress(a)
+				return known || a == c.Address || slices.Contains(x.Relays, a)
+			})
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// ListClients lists the nodes that may netboot, as the boot services know them, BMCs that
+// have their addresses of us, and the kernel's console argument of each node. A chassis that moved to another node is
 // that node's only, whatever the site's files still say of where it was.
 func ListClients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netboot.Client, console map[string]string) {
 	console = map[string]string{}
 	for _, n := range inv.Nodes {
 		if to, ok := moved[n.BootMAC]; ok && to != n.Name {
 			continue
+		}
+		if b := n.BMC; b.Network != nil && b.Network.DHCP.Mode == inventory.DHCPAuthoritative && IsAnswered(inv, b.Network) && !b.MAC.IsZero() && b.Network.CIDR.Contains(b.Address) {
+			cs = append(cs, netboot.Client{Node: n.Name, Kind: netboot.BMC, MACs: []addr.MAC{b.MAC}, Address: netip.PrefixFrom(b.Address, b.Network.CIDR.Bits()), Gateway: b.Network.Gateway, DNS: b.Network.DNS, Domain: inv.Site.Domain, Hostname: n.Name + "-bmc"})
 		}
 		if n.BootMAC.IsZero() || !n.Address.IsValid() || n.BootNetwork == nil || n.Hardware == nil {
 			continue

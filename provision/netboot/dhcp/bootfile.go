@@ -22,7 +22,8 @@ type Policy struct {
 	Chain    *Chain          // memory of forced chains; nil: none is forced
 	Relays   []netip.Addr    // relay agents that are answered, beside the gateway of the client's network
 	AnyRelay bool            // all relay agents are
-	Proxy    bool            // another server gives the addresses: ProxyDHCP
+	Proxy    bool            // another server gives the addresses of networks that are not in Networks: ProxyDHCP
+	Networks []Network       // that clients ask from; others are not compared with the address of a client
 }
 
 // loaders are the first programs for each architecture; the first that is there is

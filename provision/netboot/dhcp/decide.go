@@ -33,6 +33,10 @@ const (
 	eventUUID         = "uuid"        // the firmware's UUID is not the inventory's
 	EventTwoUUIDs     = "two-uuids"   // two machines ask under one MAC
 	eventNoFile       = "no-loader"   // there is nothing this firmware could load
+	EventPool         = "pool"        // a machine that nobody knows has an address of the pool
+	eventPool         = "pool-limit"  // one gets none
+	eventConflict     = "conflict"    // an address of the pool is in use by others
+	eventNetwork      = "network"     // a client asks on another network than that of its address
 	eventMalformed    = "malformed"
 	eventDropped      = "dropped" // packets lost because more came than could be answered
 )
@@ -47,10 +51,16 @@ type Decision struct {
 	What    string // word for the evidence; empty: not worth telling
 	Detail  string
 	Refused bool
+
+	probe netip.Addr // of the pool: nobody may have it, or the offer is not sent; zero: there is nothing to look for
+	pool  *Pool      // of probe
 }
 
 // Evidence makes what is told about the decision.
 func (d Decision) Evidence(now time.Time) boot.Evidence {
+	if d.Client.Kind == boot.BMC { // the node itself did nothing
+		return boot.Evidence{Time: now, MAC: d.MAC, Address: d.Client.Address.Addr(), Proto: boot.DHCP, What: d.What, Detail: "the BMC of " + d.Client.Node + ": " + d.Detail, Refused: d.Refused}
+	}
 	return boot.Evidence{Time: now, Node: d.Client.Node, MAC: d.MAC, Address: d.Client.Address.Addr(),
 		Proto: boot.DHCP, What: d.What, Detail: d.Detail, Refused: d.Refused}
 }
@@ -77,14 +87,17 @@ func (p Policy) identify(src boot.Source, in *dhcpv4.DHCPv4) (d Decision, ok boo
 		return d.refuse(eventMalformed, "%v", err), false
 	}
 	d.MAC, d.Class = mac, Classify(in)
-	if p.Proxy && !d.Class.Boots() {
-		return d, false // the other server's client
-	}
 	c, ok := src.ByMAC(mac)
 	if !ok {
 		return d.refuse(eventUnknown, "%s asks for an address, and no node of the inventory has MAC %s", d.Class, mac), false
 	}
-	if relay := toAddr(in.GatewayIPAddr); !relay.IsUnspecified() && !p.relayed(relay, c) {
+	relay := toAddr(in.GatewayIPAddr)
+	if n, other := p.isElsewhere(in, c); other && n.speaks(relay) {
+		d.Client = c
+		return d.refuse(eventNetwork, "asks on network %s, through the relay agent %s, and its address %s is on another: MAC %s may be at a port of another VLAN",
+			n.Name, relay, c.Address.Addr(), mac), false
+	}
+	if !relay.IsUnspecified() && !p.relayed(relay, c) {
 		// Not the client's record: it did not ask, or somebody else speaks for it.
 		return d.refuse(eventRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac), false
 	}
@@ -103,11 +116,17 @@ func (p Policy) identify(src boot.Source, in *dhcpv4.DHCPv4) (d Decision, ok boo
 // only memory is the Chain of the policy. It is safe for concurrent use and for
 // any packet that the codec accepts.
 func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decision {
-	d, ok := p.identify(src, in)
-	if !ok {
-		return d
+	proxy := p.isProxied(in)
+	if proxy && !Classify(in).Boots() {
+		return Decision{} // the other server's client
 	}
-	if p.Proxy {
+	d, ok := p.identify(src, in)
+	switch {
+	case !ok && d.What == eventUnknown && !proxy:
+		return p.decideUnknown(d, in, now)
+	case !ok:
+		return d
+	case proxy:
 		return p.decideProxy(d, in, now)
 	}
 	c := d.Client
@@ -195,7 +214,8 @@ func clientMAC(in *dhcpv4.DHCPv4) (addr.MAC, error) {
 
 // relayed reports whether a relay agent may speak for a client.
 func (p Policy) relayed(relay netip.Addr, c boot.Client) bool {
-	return p.AnyRelay || relay == c.Gateway || slices.Contains(p.Relays, relay)
+	return p.AnyRelay || relay == c.Gateway || slices.Contains(p.Relays, relay) ||
+		slices.ContainsFunc(p.Networks, func(n Network) bool { return n.Prefix.Contains(c.Address.Addr()) && n.speaks(relay) })
 }
 
 // requestedAddr returns the address that a REQUEST is about: option 50 when the

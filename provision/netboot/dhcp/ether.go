@@ -107,9 +107,13 @@ func (e *ether) receive() ([]byte, netip.Addr, addr.MAC, error) {
 
 // resolve asks by ARP (RFC 826), every half second until ctx ends. What cannot be
 // asked has no answer.
-func (e *ether) resolve(ctx context.Context, a netip.Addr) (mac addr.MAC) {
-	conn, err := packet.Listen(e.ifi, packet.Datagram, unix.ETH_P_ARP, nil)
-	if err != nil || len(e.ifi.HardwareAddr) != len(mac) {
+func (e *ether) resolve(ctx context.Context, a netip.Addr) addr.MAC {
+	return resolve(ctx, e.ifi, e.self, a)
+}
+
+func resolve(ctx context.Context, ifi *net.Interface, self, a netip.Addr) (mac addr.MAC) {
+	conn, err := packet.Listen(ifi, packet.Datagram, unix.ETH_P_ARP, nil)
+	if err != nil || len(ifi.HardwareAddr) != len(mac) {
 		return mac
 	}
 	defer conn.Close()
@@ -117,7 +121,7 @@ func (e *ether) resolve(ctx context.Context, a netip.Addr) (mac addr.MAC) {
 	defer stop()
 	b := make([]byte, 64)
 	for ctx.Err() == nil {
-		if _, err := conn.WriteTo(arpRequest(addr.MAC(e.ifi.HardwareAddr), e.self, a), &packet.Addr{HardwareAddr: broadcastMAC()}); err != nil {
+		if _, err := conn.WriteTo(arpRequest(addr.MAC(ifi.HardwareAddr), self, a), &packet.Addr{HardwareAddr: broadcastMAC()}); err != nil {
 			return mac
 		}
 		_ = conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))

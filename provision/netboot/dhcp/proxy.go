@@ -4,6 +4,7 @@ package dhcp
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
@@ -19,6 +20,19 @@ import (
 
 // bootServerPort is the port of boot servers (PXE 2.1, section 2.2.2).
 const bootServerPort = 4011
+
+// anyProxy reports whether there is a network on which another server gives the addresses.
+func (p Policy) anyProxy() bool {
+	return p.Proxy || slices.ContainsFunc(p.Networks, func(n Network) bool { return n.Proxy })
+}
+
+// isProxied reports whether another server gives the addresses where a packet comes from.
+func (p Policy) isProxied(in *dhcpv4.DHCPv4) bool {
+	if n := p.networkOf(in); n != nil {
+		return n.Proxy
+	}
+	return p.Proxy
+}
 
 // decideProxy answers a known client on the port of DHCP servers.
 func (p Policy) decideProxy(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
@@ -60,6 +74,9 @@ func (p Policy) otherAddress(d Decision, got, server netip.Addr) Decision {
 // DecideBoot answers a request at the boot server's port, from an address. It is safe for
 // concurrent use.
 func (p Policy) DecideBoot(src boot.Source, in *dhcpv4.DHCPv4, from netip.Addr, now time.Time) Decision {
+	if !Classify(in).Boots() {
+		return Decision{}
+	}
 	d, ok := p.identify(src, in)
 	switch {
 	case !ok || d.Client.Kind == boot.BMC:

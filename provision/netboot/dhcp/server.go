@@ -70,6 +70,8 @@ type Server struct {
 	raw    *packet.Conn
 	wire   sender
 	boots  *bootServer // beside another server; else nil
+	probe  prober      // nil: nobody can look
+	probes chan func() // looks for owners of addresses that are to be offered
 	queues []chan *datagram
 	uuids  UUIDs
 	free   sync.Pool // of *datagram
@@ -94,7 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Server, error) {
 		cfg.Port = serverPort
 	}
 	s, err := openDHCP(ctx, cfg)
-	if err != nil || !cfg.Policy.Proxy {
+	if err != nil || !cfg.Policy.anyProxy() {
 		return s, err
 	}
 	if s.boots, err = openBootServer(ctx, cfg); err != nil {
@@ -118,13 +120,14 @@ func openDHCP(ctx context.Context, cfg Config) (*Server, error) {
 		// Not fatal: without CAP_NET_RAW replies are broadcast.
 		s.raw, _ = openRaw(cfg.Interface)
 	}
+	s.probe = probeOn(cfg.Interface, cfg.Policy.Address)
 	s.wire = &wire{udp: s.batch, raw: s.raw, source: netip.AddrPortFrom(cfg.Policy.Address, cfg.Port), client: cfg.Port + 1}
 	return s, nil
 }
 
 // newServer returns a server on conn that cannot send yet.
 func newServer(cfg Config, conn net.PacketConn) *Server {
-	s := &Server{cfg: cfg, conn: conn}
+	s := &Server{cfg: cfg, conn: conn, probes: make(chan func(), mostProbes)}
 	s.free.New = func() any { return new(datagram) }
 	for range min(max(runtime.GOMAXPROCS(0), 2), maxWorkers) {
 		s.queues = append(s.queues, make(chan *datagram, queueLen))
@@ -166,7 +169,14 @@ func (s *Server) Serve(ctx context.Context) error {
 			}
 		})
 	}
-	var readers sync.WaitGroup
+	var readers, looks sync.WaitGroup
+	for range s.cfg.Policy.probers() {
+		looks.Go(func() {
+			for look := range s.probes {
+				look()
+			}
+		})
+	}
 	if s.boots != nil {
 		readers.Go(func() { s.receiveBoots(ctx) })
 	}
@@ -181,6 +191,8 @@ func (s *Server) Serve(ctx context.Context) error {
 		close(q)
 	}
 	wg.Wait()
+	close(s.probes)
+	looks.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -268,6 +280,10 @@ func (s *Server) answer(d *datagram) {
 	}
 	if dec.Refused {
 		s.refused.Add(1)
+	}
+	if dec.probe.IsValid() && s.probe != nil {
+		s.offerProbed(in, dec, now)
+		return
 	}
 	if dec.Reply != nil {
 		if err := s.send(in, dec.Reply, d.from); err != nil {

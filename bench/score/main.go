@@ -120,7 +120,11 @@ func score(o options, dirs []string) (bool, error) {
 	}
 	lot := rand.New(rand.NewPCG(o.seed, uint64(o.together)))
 	var sum tally
-	for _, r := range draw(o, sites, lot) {
+	runs, began := draw(o, sites, lot), time.Now()
+	for i, r := range runs {
+		if i > 0 && i%progressEvery == 0 {
+			fmt.Fprintf(os.Stderr, "%d of %d runs in %s: %s\n", i, len(runs), time.Since(began).Round(time.Second), sum)
+		}
 		report, err := rehearse(o.program, r)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", r, err)
@@ -134,6 +138,9 @@ func score(o options, dirs []string) (bool, error) {
 	fmt.Println(sum)
 	return sum.whole == sum.runs, nil
 }
+
+// progressEvery is after how many runs a line says how far it is.
+const progressEvery = 25
 
 // run is one rehearsal.
 type run struct {

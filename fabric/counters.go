@@ -85,13 +85,22 @@ type Counting interface {
 	SwitchCounters(ctx context.Context, f *inventory.Fabric) (map[SwitchPort]SwitchCounters, error)
 }
 
+// Sweep is what a look at all cables of a fabric has seen. Only the kind that made it can read it.
+type Sweep any
+
+// Swept is the comparison of a fabric's cables with the site.
+type Swept struct {
+	Found  []stage.Finding // what is wrong and was not yet when the fabric was brought up
+	Before bool            // cables were compared then, also where an error says that they cannot be now
+	Seen   Sweep           // for CheckManager; nil: nothing was seen
+}
+
 // Sweeping is a Kind that can compare the cables of a fabric with the site at any time.
 type Sweeping interface {
 	Kind
-	// Resweep returns what is wrong with the cables of a fabric and was not yet when it was
-	// brought up, by what steps of the run have learned. before: cables were compared then, also
-	// where the error says that they cannot be now. It may block.
-	Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (found []stage.Finding, before bool, err error)
+	// Resweep compares the cables of a fabric with the site and with what was wrong when it was
+	// brought up, by what steps of the run have learned. It may block.
+	Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (Swept, error)
 }
 
 // Managed is a Kind whose fabrics a manager runs, such as the subnet manager of InfiniBand.
@@ -100,9 +109,9 @@ type Managed interface {
 	// CheckManager returns what is wrong with the manager of a fabric and was not yet when it was given
 	// its configuration: lost, where that counts no more, since nobody answers or another manager
 	// is the master; weaker, where it matters once the master goes away. before: the manager was asked
-	// then, also where the error says that it cannot be asked now. It may block, and
-	// changes nothing.
-	CheckManager(ctx context.Context, run stage.Run, f *inventory.Fabric) (lost, weaker []stage.Finding, before bool, err error)
+	// then, also where the error says that it cannot be asked now. seen is a sweep of this moment by the same
+	// kind, so that the fabric is not swept twice; nil: it sweeps. It may block, and changes nothing.
+	CheckManager(ctx context.Context, run stage.Run, f *inventory.Fabric, seen Sweep) (lost, weaker []stage.Finding, before bool, err error)
 }
 
 // Verifying is a Kind that can compare a node's ports with their settings at any time.

@@ -120,10 +120,10 @@ func (w world) validate() stage.Stage {
 		}
 		return k.SwitchCounters(ctx, f)
 	}
-	sweep := func(ctx context.Context, run stage.Run, f *inventory.Fabric) ([]stage.Finding, bool, error) {
+	sweep := func(ctx context.Context, run stage.Run, f *inventory.Fabric) (fabric.Swept, error) {
 		k, can := kinds[f.Kind].(fabric.Sweeping)
 		if !can {
-			return nil, false, nil
+			return fabric.Swept{}, nil
 		}
 		return k.Resweep(ctx, run, f)
 	}
@@ -134,12 +134,12 @@ func (w world) validate() stage.Stage {
 		}
 		return k.Verify(ctx, run, f, n)
 	}
-	manage := func(ctx context.Context, run stage.Run, f *inventory.Fabric) (lost, weaker []stage.Finding, before bool, err error) {
+	manage := func(ctx context.Context, run stage.Run, f *inventory.Fabric, seen fabric.Sweep) (lost, weaker []stage.Finding, before bool, err error) {
 		k, can := kinds[f.Kind].(fabric.Managed)
 		if !can {
 			return nil, nil, false, nil
 		}
-		return k.CheckManager(ctx, run, f)
+		return k.CheckManager(ctx, run, f, seen)
 	}
 	return validate.New(w.inv, w.nodes).Collecting().Asking(reach.ChassisBy(w.ask)).Counting(count).Sweeping(sweep, verify).Managing(manage)
 }

@@ -22,14 +22,13 @@ import (
 )
 
 // Sweeper compares the cables of a fabric with the site once more, as fabric.Sweeping does.
-// before: that was done when the fabric was brought up.
-type Sweeper func(context.Context, stage.Run, *inventory.Fabric) (found []stage.Finding, before bool, err error)
+type Sweeper func(context.Context, stage.Run, *inventory.Fabric) (fabric.Swept, error)
 
 // Verifier compares the ports of a node on a fabric with their settings, as fabric.Verifying does.
 type Verifier func(context.Context, stage.Run, *inventory.Fabric, *inventory.Node) ([]stage.Finding, error)
 
 // ManagerCheck looks once more who manages a fabric, as fabric.Managed does.
-type ManagerCheck func(context.Context, stage.Run, *inventory.Fabric) (lost, weaker []stage.Finding, before bool, err error)
+type ManagerCheck func(context.Context, stage.Run, *inventory.Fabric, fabric.Sweep) (lost, weaker []stage.Finding, before bool, err error)
 
 // How the last look is done.
 const (
@@ -221,11 +220,12 @@ func (l *lastSweeps) lookAt(ctx context.Context, run stage.Run, f *inventory.Fab
 	if last, ok := l.swept[f.Name]; ok && run.Clock().Now().Sub(last.at) < sweepAge {
 		return last, false, nil
 	}
+	var seen fabric.Sweep
 	if l.sweep != nil {
-		l.sweepAgain(ctx, run, f, &is)
+		seen = l.sweepAgain(ctx, run, f, &is)
 	}
 	if l.manage != nil && len(is.unread) == 0 { // who cannot be swept cannot be asked
-		l.manageAgain(ctx, run, f, &is)
+		l.manageAgain(ctx, run, f, seen, &is)
 	}
 	if was, counted := l.countedBefore(run, f); counted {
 		if err := l.countAgain(ctx, run, f, was, &is); err != nil {
@@ -240,32 +240,32 @@ func (l *lastSweeps) lookAt(ctx context.Context, run stage.Run, f *inventory.Fab
 	return is, true, nil
 }
 
-// sweepAgain compares the cables of a fabric once more.
-func (l *lastSweeps) sweepAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, is *swept) {
-	swept := false
-	found, err := retried(ctx, run, func(ctx context.Context) (list []stage.Finding, err error) {
-		list, swept, err = l.sweep(ctx, run, f)
-		return list, err
-	})
-	is.findings = append(is.findings, found...)
+// sweepAgain compares the cables of a fabric once more, and returns what it has seen; nil: nothing.
+func (l *lastSweeps) sweepAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, is *swept) fabric.Sweep {
+	s, err := retried(ctx, run, func(ctx context.Context) (fabric.Swept, error) { return l.sweep(ctx, run, f) })
+	is.findings = append(is.findings, s.Found...)
 	switch {
 	case err == nil:
-	case !swept:
+		return s.Seen
+	case !s.Before:
 		noteUnseen(run, f, err)
 	default:
 		is.unread = append(is.unread, unread{finding: stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Fabric, Name: f.Name}}}, Evidence: []string{err.Error()},
 			Cause:  fmt.Sprintf("the cables of fabric %s could not be swept again, %d times: whether they are as they were tested is not known", f.Name, readTries),
 			Action: "See that its subnet manager runs and answers (`ibnetdiscover` there), then run `ironrail apply` again: the nodes are tested again."}})
 	}
+	return nil
 }
 
 // manageAgain looks once more who manages a fabric. One that is not managed as it was tested takes no node
-// in: of which partitions its ports are, and what happens to a port that comes up, is then not known.
-func (l *lastSweeps) manageAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, is *swept) {
+// in: of which partitions its ports are, and what happens to a port that comes up, is then not known. seen
+// is the sweep of a moment ago, and serves for the first try.
+func (l *lastSweeps) manageAgain(ctx context.Context, run stage.Run, f *inventory.Fabric, seen fabric.Sweep, is *swept) {
 	before := false
 	var lost []stage.Finding
 	weaker, err := retried(ctx, run, func(ctx context.Context) (list []stage.Finding, err error) {
-		lost, list, before, err = l.manage(ctx, run, f)
+		lost, list, before, err = l.manage(ctx, run, f, seen)
+		seen = nil
 		return list, err
 	})
 	is.findings = append(is.findings, weaker...)

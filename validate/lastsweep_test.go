@@ -90,11 +90,11 @@ func TestUnreadAtAcceptance(t *testing.T) {
 				}
 				return countersWithout(c.later...)
 			}
-			sweep := func(context.Context, stage.Run, *inventory.Fabric) ([]stage.Finding, bool, error) {
+			sweep := func(context.Context, stage.Run, *inventory.Fabric) (fabric.Swept, error) {
 				if swept++; swept <= c.failing {
-					return nil, c.before, errkind.New(errkind.Timeout, "ibnetdiscover did not end")
+					return fabric.Swept{Before: c.before}, errkind.New(errkind.Timeout, "ibnetdiscover did not end")
 				}
-				return nil, c.before, nil
+				return fabric.Swept{Before: c.before}, nil
 			}
 			l := &New(inv, nil).Counting(read).Sweeping(sweep, nil).last
 			if _, err := l.counters(run)(t.Context(), f); (err != nil) != (len(c.silent) > 0) {
@@ -179,8 +179,15 @@ func TestManagerAtAcceptance(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inv, _ := twoLeaves()
-			run, asked := onnodetest.NewRun(), 0
-			l := &New(inv, nil).Managing(func(context.Context, stage.Run, *inventory.Fabric) ([]stage.Finding, []stage.Finding, bool, error) {
+			run, asked, swept := onnodetest.NewRun(), 0, 0
+			sweep := func(context.Context, stage.Run, *inventory.Fabric) (fabric.Swept, error) {
+				swept++
+				return fabric.Swept{Before: true, Seen: "seen"}, nil
+			}
+			l := &New(inv, nil).Sweeping(sweep, nil).Managing(func(_ context.Context, _ stage.Run, _ *inventory.Fabric, seen fabric.Sweep) ([]stage.Finding, []stage.Finding, bool, error) {
+				if first := asked == 0; first != (seen == "seen") {
+					t.Errorf("try %d is given the sweep %v", asked+1, seen)
+				}
 				if asked++; asked <= c.failing {
 					return nil, nil, c.before, silent
 				}
@@ -204,6 +211,9 @@ func TestManagerAtAcceptance(t *testing.T) {
 			}
 			if got := strings.Join(refused, " "); got != c.refused {
 				t.Errorf("refused %q, want %q", got, c.refused)
+			}
+			if swept != 1 {
+				t.Errorf("swept %d times", swept)
 			}
 			if got := strings.Join(causes, "; "); !strings.HasPrefix(got, c.causes) || (c.causes == "") != (got == "") || len(run.Events) != c.notes {
 				t.Errorf("causes %q, want %q; events %+v", got, c.causes, run.Events)

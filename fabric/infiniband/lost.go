@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
@@ -15,7 +16,7 @@ import (
 
 // CheckManager implements fabric.Managed: a sweep by direct routes, which needs no subnet manager, is
 // answered, and the master is the one that was loaded.
-func (b *InfiniBand) CheckManager(ctx context.Context, run stage.Run, f *inventory.Fabric) (lost, weaker []stage.Finding, before bool, err error) {
+func (b *InfiniBand) CheckManager(ctx context.Context, run stage.Run, f *inventory.Fabric, seen fabric.Sweep) (lost, weaker []stage.Finding, before bool, err error) {
 	loaded := readLoaded(run, f)
 	if loaded == nil {
 		return nil, nil, false, errkind.New(errkind.Unsupported, "the subnet manager of fabric %s was not loaded by ironrail", f.Name)
@@ -24,9 +25,11 @@ func (b *InfiniBand) CheckManager(ctx context.Context, run stage.Run, f *invento
 	if err != nil {
 		return nil, nil, true, err
 	}
-	found, err := sub.Sweep(ctx)
-	if err != nil {
-		return nil, nil, true, err
+	found, swept := seen.(*ibnetdiscover.Topology)
+	if !swept {
+		if found, err = sub.Sweep(ctx); err != nil {
+			return nil, nil, true, err
+		}
 	}
 	m, silent, err := sub.master(ctx)
 	switch {

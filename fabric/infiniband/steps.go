@@ -392,26 +392,27 @@ func (b *InfiniBand) compareCables(f *inventory.Fabric, members []Member, found 
 }
 
 // Resweep implements fabric.Sweeping.
-func (b *InfiniBand) Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (list []stage.Finding, before bool, err error) {
+func (b *InfiniBand) Resweep(ctx context.Context, run stage.Run, f *inventory.Fabric) (s fabric.Swept, err error) {
 	var suspects []string
 	known, before := run.Fact(SuspectsFact.Of(subjectOf(f)))
-	if before {
+	if s.Before = before; before {
 		if suspects, err = SuspectsFact.Get(known); err != nil {
-			return nil, before, err
+			return s, err
 		}
 	}
 	sub, members, err := b.subnet(run, f)
 	if err != nil {
-		return nil, before, err
+		return s, err
 	}
 	found, err := sub.Sweep(ctx)
 	if err != nil {
-		return nil, before, err
+		return s, err
 	}
+	s.Seen = found
 	for _, x := range b.compareCables(f, members, found) {
 		if slices.ContainsFunc(x.swept, func(name string) bool { return !slices.Contains(suspects, name) }) {
-			list = append(list, x.Finding)
+			s.Found = append(s.Found, x.Finding)
 		}
 	}
-	return list, before, nil
+	return s, nil
 }

@@ -184,12 +184,12 @@ func (l *driftLook) wasDone(ctx context.Context, id plan.StepID) bool {
 // compareSweep compares the cables of a fabric with the site. What was wrong when it was brought up
 // is no drift.
 func (l *driftLook) compareSweep(ctx context.Context, run lookRun, f *inventory.Fabric, k fabric.Sweeping, s *siteSeen) {
-	found, before, err := k.Resweep(ctx, run, f)
+	swept, err := k.Resweep(ctx, run, f)
 	if err != nil {
-		s.add(func(s *siteSeen) { s.notSeen(f, drift.Cables, before, err) })
+		s.add(func(s *siteSeen) { s.notSeen(f, drift.Cables, swept.Before, err) })
 		return
 	}
-	s.add(func(s *siteSeen) { s.changes = append(s.changes, l.changesIn(found, drift.Cables)...) })
+	s.add(func(s *siteSeen) { s.changes = append(s.changes, l.changesIn(swept.Found, drift.Cables)...) })
 }
 
 // notSeen notes that something of a fabric could not be read: unknown where it was read before, else

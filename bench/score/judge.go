@@ -228,6 +228,7 @@ var kindsOfFaults = map[string]kind{
 	"bad-leaf":         {place: leaf, names: outside(func(f planted) string { return f.Switch })},
 	"slow-trunk":       {place: anyTrunk, names: ofTrunk},
 	"trunk-errors":     {place: anyTrunk, names: ofTrunk},
+	"dead-trunk":       {place: spareTrunk, names: outside(func(f planted) string { return f.Port })},
 	"bad-spine":        {place: spine, names: ofSpine},
 	"sm-dead":          {place: onInfiniBand(false), alone: true, names: outside(func(planted) string { return "subnet manager" })},
 	"other-sm":         {place: onInfiniBand(true), alone: true, names: outside(func(planted) string { return "subnet manager" })},

@@ -235,6 +235,26 @@ func anyTrunk(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 	return planted{Port: list[lot.IntN(len(list))].From.String()}, true
 }
 
+// spareTrunk is the place of a cable between switches without which others connect the same two, where somebody
+// says that it has no link.
+func spareTrunk(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
+	type pair struct{ from, to *inventory.Switch }
+	count := map[pair]int{}
+	for _, c := range inv.Cables {
+		count[pair{c.From.Switch, c.To.Switch}]++
+	}
+	var list []string
+	for _, c := range inv.Cables {
+		if c.From.Switch != nil && c.To.Switch != nil && count[pair{c.From.Switch, c.To.Switch}] > 1 && isCounted(c.From.Switch) && isCounted(c.To.Switch) {
+			list = append(list, c.From.String())
+		}
+	}
+	if len(list) == 0 {
+		return planted{}, false
+	}
+	return planted{Port: list[lot.IntN(len(list))]}, true
+}
+
 // spine is the place of what is of a spine.
 func spine(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 	list := crossedTrunks(inv)

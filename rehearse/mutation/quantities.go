@@ -70,7 +70,7 @@ var quantities = map[string]ofKinds{
 	"Model.SetLanes":       of(fault.DegradedLink),
 	"Model.SetNICShare":    of(fault.SlowNIC),
 	"Model.SetSwitchShare": of(fault.BadLeaf, fault.BadSpine),
-	"Model.SetTrunkDown":   {why: "open: a cable between switches that loses its link in service is found by drift, as the rehearsals of drift show, and has no kind of fault"},
+	"Model.SetTrunkDown":   of(fault.DeadTrunk),
 	"Model.SetTrunkErrors": of(fault.TrunkErrors),
 	"Model.SetTrunkShare":  of(fault.SlowTrunk),
 	"Model.Swap":           of(fault.CableSwap),

@@ -232,7 +232,7 @@ func expectOutsideNodes(f fault.Fault, inv *inventory.Inventory) expectation {
 			e.beside = []suspect{{subject: subject.ID{Kind: subject.Switch, Name: others[0]}}}
 		}
 		return e
-	case fault.BadUplink:
+	case fault.BadUplink, fault.DeadTrunk:
 		return expectation{says: "the link at " + f.Port, anywhere: func(s stage.Suspect) bool {
 			return s.Subject.Kind == subject.Link && strings.Contains(s.Subject.Name, f.Port)
 		}}

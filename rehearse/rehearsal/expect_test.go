@@ -80,7 +80,7 @@ func TestEveryKindExpects(t *testing.T) {
 	inv := demoSite(t)
 	for _, row := range fault.Rows() {
 		f := fault.Fault{Kind: row.Kind, Node: "r01-u09", With: "r02-u01", PDU: "r01/a", Leaf: "net/leaf-1"}
-		if slices.Contains([]fault.Kind{fault.BadUplink, fault.SlowTrunk, fault.TrunkErrors}, row.Kind) {
+		if slices.Contains([]fault.Kind{fault.BadUplink, fault.SlowTrunk, fault.TrunkErrors, fault.DeadTrunk}, row.Kind) {
 			f.Port = "net/leaf-1/33"
 		}
 		of := inv

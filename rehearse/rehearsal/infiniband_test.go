@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
@@ -89,6 +90,15 @@ func TestBadUplink(t *testing.T) {
 	f.Port = "leaf-9/1"
 	if _, err := rehearsal.Run(context.Background(), load(t, "../../examples/h100-su", nil), rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}); err == nil || !strings.Contains(err.Error(), "no cable between two switches") {
 		t.Errorf("a link that there is not: %v", err)
+	}
+	f.Kind, f.Port = fault.DeadTrunk, low
+	only := load(t, "../../examples/h100-su", nil)
+	at := fault.FindTrunk(only, low)
+	only.Cables = slices.DeleteFunc(slices.Clone(only.Cables), func(c *inventory.Cable) bool {
+		return c != at && c.From.Switch == at.From.Switch && c.To.Switch == at.To.Switch
+	})
+	if _, err := rehearsal.Run(context.Background(), only, rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}); err == nil || !strings.Contains(err.Error(), "is the only one between") {
+		t.Errorf("the only cable between two switches: %v", err)
 	}
 }
 

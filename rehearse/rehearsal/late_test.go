@@ -80,6 +80,7 @@ var lateReasons = map[fault.Kind]string{
 	fault.BadSpine:    underLoad + "; " + noTest,
 	fault.SlowTrunk:   underLoad + "; " + noTest,
 	fault.TrunkErrors: elsewhere,
+	fault.DeadTrunk:   elsewhere,
 }
 
 // lateFaults are the faults of a site at a moment.
@@ -185,7 +186,7 @@ func TestPassingFaults(t *testing.T) {
 	}
 }
 
-// TestLateTrunks: a cable between switches that makes errors, or has lost lanes, after acceptance is found by
+// TestLateTrunks: a cable between switches that makes errors, has lost lanes or its link after acceptance is found by
 // drift: by what both ends count, and by a sweep. Nothing else is.
 func TestLateTrunks(t *testing.T) {
 	t.Parallel()
@@ -195,8 +196,9 @@ func TestLateTrunks(t *testing.T) {
 	for _, c := range []struct {
 		inv         *inventory.Inventory
 		fault, kind string
-	}{{roce, "kind=trunk-errors,at=accepted,port=" + port, "errors"}, {fourRacks(t), "kind=bad-uplink,at=accepted,port=" + uplink, "cables"}} {
-		t.Run(c.kind, func(t *testing.T) {
+	}{{roce, "kind=trunk-errors,at=accepted,port=" + port, "errors"}, {fourRacks(t), "kind=bad-uplink,at=accepted,port=" + uplink, "cables"},
+		{roce, "kind=dead-trunk,at=accepted,port=" + port, "cables"}, {fourRacks(t), "kind=dead-trunk,at=accepted,port=" + uplink, "cables"}} {
+		t.Run(c.fault, func(t *testing.T) {
 			t.Parallel()
 			sum, err := rehearsal.Run(context.Background(), c.inv, rehearsal.Options{Seed: 3, Faults: planted(t, c.fault)})
 			if err != nil {

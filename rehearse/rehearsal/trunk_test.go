@@ -77,6 +77,29 @@ func TestTrunks(t *testing.T) {
 	}
 }
 
+// TestDeadTrunk: a cable between two switches without a link is named by both of its ports, by the sweep of InfiniBand and by
+// what SONiC's switches show, from the start and where it goes as nodes are about to be accepted. No node is taken out.
+func TestDeadTrunk(t *testing.T) {
+	t.Parallel()
+	for name, inv := range map[string]*inventory.Inventory{"SONiC": readable(t), "InfiniBand": fourRacks(t)} {
+		port, _ := firstTrunk(inv, 5)
+		_, far := endsOf(inv, port)
+		for _, at := range []string{"", ",at=validate.accept"} {
+			t.Run(name+at, func(t *testing.T) {
+				t.Parallel()
+				slow(t)
+				sum := rehearsed(t, inv, "kind=dead-trunk,port="+port+at)
+				if len(sum.Accepted) != len(inv.Nodes) || len(sum.Waiting) != 0 || len(sum.Quarantined) != 0 || len(sum.Findings) != 1 || len(sum.Unexpected) != 0 || !sum.Faults[0].Found {
+					t.Fatalf("%d accepted, waiting %+v, quarantined %+v, findings %+v, unexpected %+v", len(sum.Accepted), sum.Waiting, sum.Quarantined, sum.Findings, sum.Unexpected)
+				}
+				if g := sum.Findings[0]; !strings.Contains(g.Cause, port) || !strings.Contains(g.Cause, far) || !strings.Contains(g.Cause, "has no") || g.Action == "" {
+					t.Errorf("%+v, want both %s and %s", g, port, far)
+				}
+			})
+		}
+	}
+}
+
 // TestTrunksByAllReduce: where all-reduces alone test InfiniBand, the cable and the spine
 // are named as well, whether or not the run over all nodes went over them.
 func TestTrunksByAllReduce(t *testing.T) {

@@ -50,6 +50,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.BadLeaf:          {},
 	fault.SlowTrunk:        {},
 	fault.TrunkErrors:      {},
+	fault.DeadTrunk:        {},
 	fault.BadSpine:         {},
 	fault.SMDead:           {},
 	fault.OtherSM:          {},

@@ -106,6 +106,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 		return m.SetTrunkShare(trunkEnd(c.From), slowTrunkShare)
 	}),
 	fault.TrunkErrors: onTrunk(func(m *model.Model, c *inventory.Cable) error { return m.SetTrunkErrors(trunkEnd(c.To), badBitRate) }),
+	fault.DeadTrunk:   onTrunk(func(m *model.Model, c *inventory.Cable) error { return m.SetTrunkDown(trunkEnd(c.From), true) }),
 	fault.BadSpine:    func(w *World, f fault.Fault) error { return w.model.SetSwitchShare(f.Leaf, badSwitchShare) },
 	fault.SMDead:      (*World).endManagers,
 	fault.OtherSM:     (*World).switchOnManager,

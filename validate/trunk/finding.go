@@ -106,7 +106,7 @@ func WornFindings(list []Worn, blamed []isolate.Part) (findings []stage.Finding)
 			i = len(findings)
 			at[w.Trunk] = i
 			findings = append(findings, stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: w.Trunk}}},
-				Cause: "the cable " + w.Trunk + " " + w.does + ": " + w.String(), Action: "Clean and reseat both ends of the cable, look at its transceivers, and exchange it. No node was taken out."})
+				Cause: "the cable " + w.Trunk + " " + w.does + ": " + w.String(), Action: "See that neither of its ports is shut, clean and reseat both ends of the cable, look at its transceivers, and exchange it. No node was taken out."})
 		}
 		findings[i].Evidence = append(findings[i].Evidence, w.String())
 	}

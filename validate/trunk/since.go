@@ -4,6 +4,7 @@ package trunk
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ironrail/ironrail/fabric"
@@ -17,13 +18,14 @@ type Reading struct {
 }
 
 // WornBetween returns the ends of cables between the switches of a fabric at which more arrived
-// damaged between two readings than a good link lets, or whose link went down.
+// damaged between two readings than a good link lets, or whose link went down. One that had no link before is not
+// among them: the test that read that has named it.
 func WornBetween(inv *inventory.Inventory, f *inventory.Fabric, was, is Reading) []Worn {
 	w := Watch{inv: inv, fabric: f, cables: cablesOf(inv, f), began: was.At, before: was.Ports,
 		read: func(context.Context, *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error) {
 			return is.Ports, nil
 		}}
-	return w.Now(context.Background(), is.At).Worn
+	return slices.DeleteFunc(w.Now(context.Background(), is.At).Worn, func(e Worn) bool { return was.Ports[e.At].Down })
 }
 
 // End is an end of a cable between two switches.

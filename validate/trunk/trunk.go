@@ -109,14 +109,16 @@ type Worn struct {
 // String says what was counted.
 func (e Worn) String() string { return e.told }
 
-// wornAt judges an end of a cable by two readings of its port; false: it is good. from is the switch
-// at the other end.
-func wornAt(at fabric.SwitchPort, from string, was, is fabric.SwitchCounters, took time.Duration) (w Worn, bad bool) {
+// wornAt judges an end of a cable by two readings of its port; false: it is good. far is the other end,
+// and from the switch there.
+func wornAt(at, far fabric.SwitchPort, from string, was, is fabric.SwitchCounters, took time.Duration) (w Worn, bad bool) {
 	w.At = at
 	errors, downed, whole := grown(is.Errors, was.Errors), grown(is.Downed, was.Downed), took.Round(time.Second)
 	switch {
 	case is.Down && !was.Down:
-		w.does, w.told = "has no link", fmt.Sprintf("%s, which had a link to %s before, has none", at, from)
+		w.does, w.told = "has no link", fmt.Sprintf("%s, which had a link to %s before, has none", at, far)
+	case is.Down:
+		w.does, w.told = "has no link", fmt.Sprintf("%s has no link to %s", at, far)
 	case downed > 0:
 		w.does, w.told = "lost its link", fmt.Sprintf("%s lost its link to %s %d times in %s", at, from, downed, whole)
 	case errors > 0 && float64(errors) > min(mostErrors*took.Seconds(), saturated/2):
@@ -141,7 +143,7 @@ func (w *Watch) Now(ctx context.Context, now time.Time) Load {
 			}
 			read = true
 			packets = max(packets, grown(is.Sent, was.Sent)+grown(is.Received, was.Received))
-			if worn, bad := wornAt(at, []string{c.upperSwitch, c.lowerSwitch}[i], was, is, now.Sub(w.began)); bad {
+			if worn, bad := wornAt(at, []string{c.upper, c.lower}[i], []string{c.upperSwitch, c.lowerSwitch}[i], was, is, now.Sub(w.began)); bad {
 				worn.Trunk = c.lower
 				l.Worn = append(l.Worn, worn)
 			}

@@ -120,6 +120,27 @@ func flows(text string, bad bool) (list []isolate.Measurement) {
 
 // TestSearch: the ways that counters show lead to the cable or the spine, good transfers
 // acquit, and of what stays alike both are named with the test that decides.
+// TestDown: a cable without a link is named by both of its ports, by the test that first sees it; what reads the
+// counters later names it only where it had one before.
+func TestDown(t *testing.T) {
+	t.Parallel()
+	w := newWire()
+	well, _ := w.read(t.Context(), w.fabric)
+	w.counters["a/1"], w.counters["s1/1"] = fabric.SwitchCounters{Down: true}, fabric.SwitchCounters{Down: true}
+	down, _ := w.read(t.Context(), w.fabric)
+	at := time.Unix(1e9, 0)
+	found := WornFindings(begin(t.Context(), w.inv, w.fabric, w.read, at).Now(t.Context(), at.Add(time.Minute)).Worn, nil)
+	if len(found) != 1 || found[0].Suspects[0].Subject.Name != "a/1" || found[0].Cause != "the cable a/1 has no link: a/1 has no link to s1/1" || !slices.Contains(found[0].Evidence, "s1/1 has no link to a/1") {
+		t.Errorf("from the start: %+v", found)
+	}
+	if list := WornBetween(w.inv, w.fabric, Reading{at, well}, Reading{at.Add(time.Minute), down}); len(list) != 2 || list[0].String() != "a/1, which had a link to s1/1 before, has none" {
+		t.Errorf("since the tests: %+v", list)
+	}
+	if list := WornBetween(w.inv, w.fabric, Reading{at, down}, Reading{at.Add(time.Minute), down}); len(list) != 0 {
+		t.Errorf("as it was: %+v", list)
+	}
+}
+
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -83,6 +83,7 @@ const (
 	BadLeaf          Kind = "bad-leaf"
 	SlowTrunk        Kind = "slow-trunk"
 	TrunkErrors      Kind = "trunk-errors"
+	DeadTrunk        Kind = "dead-trunk"
 	BadSpine         Kind = "bad-spine"
 	SMDead           Kind = "sm-dead"
 	OtherSM          Kind = "other-sm"
@@ -250,6 +251,8 @@ var rows = []Row{
 		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node", Serving: true, Passing: true},
 	{Kind: TrunkErrors, Does: "one bit in ten million of what goes up a cable between two switches is wrong; what comes down is right", Needs: []string{attrPort}, Takes: []string{attrAt},
 		Suspects: "that cable, by its lower end, where the counters of its switches are read; else what goes up from its leaf; no node", Serving: true, Passing: true},
+	{Kind: DeadTrunk, Does: "a cable between two switches has no signal; what went over it goes over the others between the same two", Needs: []string{attrPort}, Takes: []string{attrAt},
+		Suspects: "that cable, by its two ports, on InfiniBand and where the counters of its switches are read; no node", Serving: true},
 	{Kind: BadSpine, Does: "a spine passes seven tenths of what goes over it", Needs: []string{attrLeaf}, Takes: []string{attrAt},
 		Suspects: "that spine, where the counters of its cables are read; else the spines; no node", Serving: true, Passing: true},
 	{Kind: SMDead, Does: "the process of the subnet manager on the controller has ended; what it wrote into the ports stays", Takes: []string{attrAt},

@@ -309,10 +309,23 @@ func FindTrunk(inv *inventory.Inventory, end string) *inventory.Cable {
 	return nil
 }
 
+// isSpare reports whether another cable connects the same two switches.
+func isSpare(inv *inventory.Inventory, c *inventory.Cable) bool {
+	return slices.ContainsFunc(inv.Cables, func(o *inventory.Cable) bool {
+		return o != c && o.From.Switch == c.From.Switch && o.To.Switch == c.To.Switch
+	})
+}
+
 // portFits checks the port of a fault that is about one.
 func portFits(inv *inventory.Inventory, f Fault) error {
-	if slices.Contains([]Kind{BadUplink, SlowTrunk, TrunkErrors}, f.Kind) && FindTrunk(inv, f.Port) == nil {
-		return fmt.Errorf("fault %s: %q is the lower end of no cable between two switches, such as \"compute/leaf-u1-r0/33\"", f.Kind, f.Port)
+	if slices.Contains([]Kind{BadUplink, SlowTrunk, TrunkErrors, DeadTrunk}, f.Kind) {
+		c := FindTrunk(inv, f.Port)
+		if c == nil {
+			return fmt.Errorf("fault %s: %q is the lower end of no cable between two switches, such as \"compute/leaf-u1-r0/33\"", f.Kind, f.Port)
+		}
+		if f.Kind == DeadTrunk && !isSpare(inv, c) {
+			return fmt.Errorf("fault %s: the cable in %s is the only one between %s and %s: what a fabric does without it is not simulated", f.Kind, f.Port, c.From.Switch.Name, c.To.Switch.Name)
+		}
 	}
 	if row, _ := FindRow(f.Kind); !slices.Contains(row.Takes, attrPort) {
 		return nil

@@ -70,13 +70,25 @@ func systems() []system {
 				New: fmt.Sprintf("image \"oci\" \"os\" {\n  source  = %q\n  os      = \"debian\"\n  release = \"12\"\n}", l.ContainerImage("bookworm"))}
 		}},
 		// Packages of Debian from an archive that looks like Ubuntu's.
-		{"ubuntu-like", "bookworm", []string{"n1", "n2"}, "Ubuntu 24.04", func(l *labtest.Lab) labtest.Edit {
-			url, key := l.UbuntuArchive("bookworm", "noble:24.04")
-			return labtest.Edit{Old: debianBlock,
-				New: fmt.Sprintf("image \"ubuntu\" \"os\" {\n  release  = \"noble\"\n  kernel   = \"linux-image-generic\"\n  packages = [\"openssh-server\", \"chrony\"]\n  repository {\n    url = %q\n    key = %q\n  }\n}", url, key)}
-		}},
+		{"ubuntu-like", "bookworm", []string{"n1", "n2"}, "Ubuntu 24.04", likeUbuntu("openssh-server", "chrony")},
 		// The image has no loader for a BIOS.
 		{"raw-cloud", "bookworm", []string{"n2", "n5"}, "Debian GNU/Linux 12", cloudImage(labtest.UbuntuDisk)},
+	}
+}
+
+// likeUbuntu is an image of kind ubuntu, with packages, in the place of that of site.hcl.
+func likeUbuntu(packages ...string) func(*labtest.Lab) labtest.Edit {
+	return func(l *labtest.Lab) labtest.Edit {
+		url, key := l.UbuntuArchive("bookworm", "noble:24.04")
+		return labtest.Edit{Old: debianBlock, New: fmt.Sprintf(`image "ubuntu" "os" {
+  release  = "noble"
+  kernel   = "linux-image-generic"
+  packages = ["%s"]
+  repository {
+    url = %q
+    key = %q
+  }
+}`, strings.Join(packages, `", "`), url, key)}
 	}
 }
 
@@ -194,6 +206,49 @@ func TestSettings(t *testing.T) {
 	if got := l.Ironrail("drift"); got.Code == labtest.ExitDone || !strings.Contains(got.Stdout, "vm.swappiness") || !strings.Contains(got.Stdout, "linux-image-amd64") {
 		t.Errorf("drift does not see what was changed: %s", got)
 	}
+}
+
+// TestUbuntuSettings: on a system that looks like Ubuntu, what the host block asks for is on
+// the node, nothing updates itself, and netplan sets the MTU of the network, also when it is
+// edited.
+func TestUbuntuSettings(t *testing.T) {
+	s := system{"settings-ubuntu", "bookworm", []string{"n2"}, "Ubuntu 24.04", likeUbuntu("openssh-server", "chrony", "sudo", "unattended-upgrades")}
+	const dns = "  dns  = [\"10.77.0.2\"]\n"
+	l := s.install(t, labtest.Options{Name: s.name, HCL: []labtest.Edit{
+		{Old: dns, New: dns + "  mtu  = 1400\n"},
+		{Old: `  timezone    = "UTC"`, New: `  timezone    = "Europe/Berlin"
+  hold_kernel = true
+  locale      = "C.UTF-8"
+  sysctl      = { "vm.swappiness" = "7" }
+  accounts {
+    sudo_groups = ["operators"]
+  }`},
+	}})
+	wantNetplan(t, l, "n2")
+	mtu := func(want string) {
+		t.Helper()
+		l.OnNode("n2", `dev=$(ip -o route get 10.77.0.2 | sed 's/.* dev \([^ ]*\) .*/\1/'); test "$(cat /sys/class/net/$dev/mtu)" = `+want+
+			` && grep -x '      mtu: `+want+`' /etc/netplan/10-ironrail.yaml && grep -x MTUBytes=`+want+` /run/systemd/network/10-netplan-boot.network`)
+	}
+	mtu("1400")
+	for _, look := range []string{
+		`test "$(readlink /etc/localtime)" = /usr/share/zoneinfo/Europe/Berlin`,
+		`grep -x LANG=C.UTF-8 /etc/default/locale`,
+		`test "$(cat /proc/sys/vm/swappiness)" = 7`,
+		`apt-mark showhold | grep -x linux-image-generic && apt-mark showhold | grep -x "linux-image-$(uname -r)"`,
+		`grep '^%operators ' /etc/sudoers.d/90-ironrail && visudo -c`,
+		`for u in apt-daily.timer apt-daily-upgrade.timer motd-news.timer; do test "$(systemctl is-enabled $u)" = masked || exit 1; done`,
+		`! systemctl is-enabled unattended-upgrades.service && ! systemctl is-active unattended-upgrades.service`,
+		`test "$(readlink /boot/vmlinuz)" = "vmlinuz-$(uname -r)"`,
+		`! command -v snap && grep 'Pin-Priority: -10' /etc/apt/preferences.d/ironrail-snapd`,
+	} {
+		l.OnNode("n2", look)
+	}
+	l.Edit(labtest.Edit{Old: "mtu  = 1400", New: "mtu  = 1450"})
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	mtu("1450")
+	l.OnNode("n2", "networkctl reload && sleep 2 && true")
+	mtu("1450")
 }
 
 // TestCloudConfig: the cloud-init of an image of a vendor reads what the site has for it, once,

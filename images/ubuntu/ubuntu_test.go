@@ -53,9 +53,18 @@ func TestSnapd(t *testing.T) {
 	}
 }
 
-// TestPeerRecipesKeepTheirDigests: an image that was built, or locked, by an older ironrail stays
-// the right one, also when its key is published anew with a longer time.
-func TestPeerRecipesKeepTheirDigests(t *testing.T) {
+// TestRecipesKeepTheirDigests: an image that was built, or locked, by an older ironrail
+// stays the right one.
+func TestRecipesKeepTheirDigests(t *testing.T) {
+	t.Parallel()
+	r := Kind{}.Recipe(block("noble", ""), "")
+	if r.Digest() != "sha256:a516f437af4a61925f84235a5ef17c0d276bcdfbdb47f4ac60813d180f694f9b" || r.Inputs() != "sha256:c63218a430ae01889eb294b00f4b8aa3009f5600c04b9511b19a21a0c56159e3" {
+		t.Errorf("the image has digest %q and inputs %q", r.Digest(), r.Inputs())
+	}
+}
+
+// TestPeerKey: an image stays the right one when its key is published anew with a longer time.
+func TestPeerKey(t *testing.T) {
 	t.Parallel()
 	h := gpgtest.New(t)
 	key := h.NewKey("archive", "ed25519", "1d")

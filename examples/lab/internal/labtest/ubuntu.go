@@ -11,7 +11,7 @@ import (
 
 // ubuntuPackages are those that the lab's nodes are made of and have installed, with what
 // disk layouts need.
-const ubuntuPackages = "apt ca-certificates chrony dbus e2fsprogs initramfs-tools iproute2 kmod netplan.io openssh-server systemd systemd-sysv tzdata udev zstd mdadm xfsprogs lvm2 " +
+const ubuntuPackages = "apt ca-certificates chrony dbus e2fsprogs initramfs-tools iproute2 kmod netplan.io openssh-server systemd systemd-sysv tzdata udev zstd mdadm xfsprogs lvm2 sudo unattended-upgrades " +
 	"rdma-core ibverbs-utils perftest openmpi-bin python3-mpi4py"
 
 // UbuntuArchive makes and serves, as long as the test runs, an archive that looks like

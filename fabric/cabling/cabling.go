@@ -255,7 +255,7 @@ func (a *atlas) end(n wire.Neighbour) (e End, why string) {
 	if s == nil {
 		return End{}, fmt.Sprintf("the switch that calls itself %q (chassis %s) is none of the site's", n.SystemName, n.ChassisID)
 	}
-	number, ok := panelNumber(s.OS, s.Model, n.PortID)
+	number, ok := PanelNumber(s.OS, s.Model, n.PortID)
 	if !ok {
 		return End{}, fmt.Sprintf("port name %q of switch %s is not understood", n.PortID, s.Name)
 	}

@@ -27,7 +27,7 @@ func TestPanel(t *testing.T) {
 		{"eos", "", "Ethernet17/1", 17}, {"eos", "", "Et17", 17}, {"EOS", "", "Ethernet17", 17},
 		{"", "", "swp3", 3}, {"", "", "Eth1/3", 0}, {"", "", "Ethernet64", 0}, {"junos", "", "et-0/0/16", 0}, {"sonic", "", "", 0}, {"sonic", "", "etp0", 0}, {"sonic", "", "etp99999999999999999999", 0},
 	} {
-		if got, ok := panelNumber(c.os, c.model, c.name); got != c.want && ok || ok != (c.want > 0) {
+		if got, ok := PanelNumber(c.os, c.model, c.name); got != c.want && ok || ok != (c.want > 0) {
 			t.Errorf("%s %s %q: %d, %v; want %d", c.os, c.model, c.name, got, ok, c.want)
 		}
 	}
@@ -227,7 +227,7 @@ func FuzzPanel(f *testing.F) {
 	f.Add("sonic", "SN5600", "Ethernet128")
 	f.Add("", "", "swp17s1")
 	f.Fuzz(func(t *testing.T, os, model, name string) {
-		if n, ok := panelNumber(os, model, name); ok && n <= 0 {
+		if n, ok := PanelNumber(os, model, name); ok && n <= 0 {
 			t.Errorf("%q of %s: %d", name, os, n)
 		}
 	})

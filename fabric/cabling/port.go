@@ -41,10 +41,10 @@ var namings = []naming{
 // Source: the platforms' port_config.ini in sonic-buildimage (device/mellanox).
 var lanes = map[string]int{"sn2700": 4, "sn3700": 4, "sn3700c": 4, "sn4600": 4, "sn4600c": 4, "sn4700": 8, "sn5400": 8, "sn5600": 8, "sn5610n": 8, "sn5640": 8}
 
-// panelNumber reads the number on the panel out of a port's name. Where no os is given,
+// PanelNumber reads the number on the panel out of a port's name. Where no os is given,
 // all systems that know the name must agree: Eth1/3 is port 3 of one maker and
 // port 1 of another.
-func panelNumber(os, model, name string) (int, bool) {
+func PanelNumber(os, model, name string) (int, bool) {
 	found := 0
 	for _, n := range namings {
 		if os != "" && !oneOf(os, n.systems) {

@@ -32,6 +32,7 @@ var packages = map[string]string{
 	"cpio":               "cpio",
 	"cryptsetup":         "cryptsetup-bin",
 	"dash":               "dash",
+	"dhcrelay":           "isc-dhcp-relay",
 	"dnsmasq":            "dnsmasq-base",
 	"dmsetup":            "dmsetup",
 	"dpkg-deb":           "dpkg",

@@ -121,6 +121,11 @@ func TestDiagnoseProxy(t *testing.T) {
 			t.Errorf("%+v, want %q", d, tt.want)
 		}
 	}
+	wrong := event(boot.DHCP, dhcp.EventPort, "asks at port 3 of switch r01/mgmt-1")
+	wrong.Refused = true
+	if d := Diagnose(&n, []BootEvent{wrong}, nil); !strings.Contains(d.Cause, "port 3 of switch") || !strings.Contains(d.Action, "Plug the cable") {
+		t.Errorf("%+v", d)
+	}
 	if got := actionAlone(&n); !strings.Contains(got, "boot file") {
 		t.Error(got)
 	}

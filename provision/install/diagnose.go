@@ -63,6 +63,7 @@ type reached struct {
 	kernel, kernelEnd, initrd, initrdEnd bool
 	refused                              bool
 	reason                               string // of the last refusal
+	port                                 bool   // it was for the port of a switch
 	leased                               bool   // by another DHCP server, beside which we give boot files
 	other                                string // why its address is not the node's; "": it is
 }
@@ -73,7 +74,7 @@ func reachedOf(seen []BootEvent) (r reached) {
 		case s.Proto == boot.DHCP && (!s.Refused || s.What == dhcp.EventOtherAddress):
 			r.addDHCP(s)
 		case s.Refused:
-			r.refused, r.reason = true, s.Detail
+			r.refused, r.reason, r.port = true, s.Detail, s.Proto == boot.DHCP && s.What == dhcp.EventPort
 		case s.Proto == boot.TFTP, s.Proto == boot.HTTP && s.What == httpboot.EventLoader:
 			r.loader = true
 		case s.Proto == boot.IPXE:
@@ -83,6 +84,14 @@ func reachedOf(seen []BootEvent) (r reached) {
 		}
 	}
 	return r
+}
+
+// actionRefused is what to do about a refusal.
+func (r reached) actionRefused() string {
+	if r.port {
+		return "Plug the cable into the port of the files, or correct its cable block; then run `ironrail apply` again."
+	}
+	return "Correct the inventory row of this node, then run `ironrail apply` again."
 }
 
 // addDHCP takes over what a node got by DHCP, of us or of the server beside us.
@@ -135,8 +144,7 @@ func (r reached) diagnosis(n *inventory.Node) Diagnosis {
 		return Diagnosis{Part: nic, Cause: "the node got an address and never fetched its loader",
 			Action: "Check TFTP (UDP 69 and high ports) from the node's network to this controller."}
 	case r.refused:
-		return Diagnosis{Part: nic, Cause: "the node asked, and was refused: " + r.reason,
-			Action: "Correct the inventory row of this node, then run `ironrail apply` again."}
+		return Diagnosis{Part: nic, Cause: "the node asked, and was refused: " + r.reason, Action: r.actionRefused()}
 	}
 	return Diagnosis{Part: nic, Cause: "the node never asked for an address: no DHCP request from " + n.BootMAC.String() + " since power-on",
 		Action: fmt.Sprintf("Check the cable and the switch port of the %s, its MAC in the inventory, and that network boot is enabled for it in the firmware; the serial console of %s shows what it does instead.", nic, n.Name)}

@@ -69,6 +69,10 @@ type Config struct {
 	// that the Source does not know. What one says of a proxy goes before Proxy.
 	Networks []dhcp.Network
 
+	// WrongPort says why a client that asks through a relay agent with option 82 is at a port
+	// that is not its own, which is then refused; "": it is not. Nil: nobody knows.
+	WrongPort func(Client, dhcp.Asked) string
+
 	HTTPPort uint16 // zero: 80; firmware needs no port in a URL then
 	TFTPPort uint16 // zero: 69
 	DHCPPort uint16 // zero: 67; anything else is for tests and rehearsals

@@ -91,6 +91,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Loaders: s.ImageLoaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.reportDuplicateMAC,
 		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, UnknownClient: files.UnknownClient}}, s.Mounts...)}
 	cfg.Proxy, cfg.Networks = v.proxy, answeredNetworks(s.Inv, c, served, boots)
+	cfg.WrongPort = newSwitchPorts(s.Inv).wrong
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.Network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}

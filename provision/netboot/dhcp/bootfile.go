@@ -23,7 +23,10 @@ type Policy struct {
 	Relays   []netip.Addr    // relay agents that are answered, beside the gateway of the client's network
 	AnyRelay bool            // all relay agents are
 	Proxy    bool            // another server gives the addresses of networks that are not in Networks: ProxyDHCP
-	Networks []Network       // that clients ask from; others are not compared with the address of a client
+	// WrongPort says why a client that asks through a relay agent is at a port that is not
+	// its own; "" where it is, or where nobody knows. Nil: nobody does.
+	WrongPort func(boot.Client, Asked) string
+	Networks  []Network // that clients ask from; others are not compared with the address of a client
 }
 
 // loaders are the first programs for each architecture; the first that is there is

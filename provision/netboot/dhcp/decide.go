@@ -37,6 +37,7 @@ const (
 	eventPool         = "pool-limit"  // one gets none
 	eventConflict     = "conflict"    // an address of the pool is in use by others
 	eventNetwork      = "network"     // a client asks on another network than that of its address
+	EventPort         = "port"        // a client asks at another port of a switch than its cable ends at
 	eventMalformed    = "malformed"
 	eventDropped      = "dropped" // packets lost because more came than could be answered
 )
@@ -102,6 +103,9 @@ func (p Policy) identify(src boot.Source, in *dhcpv4.DHCPv4) (d Decision, ok boo
 		return d.refuse(eventRelay, "%s asks for %s (%s), and is neither a relay of the network's dhcp block nor its gateway", relay, c.Node, mac), false
 	}
 	d.Client = c
+	if why := p.wrongPort(in, c); why != "" {
+		return d.refuse(EventPort, "%s", why), false
+	}
 	if !c.Address.Addr().Is4() {
 		return d.refuse(eventMalformed, "no IPv4 address is reserved for %s", mac), false
 	}

@@ -61,3 +61,21 @@ func (p Policy) isElsewhere(in *dhcpv4.DHCPv4, c boot.Client) (*Network, bool) {
 	n := p.networkOf(in)
 	return n, n != nil && !n.Prefix.Contains(c.Address.Addr())
 }
+
+// Asked is where a relay agent says that a client asks (RFC 3046): its own address, and its
+// words for the port (circuit id) and for itself or the far end (remote id), bytes from
+// outside.
+type Asked struct {
+	Relay           netip.Addr
+	Circuit, Remote []byte
+}
+
+// wrongPort says why a client asks at a port that is not its own; "": it does not, or
+// nobody can say. The relay agent is one of the site's.
+func (p Policy) wrongPort(in *dhcpv4.DHCPv4, c boot.Client) string {
+	rai := in.RelayAgentInfo()
+	if p.WrongPort == nil || rai == nil || !isSet(in.GatewayIPAddr) {
+		return ""
+	}
+	return p.WrongPort(c, Asked{toAddr(in.GatewayIPAddr), rai.Get(dhcpv4.AgentCircuitIDSubOption), rai.Get(dhcpv4.AgentRemoteIDSubOption)})
+}

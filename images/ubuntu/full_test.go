@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
@@ -82,14 +83,32 @@ func TestPeerLikeUbuntu(t *testing.T) {
 		t.Error("snapd is in it")
 	}
 	aptTrusts(t, root.Name(), i.Archive.URL)
-	if _, err := s.Put(t.Context(), src, func(string) {}); err != nil {
-		t.Error(err)
+	digest, err := s.Put(t.Context(), src, func(string) {})
+	if err != nil {
+		t.Fatal(err)
 	}
-	// A package repository for the image is resolved against what is kept with it.
-	for _, name := range []string{images.SourcesFile, images.StatusFile, images.KeyringFile} {
-		if info, err := os.Stat(src.Files[name]); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", name, err)
+	buildRepo(t, s, digest)
+}
+
+// buildRepo has a package repository made for the image, as driver stacks are, from the
+// archive that the image is of.
+func buildRepo(t *testing.T, s *store.Store, digest string) {
+	t.Helper()
+	image := repo.Image{Digest: digest}
+	for name, to := range map[string]*string{images.StatusFile: &image.Status, images.SourcesFile: &image.Sources, images.KeyringFile: &image.Keyring} {
+		path, err := s.Where(digest, name)
+		if err != nil {
+			t.Fatal(err)
 		}
+		*to = path
+	}
+	key, err := repo.LoadKey(filepath.Join(t.TempDir(), "repo.asc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := repo.Build(t.Context(), repo.Options{Dir: t.TempDir(), Name: "admin", Image: image, Key: key, Packages: []string{"sudo"}})
+	if err != nil || r.Packages["sudo"] == "" {
+		t.Errorf("a repository for the image: %v, %v", r.Packages, err)
 	}
 }
 
@@ -126,7 +145,7 @@ func serveArchive(t *testing.T) inventory.PackageArchive {
 		t.Fatal(err)
 	}
 	made := filepath.Join(t.TempDir(), "archive")
-	packages := "noble:24.04 ca-certificates dbus e2fsprogs initramfs-tools iproute2 kmod openssh-server systemd systemd-sysv systemd-timesyncd tzdata udev zstd mdadm xfsprogs " + strings.Join(base, " ")
+	packages := "noble:24.04 ca-certificates dbus e2fsprogs initramfs-tools iproute2 kmod openssh-server systemd systemd-sysv systemd-timesyncd tzdata udev zstd mdadm xfsprogs sudo " + strings.Join(base, " ")
 	if out, err := exec.CommandContext(t.Context(), "sh", script, t.TempDir(), "bookworm", made, packages).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -46,8 +46,9 @@ func Settings() []Setting {
 		{Refused, "network", "dhcp.pool", `addresses are given from a pool of IPv4 on networks with mode = "authoritative" alone. Remove it, or take the other server off this network.`, dhcp("pool", func(_ *inventory.Inventory, n *inventory.Network) bool {
 			return n.DHCP.Pool.First.IsValid() && (n.DHCP.Mode != inventory.DHCPAuthoritative || !n.DHCP.Pool.First.Is4())
 		})},
+		// Where the files have no controller yet, nobody knows which networks it will be on.
 		{NoEffect, "network", "dhcp", "this controller is not on it, and neither a gateway nor relays are given that could pass requests on.", dhcp("", func(inv *inventory.Inventory, n *inventory.Network) bool {
-			return n.DHCP.Mode != inventory.DHCPOff && !services.IsAnswered(inv, n)
+			return len(inv.Controllers) > 0 && n.DHCP.Mode != inventory.DHCPOff && !services.IsAnswered(inv, n)
 		})},
 		{Refused, "bmc", "vlan", "the BMC's own network settings are not changed. Set the VLAN in the BMC, and remove it here.", bmcs("vlan", func(b *inventory.BMCProfile) bool { return b.VLAN != 0 })},
 		{Refused, "bmc", "factory", "nobody logs in with the account as delivered, and it is not changed. Make the account of username on the BMCs, and remove the block.", bmcs("factory", func(b *inventory.BMCProfile) bool { return b.FactoryUsername != "" })},

@@ -105,6 +105,8 @@ func compareNICs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
 	for _, p := range hw.PCI {
 		at[p.Address] = at[p.Address] || strings.HasPrefix(p.Class, "02") // a NIC without a driver is there all the same
 	}
+	first := map[string]int{} // index into fs of the first function of a card, by its address without the function
+	var others []func()
 	for _, nic := range h.NICs {
 		for i, p := range nic.Ports {
 			if p.PCI == "" || at[p.PCI] {
@@ -114,9 +116,25 @@ func compareNICs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
 			if p.Panel != "" {
 				part += " (" + p.Panel + ")"
 			}
-			fs = append(fs, Fault{part, fmt.Sprintf("no network function at PCI %s, where hardware.%s has %s/%d", p.PCI, h.Name, nic.Name, i),
-				"Reseat or replace the NIC; check that its slot is enabled in the firmware."})
+			f := Fault{part, fmt.Sprintf("no network function at PCI %s, where hardware.%s has %s/%d", p.PCI, h.Name, nic.Name, i),
+				"Reseat or replace the NIC; check that its slot is enabled in the firmware."}
+			card, function, _ := strings.Cut(p.PCI, ".")
+			if function == "0" {
+				first[card] = len(fs)
+				fs = append(fs, f)
+				continue
+			}
+			others = append(others, func() { // the kernel looks for no function of a card whose first one is gone
+				if k, gone := first[card]; gone {
+					fs[k].Found += fmt.Sprintf("; with it %s/%d at %s, of the same card", nic.Name, i, p.PCI)
+					return
+				}
+				fs = append(fs, f)
+			})
 		}
+	}
+	for _, add := range others {
+		add()
 	}
 	return fs
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -111,6 +112,9 @@ func (s *Stage) gate(ctx context.Context, run stage.Run, n *inventory.Node, hw w
 	if len(agree) >= 2 && len(disagree) == 0 {
 		return nil
 	}
+	if missing := lostBootNIC(n, hw); len(agree) >= 2 && len(disagree) == 1 && len(missing) > 0 {
+		return blameHardware(ctx, run, n, missing)
+	}
 	cause := "this chassis is not the one in the inventory"
 	if len(disagree) == 0 {
 		cause = "too little says which chassis this is: two of serial, UUID, boot MAC and BMC serial must agree"
@@ -122,6 +126,16 @@ func (s *Stage) gate(ctx context.Context, run stage.Run, n *inventory.Node, hw w
 		return err
 	}
 	return errkind.New(errkind.Mismatch, "identity gate: %s: %s", cause, strings.Join(disagree, "; ")).Do(action)
+}
+
+// lostBootNIC are the NICs that are missing where no interface has the boot MAC: a card that
+// left the bus after the network boot takes that MAC along, and says nothing against a chassis
+// whose serial numbers agree. None: the boot NIC is there, or no other is missing.
+func lostBootNIC(n *inventory.Node, hw wire.Hardware) []Fault {
+	if n.Hardware == nil || n.BootMAC.IsZero() || slices.ContainsFunc(hw.NICs, func(nic wire.NIC) bool { return nic.MAC == n.BootMAC }) {
+		return nil
+	}
+	return compareNICs(n.Hardware, hw)
 }
 
 // compareIdentity lists what agrees with the inventory and what does not. What either

@@ -227,6 +227,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		disk.Archive = r.loaders()
 	}
 	b := builder{recipe: r, disk: disk}
+	defer b.dropKeys()
 	steps := []step{
 		{"checking tools", b.checkTools},
 		{"writing the keys of the archive", b.writeKeys},

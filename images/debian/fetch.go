@@ -24,6 +24,7 @@ import (
 func (r Recipe) Fetch(ctx context.Context, dir string, say func(string)) error {
 	r.downloads = dir
 	b := builder{recipe: r, disk: bootdisk.Maker{Dir: dir, Say: say, Arch: r.arch()}}
+	defer b.dropKeys()
 	for _, s := range []step{{"checking tools", b.checkTools}, {"writing the keys of the archive", b.writeKeys}, {"reading the package lists", b.readLists}, {"fetching packages", b.fetchAll}} {
 		say(s.what)
 		if err := s.do(ctx); err != nil {

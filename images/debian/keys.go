@@ -45,7 +45,13 @@ func (b *builder) writeKeys(context.Context) error {
 			return err
 		}
 	}
-	if b.keyring, err = filepath.Abs(b.disk.Path("archive-keys.gpg")); err != nil {
+	// The folder of the build is the controller's alone, and apt verifies as a user of its own.
+	dir, err := os.MkdirTemp("", "ironrail-keys-")
+	if err != nil {
+		return err
+	}
+	b.keyring = filepath.Join(dir, "archive-keys.gpg")
+	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(b.keyring, ring.Bytes(), 0o644)
@@ -66,4 +72,11 @@ func (b *builder) settleArchive(root *os.Root) error {
 		text += strings.Replace(m, "deb ", "deb [signed-by=/"+siteKeyring+"] ", 1) + "\n"
 	}
 	return errors.Join(root.MkdirAll(filepath.Dir(siteKeyring), 0o755), root.WriteFile(siteKeyring, ring, 0o644), root.WriteFile(sourcesList, []byte(text), 0o644))
+}
+
+// dropKeys removes what writeKeys has written.
+func (b *builder) dropKeys() {
+	if b.keyring != "" {
+		_ = os.RemoveAll(filepath.Dir(b.keyring)) // public keys, below the folder of temporary files
+	}
 }

@@ -57,10 +57,7 @@ func runHeat(ctx context.Context, j *target.Job) error {
 	mine, still := result.SetOf(target.NodeNames(about)), result.SetOf(target.NodeNames(left))
 	byHardware, order := map[string][]cohort.Node{}, []string(nil)
 	r := HeatReport{At: run.Clock().Now().UTC(), Role: g.Set}
-	for _, n := range g.Nodes {
-		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !still[n.Name] {
-			continue
-		}
+	for _, n := range target.Compared(run, g, still) {
 		b, ok := target.ReadFact(run, Fact, subject.OfNode(n.Name))
 		if !ok {
 			continue

@@ -27,7 +27,6 @@ import (
 type Report struct {
 	At       time.Time         `json:"at"`
 	Names    map[string]string `json:"names,omitempty"` // what the GPUs are called, by address
-	Faults   int               `json:"faults,omitempty"`
 	Evidence []string          `json:"evidence,omitempty"`
 	Record
 }
@@ -51,7 +50,7 @@ func isAsked(n *inventory.Node) bool {
 // Check computes checksums on the GPUs of a node, after its burn-in, where it has one: they
 // are warm then.
 var Check = target.Check{Name: "checksum", Scope: target.EachNode, Needs: []string{"gates", "bandwidth", "speed", "burn"}, For: target.Node(isAsked), Plan: planChecksum, Run: runChecksum,
-	Duration: target.Duration{Low: long, Mid: 40 * time.Second, High: 2 * time.Minute, Source: "what the program is told, and an estimate of what it takes to begin"},
+	Duration: target.Duration{Low: long, Mid: 40 * time.Second, High: 2 * time.Minute, Source: "the time that the program is given, and an estimate of what it takes to begin"},
 	Report:   target.Section{Title: "Checksums", Read: readReport, Untested: "what GPUs compute was not compared over the nodes"},
 	Docs:     target.Docs{Says: "what GPUs compute, with what they computed a moment ago", Page: "checksums.md"}}
 
@@ -122,7 +121,6 @@ func (r Report) evaluate(ctx context.Context, j *target.Job, out onnode.Output) 
 	if out.Exit != 0 && len(faults) == 0 {
 		return errkind.New(errkind.Mismatch, "node %s: %s ended with exit status %d, and no result says why", n.Name, programName, out.Exit).Do(read)
 	}
-	r.Faults = len(faults)
 	for _, f := range faults {
 		if err := run.Blame(ctx, f.Finding(n.Name, r.Evidence...)); err != nil {
 			return err
@@ -169,10 +167,7 @@ func runTogether(ctx context.Context, j *target.Job) error {
 	mine, still := result.SetOf(target.NodeNames(about)), result.SetOf(target.NodeNames(left))
 	r := RoleReport{At: run.Clock().Now().UTC(), Role: g.Set}
 	var nodes []Node
-	for _, n := range g.Nodes {
-		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !still[n.Name] {
-			continue
-		}
+	for _, n := range target.Compared(run, g, still) {
 		if s, ok := target.ReadFact(run, Fact, subject.OfNode(n.Name)); ok {
 			nodes, r.Members = append(nodes, Node{n.Name, s.Names, s.Record}), append(r.Members, n.Name)
 		}

@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/validate/burnin"
 	"github.com/ironrail/ironrail/validate/gate/judge"
 )
 
@@ -170,7 +171,7 @@ const (
 // one that computed something else from the same numbers.
 func (r Record) Judge(names map[string]string) (faults []judge.Fault) {
 	for _, g := range r.GPUs {
-		part := nameGPU(names, g.Address)
+		part := burnin.NameGPU(names, g.Address)
 		if g.Failed != "" {
 			faults = append(faults, judge.Fault{Part: part, Cause: part + ": it could not compute: " + g.Failed, Evidence: []string{programName + ": " + g.Failed}, Action: "Read dmesg of the node; reset the GPU, and have it replaced if it fails again."})
 			continue
@@ -187,10 +188,6 @@ func (r Record) Judge(names map[string]string) (faults []judge.Fault) {
 		}
 	}
 	return faults
-}
-
-func nameGPU(names map[string]string, address string) string {
-	return cmp.Or(names[address], "GPU at "+address)
 }
 
 // Node is what one node computed.
@@ -224,6 +221,16 @@ type vote struct {
 	node, address, checksum string
 }
 
+// differs is a unit of a GPU that computed something else than those that are alike.
+type differs struct {
+	from     Row
+	checksum string
+}
+
+func (d differs) String() string {
+	return fmt.Sprintf("%s: %s, and %d of %d GPUs have %s (%s)", d.from.Unit, d.checksum, d.from.GPUs-d.from.Others, d.from.GPUs, d.from.Checksum, d.from.Of)
+}
+
 // CompareNodes holds the checksums of GPUs that are alike against each other. More than half
 // of at least three make the reference. Where there is none, nobody is blamed, and a note
 // says so.
@@ -235,14 +242,15 @@ func CompareNodes(nodes []Node) (rows []Row, odd []Odd, notes []string) {
 			if g.Failed != "" {
 				continue
 			}
-			alike[n.alike(g)]++
+			of := n.alike(g)
+			alike[of]++
 			for _, u := range g.Units {
-				key := [2]string{n.alike(g), u.Name}
+				key := [2]string{of, u.Name}
 				votes[key] = append(votes[key], vote{n.Name, g.Address, u.Checksum})
 			}
 		}
 	}
-	wrong := map[string]map[string][]string{} // units with their checksums, by node and address
+	wrong := map[string]map[string][]differs{} // by node and address
 	for _, key := range slices.SortedFunc(maps.Keys(votes), func(a, b [2]string) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) }) {
 		row, others := elect(votes[key])
 		row.Of, row.Unit = key[0], key[1]
@@ -258,9 +266,9 @@ func CompareNodes(nodes []Node) (rows []Row, odd []Odd, notes []string) {
 		}
 		for _, v := range others {
 			if wrong[v.node] == nil {
-				wrong[v.node] = map[string][]string{}
+				wrong[v.node] = map[string][]differs{}
 			}
-			wrong[v.node][v.address] = append(wrong[v.node][v.address], fmt.Sprintf("%s: %s, and %d of %d GPUs have %s (%s)", row.Unit, v.checksum, row.GPUs-row.Others, row.GPUs, row.Checksum, row.Of))
+			wrong[v.node][v.address] = append(wrong[v.node][v.address], differs{row, v.checksum})
 		}
 	}
 	for _, n := range nodes {
@@ -301,16 +309,16 @@ func elect(votes []vote) (row Row, others []vote) {
 
 // odd are the parts of a node that computed something else: GPUs, or, where it is every GPU
 // of several, what they share.
-func (n Node) odd(wrong map[string][]string) (list []Odd) {
+func (n Node) odd(wrong map[string][]differs) (list []Odd) {
 	var all []string
 	for _, at := range slices.Sorted(maps.Keys(wrong)) {
-		part := nameGPU(n.Names, at)
-		units := make([]string, len(wrong[at]))
-		for i, text := range wrong[at] {
-			units[i], _, _ = strings.Cut(text, ":")
-			all = append(all, part+": "+text)
+		part := burnin.NameGPU(n.Names, at)
+		var units, evidence []string
+		for _, d := range wrong[at] {
+			units, evidence = append(units, d.from.Unit), append(evidence, d.String())
+			all = append(all, part+": "+d.String())
 		}
-		list = append(list, Odd{n.Name, judge.Fault{Part: part, Evidence: wrong[at], Action: doReplace,
+		list = append(list, Odd{n.Name, judge.Fault{Part: part, Evidence: evidence, Action: doReplace,
 			Cause: fmt.Sprintf("%s: it computes something else from the same numbers than GPUs that are alike (%s), each time, and without an error", part, strings.Join(units, ", "))}})
 	}
 	if len(list) < 2 || len(list) < len(n.GPUs) {

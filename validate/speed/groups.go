@@ -77,12 +77,16 @@ func (s split) isLimited(nodes []*inventory.Node) bool {
 // about what keeps it out. A limit of the site decides instead of it.
 func (r *RoleReport) judgeGroups(ctx context.Context, j *target.Job, about []*inventory.Node) error {
 	causes := map[string]string{}
+	var traits bimodal.Traits // read once, where there is a split
 	for _, s := range r.splits() {
 		if s.isLimited(j.Group.Nodes) {
 			r.Notes = append(r.Notes, s.Text(s.of)+": the limit of the site decides")
 			continue
 		}
-		f := s.Finding(s.of, bimodal.ReadTraits(j.Run, j.Group.Nodes), about)
+		if traits == nil {
+			traits = bimodal.ReadTraits(j.Run, j.Group.Nodes)
+		}
+		f := s.Finding(s.of, traits, about)
 		f.Evidence = append(f.Evidence, s.more...)
 		if slices.ContainsFunc(about, func(n *inventory.Node) bool { return s.Has(n.Name) }) {
 			if err := j.Run.Blame(ctx, f); err != nil {

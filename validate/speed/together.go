@@ -53,10 +53,7 @@ func runTogether(ctx context.Context, j *target.Job) error {
 	mine, still := result.SetOf(target.NodeNames(about)), result.SetOf(target.NodeNames(left))
 	r := RoleReport{At: run.Clock().Now().UTC(), Role: g.Set}
 	var nodes []Node
-	for _, n := range g.Nodes {
-		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !still[n.Name] {
-			continue
-		}
+	for _, n := range target.Compared(run, g, still) {
 		if s, ok := target.ReadFact(run, Fact, subject.OfNode(n.Name)); ok {
 			nodes, r.Members = append(nodes, Node{n.Name, s.Record}), append(r.Members, n.Name)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/result"
 )
 
@@ -18,6 +19,17 @@ const comparisonLimit = 6 * time.Minute
 
 // Comparisons hold what was read of the nodes of a role against one another: none of
 // them asks a node, and each blames who differs before the tests between nodes begin.
+
+// Compared are the nodes of a group whose readings are compared: those that are left of the
+// run, by their names, and those in service, by what was read of them before they were accepted.
+func Compared(run stage.Run, g Group, left map[string]bool) (list []*inventory.Node) {
+	for _, n := range g.Nodes {
+		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); accepted || left[n.Name] {
+			list = append(list, n)
+		}
+	}
+	return list
+}
 
 // ComparisonStep returns the step that compares a role by what another step has read on each
 // node.

@@ -238,6 +238,9 @@ func (j *job) measure(ctx context.Context, c *cohort.Cohort) ([]cohort.Finding, 
 // keepUndecided notes for nodes of a cohort that is in two groups what keeps them out, and returns the
 // findings about it. A limit of the site decides instead of it.
 func (j *job) keepUndecided(v *cohort.Verdict) (found []cohort.Finding) {
+	if !v.IsSplit() {
+		return nil // and what is known of all nodes need not be read
+	}
 	var mine []*inventory.Node
 	for _, n := range j.Group.Nodes {
 		if j.mine[n.Name] {

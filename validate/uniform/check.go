@@ -116,10 +116,7 @@ func runUniform(ctx context.Context, j *target.Job) error {
 // by cohort.
 func readRecords(run stage.Run, g target.Group, left map[string]bool) (map[string][]Node, []string) {
 	cohorts, order := map[string][]Node{}, []string(nil)
-	for _, n := range g.Nodes {
-		if _, accepted := run.Fact(result.AcceptedFact.Of(subject.OfNode(n.Name))); !accepted && !left[n.Name] {
-			continue
-		}
+	for _, n := range target.Compared(run, g, left) {
 		rec, ok := target.ReadFact(run, VersionsFact, subject.OfNode(n.Name))
 		if !ok {
 			continue

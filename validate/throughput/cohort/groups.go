@@ -63,6 +63,11 @@ func (v *Verdict) withinGroups() (pairs [][2]int) {
 	return pairs
 }
 
+// IsSplit reports whether the cohort is in two groups, in a direction or both.
+func (v *Verdict) IsSplit() bool {
+	return slices.ContainsFunc(v.Rows[:], func(r Row) bool { return r.Groups != nil })
+}
+
 // wordsOf are the words for a direction in which the cohort is in two groups.
 func (v *Verdict) wordsOf(role string, d direction) bimodal.Of {
 	return bimodal.Of{Role: role, Part: v.c.String(), Does: map[direction]string{sends: "send", receives: "receive"}[d], Limit: floor.NetworkTCP, Format: result.FormatRate}

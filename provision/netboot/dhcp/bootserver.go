@@ -5,11 +5,9 @@ package dhcp
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"time"
 
 	"golang.org/x/net/ipv4"
 
@@ -59,24 +57,17 @@ func (b *bootServer) send(p []byte, to netip.AddrPort) (err error) {
 func (s *Server) receiveBoots(ctx context.Context) {
 	d := s.free.Get().(*datagram)
 	for {
-		n, from, err := s.boots.conn.ReadFrom(d.b[:])
-		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+		from, err := s.next(ctx, s.boots.conn, d)
+		if err != nil {
 			return
 		}
-		if err != nil {
-			if !pauseFor(ctx, 100*time.Millisecond) {
-				return
-			}
-			continue
-		}
-		s.received.Add(1)
 		u, ok := from.(*net.UDPAddr)
-		if !ok || n < chaddrEnd {
+		if !ok {
 			s.malformed.Add(1)
 			continue
 		}
 		a := u.AddrPort()
-		d.n, d.from = n, netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+		d.from = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 		if s.enqueue(d) {
 			d = s.free.Get().(*datagram)
 		}

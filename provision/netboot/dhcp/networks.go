@@ -70,12 +70,21 @@ type Asked struct {
 	Circuit, Remote []byte
 }
 
+// askedOf reads option 82; false: there is none.
+func askedOf(in *dhcpv4.DHCPv4) (a Asked, ok bool) {
+	rai := in.RelayAgentInfo()
+	if rai == nil {
+		return a, false
+	}
+	return Asked{toAddr(in.GatewayIPAddr), rai.Get(dhcpv4.AgentCircuitIDSubOption), rai.Get(dhcpv4.AgentRemoteIDSubOption)}, true
+}
+
 // wrongPort says why a client asks at a port that is not its own; "": it does not, or
 // nobody can say. The relay agent is one of the site's.
 func (p Policy) wrongPort(in *dhcpv4.DHCPv4, c boot.Client) string {
-	rai := in.RelayAgentInfo()
-	if p.WrongPort == nil || rai == nil || !isSet(in.GatewayIPAddr) {
+	a, ok := askedOf(in)
+	if p.WrongPort == nil || !ok || !isSet(in.GatewayIPAddr) {
 		return ""
 	}
-	return p.WrongPort(c, Asked{toAddr(in.GatewayIPAddr), rai.Get(dhcpv4.AgentCircuitIDSubOption), rai.Get(dhcpv4.AgentRemoteIDSubOption)})
+	return p.WrongPort(c, a)
 }

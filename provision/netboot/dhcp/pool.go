@@ -3,6 +3,7 @@
 package dhcp
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
@@ -69,17 +70,15 @@ func (p *Pool) contains(a netip.Addr) bool {
 	if !a.Is4() || a.Compare(p.first) < 0 || p.spared(a) {
 		return false
 	}
-	b, c := a.As4(), p.first.As4()
-	n := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-	return n-(uint32(c[0])<<24|uint32(c[1])<<16|uint32(c[2])<<8|uint32(c[3])) < uint32(p.size)
+	b, first := a.As4(), p.first.As4()
+	return binary.BigEndian.Uint32(b[:])-binary.BigEndian.Uint32(first[:]) < uint32(p.size)
 }
 
 // at is the i-th address.
 func (p *Pool) at(i int) netip.Addr {
 	b := p.first.As4()
-	n := uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
-	n += uint32(i)
-	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(i))
+	return netip.AddrFrom4(b)
 }
 
 // held is the lease of a machine; nil: it has none.
@@ -280,15 +279,11 @@ func (n *Network) speaks(relay netip.Addr) bool {
 
 // portOf names the port of a relay agent that a packet came in by; "" where it does not.
 func portOf(in *dhcpv4.DHCPv4) string {
-	rai := in.RelayAgentInfo()
-	if rai == nil || !isSet(in.GatewayIPAddr) {
+	a, ok := askedOf(in)
+	if !ok || !isSet(in.GatewayIPAddr) || len(a.Circuit) == 0 {
 		return ""
 	}
-	circuit, remote := rai.Get(dhcpv4.AgentCircuitIDSubOption), rai.Get(dhcpv4.AgentRemoteIDSubOption)
-	if len(circuit) == 0 {
-		return ""
-	}
-	return toAddr(in.GatewayIPAddr).String() + " " + string(remote) + " " + string(circuit)
+	return a.Relay.String() + " " + string(a.Remote) + " " + string(a.Circuit)
 }
 
 // machineText says what a machine tells of itself, so that it can be found. It is text from
@@ -307,13 +302,12 @@ func machineText(in *dhcpv4.DHCPv4, d Decision) string {
 	if relay := toAddr(in.GatewayIPAddr); !relay.IsUnspecified() {
 		words = append(words, "relay "+relay.String())
 	}
-	if rai := in.RelayAgentInfo(); rai != nil {
-		if c := rai.Get(dhcpv4.AgentCircuitIDSubOption); len(c) > 0 {
-			words = append(words, fmt.Sprintf("circuit id %q", c))
-		}
-		if r := rai.Get(dhcpv4.AgentRemoteIDSubOption); len(r) > 0 {
-			words = append(words, fmt.Sprintf("remote id %q", r))
-		}
+	a, _ := askedOf(in)
+	if len(a.Circuit) > 0 {
+		words = append(words, fmt.Sprintf("circuit id %q", a.Circuit))
+	}
+	if len(a.Remote) > 0 {
+		words = append(words, fmt.Sprintf("remote id %q", a.Remote))
 	}
 	return "a machine (" + strings.Join(words, ", ") + ")"
 }

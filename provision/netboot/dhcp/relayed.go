@@ -62,27 +62,39 @@ func (r *relayed) send(p Path, dst netip.Addr, _ net.HardwareAddr, b []byte) err
 func (s *Server) receiveEach(ctx context.Context) error {
 	d := s.free.Get().(*datagram)
 	for {
-		n, _, err := s.conn.ReadFrom(d.b[:])
-		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
-			return fmt.Errorf("dhcp: socket closed: %w", net.ErrClosed)
-		}
+		_, err := s.next(ctx, s.conn, d)
 		if err != nil {
-			if !pauseFor(ctx, 100*time.Millisecond) {
-				return nil
-			}
-			continue
+			return err
 		}
-		s.received.Add(1)
-		if d.n, d.from = n, (netip.AddrPort{}); n < chaddrEnd {
-			s.malformed.Add(1)
-			continue
-		}
+		d.from = netip.AddrPort{}
 		select {
 		case s.queueOf(d) <- d:
 			d = s.free.Get().(*datagram)
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// next reads the next packet that may be a request, and returns whom it is from. An error: the
+// socket was closed, or ctx ended.
+func (s *Server) next(ctx context.Context, conn net.PacketConn, d *datagram) (net.Addr, error) {
+	for {
+		n, from, err := conn.ReadFrom(d.b[:])
+		switch {
+		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
+			return nil, fmt.Errorf("dhcp: socket closed: %w", net.ErrClosed)
+		case err != nil:
+			if !pauseFor(ctx, 100*time.Millisecond) {
+				return nil, context.Cause(ctx)
+			}
+			continue
+		}
+		s.received.Add(1)
+		if d.n = n; n >= chaddrEnd {
+			return from, nil
+		}
+		s.malformed.Add(1)
 	}
 }
 

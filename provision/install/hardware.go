@@ -105,36 +105,35 @@ func compareNICs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
 	for _, p := range hw.PCI {
 		at[p.Address] = at[p.Address] || strings.HasPrefix(p.Class, "02") // a NIC without a driver is there all the same
 	}
-	first := map[string]int{} // index into fs of the first function of a card, by its address without the function
-	var others []func()
+	type port struct{ name, part, pci, card, function string }
+	var gone []port
 	for _, nic := range h.NICs {
 		for i, p := range nic.Ports {
 			if p.PCI == "" || at[p.PCI] {
 				continue
 			}
-			part := fmt.Sprintf("nic %s/%d", nic.Name, i)
+			name := fmt.Sprintf("%s/%d", nic.Name, i)
+			part := "nic " + name
 			if p.Panel != "" {
 				part += " (" + p.Panel + ")"
 			}
-			f := Fault{part, fmt.Sprintf("no network function at PCI %s, where hardware.%s has %s/%d", p.PCI, h.Name, nic.Name, i),
-				"Reseat or replace the NIC; check that its slot is enabled in the firmware."}
 			card, function, _ := strings.Cut(p.PCI, ".")
-			if function == "0" {
-				first[card] = len(fs)
-				fs = append(fs, f)
-				continue
-			}
-			others = append(others, func() { // the kernel looks for no function of a card whose first one is gone
-				if k, gone := first[card]; gone {
-					fs[k].Found += fmt.Sprintf("; with it %s/%d at %s, of the same card", nic.Name, i, p.PCI)
-					return
-				}
-				fs = append(fs, f)
-			})
+			gone = append(gone, port{name, part, p.PCI, card, function})
 		}
 	}
-	for _, add := range others {
-		add()
+	// The kernel looks for no function of a card whose first one is gone: they are one fault.
+	slices.SortStableFunc(gone, func(a, b port) int { return strings.Compare(a.function, b.function) })
+	first := map[string]int{} // index into fs, by card
+	for _, p := range gone {
+		if k, whole := first[p.card]; whole {
+			fs[k].Found += fmt.Sprintf("; with it %s at %s, of the same card", p.name, p.pci)
+			continue
+		}
+		if p.function == "0" {
+			first[p.card] = len(fs)
+		}
+		fs = append(fs, Fault{p.part, fmt.Sprintf("no network function at PCI %s, where hardware.%s has %s", p.pci, h.Name, p.name),
+			"Reseat or replace the NIC; check that its slot is enabled in the firmware."})
 	}
 	return fs
 }

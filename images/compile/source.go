@@ -47,8 +47,11 @@ func (s Source) Identity() string {
 
 func digestOf(b []byte) string {
 	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digestText(sum[:])
 }
+
+// digestText is a SHA-256 as text.
+func digestText(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
 // IsURL reports whether a source is fetched.
 func (s Source) IsURL() bool {
@@ -81,7 +84,7 @@ func (s Source) read(ctx context.Context, site, to string, say func(string)) (ar
 	if err := bring(ctx, site, to, sum, say); err != nil {
 		return archive{}, err
 	}
-	a := archive{to, "sha256:" + hex.EncodeToString(sum.Sum(nil)), path.Base(s.At)}
+	a := archive{to, digestText(sum.Sum(nil)), path.Base(s.At)}
 	if s.Checksum != "" && a.digest != s.Checksum {
 		return archive{}, errkind.New(errkind.Corrupt, "%s is %s, and its checksum in the site's files is %s", s.At, a.digest, s.Checksum).
 			Do("Nothing was compiled. Find out which of the two is right: a published archive does not change.")

@@ -49,15 +49,17 @@ func (k *Tools) Check(d *inventory.Driver) hcl.Diagnostics {
 			p.source(one)
 		}
 	}
-	sums := slices.DeleteFunc(slices.Clone(list), func(o program) bool { return o.own == nil })
-	if len(sums) > 1 {
-		p.add(sums[1].block, "One program for two stacks", "Driver %q has %s and %s, whose programs have the same name, and no node has GPUs of both vendors. Write a driver \"tools\" for each.", d.Name, sums[0].block, sums[1].block)
-	}
-	collective := slices.DeleteFunc(slices.Clone(list), func(o program) bool { return !o.mpi })
-	if len(collective) > 1 {
-		p.add(collective[1].block, "Tests of two libraries in one driver", "Driver %q has %s and %s, whose programs have the same names, and no node has GPUs of both vendors. Write a driver \"tools\" for each.", d.Name, collective[0].block, collective[1].block)
-	}
+	p.alone(list, func(o program) bool { return o.own != nil }, "One program for two stacks", "name")
+	p.alone(list, func(o program) bool { return o.mpi }, "Tests of two libraries in one driver", "names")
 	return p.list
+}
+
+// alone refuses a second one of programs that are called the same and are for GPUs of two vendors.
+func (p *problems) alone(list []program, of func(program) bool, summary, names string) {
+	same := slices.DeleteFunc(slices.Clone(list), func(o program) bool { return !of(o) })
+	if len(same) > 1 {
+		p.add(same[1].block, summary, "Driver %q has %s and %s, whose programs have the same %s, and no node has GPUs of both vendors. Write a driver \"tools\" for each.", p.d.Name, same[0].block, same[1].block, names)
+	}
 }
 
 // source checks where a program's sources come from.

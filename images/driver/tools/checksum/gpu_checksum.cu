@@ -46,6 +46,7 @@ typedef hipDeviceProp_t DeviceProp;
 #else
 #define RUNTIME "host"
 #define __device__
+using std::fma; // of each precision
 #endif
 
 // The threads of a round, and how many steps each makes: about a tenth of a second of a
@@ -84,23 +85,14 @@ __device__ static inline uint32_t bitsOf(double f) {
   return uint32_t(u) ^ uint32_t(u >> 32);
 }
 
-__device__ static uint32_t lane32(uint32_t id, unsigned steps) {
-  float x = begin(id), y = begin(id + 0x10000000u);
+// laneOf is the logistic map in single or double precision; fma is that of the precision.
+template <typename F> __device__ static uint32_t laneOf(uint32_t id, unsigned steps) {
+  const F rx = F(3.99), ry = F(3.98);
+  F x = begin(id), y = begin(id + 0x10000000u);
   uint32_t h = id;
   for (unsigned i = 0; i < steps; i++) {
-    x = 3.99f * fmaf(-x, x, x);
-    y = 3.98f * fmaf(-y, y, y);
-    if ((i & 15u) == 15u) h = mix(mix(h, bitsOf(x)), bitsOf(y));
-  }
-  return h;
-}
-
-__device__ static uint32_t lane64(uint32_t id, unsigned steps) {
-  double x = begin(id), y = begin(id + 0x10000000u);
-  uint32_t h = id;
-  for (unsigned i = 0; i < steps; i++) {
-    x = 3.99 * fma(-x, x, x);
-    y = 3.98 * fma(-y, y, y);
+    x = rx * fma(-x, x, x);
+    y = ry * fma(-y, y, y);
     if ((i & 15u) == 15u) h = mix(mix(h, bitsOf(x)), bitsOf(y));
   }
   return h;
@@ -297,8 +289,8 @@ static bool onGPU(int number, double seconds, unsigned steps) {
     for (int u = 0; u < last; u++) {
       if (failed(gpu, "clear", GPU(Memset)(out, 0xff, count * sizeof *out))) return false;
       switch (u) {
-      case fp32: compute<lane32><<<blocks, threads>>>(out, steps); break;
-      case fp64: compute<lane64><<<blocks, threads>>>(out, steps / 4); break;
+      case fp32: compute<laneOf<float>><<<blocks, threads>>>(out, steps); break;
+      case fp64: compute<laneOf<double>><<<blocks, threads>>>(out, steps / 4); break;
       case integer: compute<laneInt><<<blocks, threads>>>(out, steps); break;
       default: computeMatrix<<<blocks, threads>>>(out, steps / matrixShare);
       }
@@ -328,7 +320,7 @@ static std::string versions() {
 static bool onGPU(int, double seconds, unsigned steps) {
   line("{\"gpu\":\"host\",\"name\":\"host\",\"arch\":\"host\",\"multiprocessors\":1}");
   std::vector<uint32_t> words(size_t(blocks) * threads);
-  uint32_t (*const lanes[])(uint32_t, unsigned) = {lane32, lane64, laneInt};
+  uint32_t (*const lanes[])(uint32_t, unsigned) = {laneOf<float>, laneOf<double>, laneInt};
   Tally tally[units];
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   for (unsigned round = 0; round < atLeast || Clock::now() < end; round++)

@@ -103,11 +103,11 @@ type Worn struct {
 	Trunk string // its lower end
 	At    fabric.SwitchPort
 	does  string // of the cable: "makes errors"
-	told  string // what was counted
+	says  string // what was counted
 }
 
 // String says what was counted.
-func (e Worn) String() string { return e.told }
+func (e Worn) String() string { return e.says }
 
 // wornAt judges an end of a cable by two readings of its port; false: it is good. far is the other end,
 // and from the switch there.
@@ -116,13 +116,13 @@ func wornAt(at, far fabric.SwitchPort, from string, was, is fabric.SwitchCounter
 	errors, downed, whole := grown(is.Errors, was.Errors), grown(is.Downed, was.Downed), took.Round(time.Second)
 	switch {
 	case is.Down && !was.Down:
-		w.does, w.told = "has no link", fmt.Sprintf("%s, which had a link to %s before, has none", at, far)
+		w.does, w.says = "has no link", fmt.Sprintf("%s, which had a link to %s before, has none", at, far)
 	case is.Down:
-		w.does, w.told = "has no link", fmt.Sprintf("%s has no link to %s", at, far)
+		w.does, w.says = "has no link", fmt.Sprintf("%s has no link to %s", at, far)
 	case downed > 0:
-		w.does, w.told = "lost its link", fmt.Sprintf("%s lost its link to %s %d times in %s", at, from, downed, whole)
+		w.does, w.says = "lost its link", fmt.Sprintf("%s lost its link to %s %d times in %s", at, from, downed, whole)
 	case errors > 0 && float64(errors) > min(mostErrors*took.Seconds(), saturated/2):
-		w.does, w.told = "makes errors", fmt.Sprintf("%s counted %d errors in %s of load, of what comes from %s", at, errors, whole, from)
+		w.does, w.says = "makes errors", fmt.Sprintf("%s counted %d errors in %s of load, of what comes from %s", at, errors, whole, from)
 	default:
 		return w, false
 	}

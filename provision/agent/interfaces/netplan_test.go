@@ -110,7 +110,7 @@ func sorted(text string) string {
 }
 
 // TestBondNetplan: another MTU is set on a bond and its members; a node that was installed
-// without the bond is told so.
+// without the bond is refused.
 func TestBondNetplan(t *testing.T) {
 	t.Parallel()
 	f := withNetplan(t, bonded("802.3ad", 9000))

@@ -15,6 +15,7 @@ import (
 // What words of the evidence.
 const (
 	eventRefused   = "refused"
+	eventEnded     = "ended"            // the node's ramdisk asks on after its attempt
 	eventToken     = "stolen-token"     // the token of a node from an address that is not its own
 	eventUnasked   = "unasked-result"   // of a key that this process did not ask for
 	eventRestarted = "started-again"    // the node booted a second time within the attempt

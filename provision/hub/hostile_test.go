@@ -181,6 +181,34 @@ func TestTokenIsBoundToTheAddressOfItsNode(t *testing.T) {
 	}
 }
 
+// TestRamdiskAsksAfterItsAttempt: until its ramdisk is gone the agent asks on, which
+// nobody has to correct; the same token from another address is.
+func TestRamdiskAsksAfterItsAttempt(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, token, from, what, node string }{
+		{"of its node", "over", "127.0.0.1", eventEnded, "n1"},
+		{"from another node", "over", "127.0.0.2", eventRefused, "n2"},
+		{"from an unknown client", "over", "127.0.0.9", eventRefused, ""},
+		{"that nobody gave", "guess", "127.0.0.1", eventRefused, "n1"},
+	} {
+		t.Run("a token "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			saw := &notes{}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, wire.PathTask+"?wait=0s", nil)
+			r.RemoteAddr = tt.from + ":4000"
+			r.Header.Set("Authorization", "Bearer "+tt.token)
+			w := httptest.NewRecorder()
+			New(Config{Grants: grants{"t": n1}, Recorder: saw}).Handler().ServeHTTP(w, r)
+			if w.Code != http.StatusUnauthorized {
+				t.Errorf("%d, want 401", w.Code)
+			}
+			if e, ok := saw.first(tt.what); !ok || len(saw.all) != 1 || e.Node != tt.node || e.Refused != (tt.what == eventRefused) {
+				t.Errorf("evidence %+v", saw.all)
+			}
+		})
+	}
+}
+
 // TestTwoBootsOfOneAttemptCloseIt: who waits is told, and neither machine gets a task.
 func TestTwoBootsOfOneAttemptCloseIt(t *testing.T) {
 	t.Parallel()

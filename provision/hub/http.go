@@ -44,7 +44,7 @@ func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http
 		}
 		from := boot.AddressOf(r.RemoteAddr)
 		if !known {
-			h.refuse(w, r, http.StatusUnauthorized, eventRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
+			h.refuseUnknown(w, r, token, from)
 			return
 		}
 		c, _ := h.cfg.Grants.ByAddress(from)
@@ -66,6 +66,21 @@ func (h *Hub) granted(next func(http.ResponseWriter, *http.Request, Grant)) http
 		}
 		next(w, r, g)
 	}
+}
+
+// refuseUnknown refuses a token that stands for no live boot attempt. Where it stood for
+// one of the node that has ended, that is no fault of the site: the agent asks until its
+// ramdisk is gone.
+func (h *Hub) refuseUnknown(w http.ResponseWriter, r *http.Request, token string, from netip.Addr) {
+	c, _ := h.cfg.Grants.ByAddress(from)
+	g, ended := h.cfg.Grants.Ended(token)
+	if !ended || c.Node != g.Node || c.Kind == boot.BMC {
+		h.refuse(w, r, http.StatusUnauthorized, eventRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
+		return
+	}
+	w.Header().Set("Connection", "close")
+	http.Error(w, "this boot attempt has ended", http.StatusUnauthorized)
+	h.recordEvent(boot.Evidence{Node: g.Node, Address: from, What: eventEnded, Detail: r.Method + " " + r.URL.Path + ": its boot attempt has ended, and its ramdisk still runs"})
 }
 
 // refuse answers with the reason and tells the recorder.

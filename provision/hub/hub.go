@@ -33,6 +33,9 @@ type Grant struct {
 // expired. It is called on every request, from many goroutines.
 type Grants interface {
 	Grant(token string) (Grant, bool)
+	// Ended returns what a token stood for that this controller gave and that is good
+	// no more; false when it gave none such.
+	Ended(token string) (Grant, bool)
 	// ByAddress returns whom an address is reserved for.
 	ByAddress(netip.Addr) (boot.Client, bool)
 	// BootedSince reports whether the ramdisk of an attempt was fetched after t: a

@@ -212,14 +212,28 @@ func (b *Boots) Token(id string) string {
 
 // Grant implements hub.Grants.
 func (b *Boots) Grant(token string) (hub.Grant, bool) {
+	g, ok := b.given(token)
+	a, _ := b.Current(g.Node)
+	if !ok || a.ID != g.Attempt || !a.live(time.Now()) {
+		return hub.Grant{}, false
+	}
+	return g, true
+}
+
+// Ended implements hub.Grants.
+func (b *Boots) Ended(token string) (hub.Grant, bool) {
+	if _, open := b.Grant(token); open {
+		return hub.Grant{}, false
+	}
+	return b.given(token)
+}
+
+// given returns the attempt that a token was derived for, whether it is live or not.
+func (b *Boots) given(token string) (hub.Grant, bool) {
 	dot := strings.LastIndexByte(token, '.')
 	if dot < 0 || !hmac.Equal([]byte(token), []byte(b.Token(token[:dot]))) {
 		return hub.Grant{}, false
 	}
 	id := token[:dot]
-	a, ok := b.Current(id[:max(0, strings.LastIndexByte(id, '-'))])
-	if !ok || a.ID != id || !a.live(time.Now()) {
-		return hub.Grant{}, false
-	}
-	return a.grant(), true
+	return hub.Grant{Node: id[:max(0, strings.LastIndexByte(id, '-'))], Attempt: id}, true
 }

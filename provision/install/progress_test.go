@@ -148,6 +148,37 @@ func TestServedCounts(t *testing.T) {
 	}
 }
 
+// TestTokensOfAttempts: a token is good while its attempt is live, and known to have
+// been given after that.
+func TestTokensOfAttempts(t *testing.T) {
+	t.Parallel()
+	b := NewBoots([]byte(strings.Repeat("k", 32)), nil, nil)
+	other := NewBoots([]byte(strings.Repeat("s", 32)), nil, nil)
+	live := Attempt{ID: "n-1-a", Node: "n-1", Phase: Open, Expires: time.Now().Add(time.Hour)}
+	later := live
+	later.ID = "n-1-b"
+	for _, tt := range []struct {
+		name        string
+		now         Attempt
+		token       string
+		open, ended bool
+	}{
+		{"of the live attempt", live, b.Token("n-1-a"), true, false},
+		{"of the attempt before", later, b.Token("n-1-a"), false, true},
+		{"of an attempt that has ended", Attempt{ID: live.ID, Node: live.Node, Phase: Ended, Expires: live.Expires}, b.Token("n-1-a"), false, true},
+		{"of an attempt that has expired", Attempt{ID: live.ID, Node: live.Node, Phase: Open, Expires: time.Now()}, b.Token("n-1-a"), false, true},
+		{"of another controller", live, other.Token("n-1-a"), false, false},
+		{"without a code", live, "n-1-a", false, false},
+	} {
+		b.Set(tt.now)
+		_, open := b.Grant(tt.token)
+		g, ended := b.Ended(tt.token)
+		if open != tt.open || ended != tt.ended || ended && g != live.grant() {
+			t.Errorf("%s: open %v, ended %v of %+v", tt.name, open, ended, g)
+		}
+	}
+}
+
 // TestARPMovesTheLimit: a node whose address answers, with its SSH server not up yet,
 // has made progress, once.
 func TestARPMovesTheLimit(t *testing.T) {

@@ -289,7 +289,7 @@ func ordered(text string) string {
 	lines = slices.DeleteFunc(lines, func(l string) bool {
 		same := l == seen && strings.Contains(l, " tftp ")
 		seen = l
-		return same || strings.Contains(l, "agent refused: GET /agent/v1/task: this boot attempt is not open")
+		return same || strings.Contains(l, "agent ended: GET /agent/v1/task: ")
 	})
 	return strings.Join(lines, "\n")
 }

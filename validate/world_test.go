@@ -213,7 +213,7 @@ func reduced(nodes []string, usAt1MiB float64, wrong ...int) string {
 	for _, size := range []float64{4096, 1 << 20} {
 		us := usAt1MiB * size / (1 << 20)
 		alg := size / us * 1e6
-		text += fmt.Sprintf(`{"size": %.0f, "ranks": %d, "iterations": 10, "time_us": {"min": 1, "avg": %g, "max": 2}, "algbw": %g, "busbw": %g, "wrong": %d, "wrong_by_rank": [%s]}`+"\n",
+		text += fmt.Sprintf(`{"size": %.0f, "ranks": %d, "iterations": 10, "time_us": {"min": 1, "avg": %g, "max": 1e9}, "algbw": %g, "busbw": %g, "wrong": %d, "wrong_by_rank": [%s]}`+"\n",
 			size, n, us, alg, alg*2*float64(n-1)/float64(n), sum, strings.Join(by, ","))
 	}
 	return text

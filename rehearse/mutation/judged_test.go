@@ -28,6 +28,7 @@ import (
 	"github.com/ironrail/ironrail/validate/burnin"
 	judges "github.com/ironrail/ironrail/validate/collective/verdict"
 	"github.com/ironrail/ironrail/validate/gate/look"
+	"github.com/ironrail/ironrail/validate/mpi"
 	"github.com/ironrail/ironrail/validate/nccl"
 	"github.com/ironrail/ironrail/validate/perftest"
 	"github.com/ironrail/ironrail/validate/rail"
@@ -143,6 +144,7 @@ func judgedTexts(t *testing.T) []judgedText {
 		{"judged ibqueryerrors", countText(), `GUID`, counts(infinibandCounts)},
 		{"judged interface counters", showText(), `IFACE|Ethernet`, counts(sonicCounts)},
 		{"judged saquery and sminfo", managerText, `.`, judgeManagers},
+		{"judged sums in host memory", sumText, `.`, judgeSum},
 	}
 	for _, does := range append([]string{""}, inventory.Operations...) {
 		all = append(all, judgedText{"judged nccl-tests", collectiveText(does), `^#  Rank|^NCCL version|^n\d+:|^ *\d`, func(t *testing.T, text string) []string { return judgeCollective(t, does, text) }})
@@ -338,6 +340,23 @@ func judgeCollective(t *testing.T, does, text string) []string {
 		v.faults = append(v.faults, node+": "+says)
 	}
 	return v.faults
+}
+
+// sumText is what the all-reduce in host memory prints of three nodes that are well.
+const sumText = `{"ranks": 3, "hosts": ["alpha", "beta", "gamma"], "mpi": "Open MPI v4.1.4"}
+{"size": 4096, "ranks": 3, "iterations": 20, "time_us": {"min": 90, "avg": 100, "max": 140}, "algbw": 40960000, "busbw": 54613333, "wrong": 0, "wrong_by_rank": [0, 0, 0]}
+{"size": 1048576, "ranks": 3, "iterations": 20, "time_us": {"min": 990, "avg": 1000, "max": 1400}, "algbw": 1048576000, "busbw": 1398101333, "wrong": 0, "wrong_by_rank": [0, 0, 0]}
+`
+
+func judgeSum(_ *testing.T, text string) []string {
+	out, err := mpi.Parse([]byte(text), mpi.Job{Members: make([]mpi.Member, 3), Sizes: []int64{4096, 1 << 20}, Iterations: 20})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if why := out.Problem(1.25e9, "at least 1.25GB/s"); why != "" {
+		return []string{why}
+	}
+	return nil
 }
 
 // says is the host of a subnet manager on which programs print these texts.

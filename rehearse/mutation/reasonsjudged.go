@@ -27,6 +27,15 @@ var judgedReasons = []Reason{
 		"judged dcgmi {\"entity_group\": \"GPU\", \"entity_id\": N, \"info\": [\"GPU word 2 0x",
 		"judged dcgmi {\"entity_group\": \"GPU\", \"entity_id\": N, \"info\": [\"GPU word 3 0x",
 	}},
+	{Why: "Of the all-reduce in host memory: what hosts call themselves (each must be another; their SSH keys say who they are), the library's name, and an iteration that was faster.", Fields: []string{
+		"judged sums in host memory {\"ranks\": N, \"hosts\": [\"alpha\", \"beta\", \"gamma\"], word 3 0x",
+		"judged sums in host memory {\"ranks\": N, \"hosts\": [\"alpha\", \"beta\", \"gamma\"], word 4 0x",
+		"judged sums in host memory {\"ranks\": N, \"hosts\": [\"alpha\", \"beta\", \"gamma\"], word 5 0x",
+		"judged sums in host memory {\"ranks\": N, \"hosts\": [\"alpha\", \"beta\", \"gamma\"], word 7 0x",
+		"judged sums in host memory {\"ranks\": N, \"hosts\": [\"alpha\", \"beta\", \"gamma\"], word 8 0x",
+		"judged sums in host memory {\"ranks\": N, \"hosts\": [\"alpha\", \"beta\", \"gamma\"], word 9 0x",
+		"judged sums in host memory {\"size\": N, \"ranks\": N, \"iterations\": N, number 4 -",
+	}},
 	{Why: "Of rvs: labels and times around the GFLOPS of a GPU; more of them; and rvs' own target and verdict, which is judged from AMD's figure anew.", Fields: []string{
 		"judged rvs [RESULT] [ N ] [burn-in] [GPU:: number 1 -+",
 		"judged rvs [RESULT] [ N ] [burn-in] [GPU:: number 3 +",

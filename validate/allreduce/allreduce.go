@@ -153,18 +153,14 @@ func (a *allReduce) try(ctx context.Context, j mpi.Job, nodes []*inventory.Node)
 	out, printed, err := j.Run(ctx, a.nodes, a.rec.Clock().Now())
 	t.out, t.text, t.named, t.err = out, printed.Text, printed.Named, err
 	floor, limit := a.g.Floor(result.AllReduceBandwidth)
-	row, ok := t.out.Largest()
-	if t.err != nil && ok { // a good run that could not be cleaned up after
+	if _, ok := t.out.Largest(); t.err != nil && !ok {
+		t.why = t.err.Error()
+		return t
+	}
+	if t.err != nil { // a good run that could not be cleaned up after
 		a.rec.Emit(event.Event{Type: event.Note, Text: t.err.Error()})
 	}
-	switch {
-	case t.err != nil && !ok:
-		t.why = t.err.Error()
-	case t.out.Wrong() > 0:
-		t.why = fmt.Sprintf("%d elements were not the sum", t.out.Wrong())
-	case row.BusBW < floor:
-		t.why = fmt.Sprintf("bus bandwidth %s at %s, and the limit is %s", result.FormatRate(row.BusBW), unit.Bytes(row.Size), limit)
-	}
+	t.why = t.out.Problem(floor, limit)
 	return t
 }
 

@@ -5,13 +5,18 @@ package mpi
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/tool"
+	"github.com/ironrail/ironrail/validate/result"
 )
 
 // Output is what one job measured.
@@ -57,6 +62,32 @@ func (o Output) Wrong() int64 {
 	return n
 }
 
+// Problem returns why what was measured is bad: elements that are not the sum, or a
+// bandwidth at the largest size below least, in bytes per second, which text says; ""
+// where it is good.
+func (o Output) Problem(least float64, text string) string {
+	row, ok := o.Largest()
+	switch {
+	case !ok:
+		return "there is no result"
+	case o.Wrong() > 0:
+		return fmt.Sprintf("%d elements were not the sum", o.Wrong())
+	case row.BusBW < least:
+		return fmt.Sprintf("bus bandwidth %s at %s, and the limit is %s", result.FormatRate(row.BusBW), unit.Bytes(row.Size), text)
+	}
+	return ""
+}
+
+// Parse reads the script's output and holds it against the job: as many ranks as
+// members, each on a node of its own, every size there, and figures that fit
+// together. A program that started once on each node without finding the others
+// would otherwise report a splendid bandwidth.
+func Parse(stdout []byte, j Job) (Output, error) {
+	r := newReader(j)
+	_, _ = r.Write(stdout) // never fails
+	return r.output()
+}
+
 // header is the first line of the script.
 type header struct {
 	Ranks int      `json:"ranks"`
@@ -99,7 +130,7 @@ func (r *reader) line(line string) {
 	}
 	if strings.Contains(line, `"hosts"`) {
 		r.heads++
-		if err := json.Unmarshal([]byte(line), &r.head); err != nil {
+		if err := decode(line, &r.head); err != nil {
 			r.err = wrongRun("header: %v", err)
 		}
 		return
@@ -109,11 +140,25 @@ func (r *reader) line(line string) {
 		return
 	}
 	var row Row
-	if err := json.Unmarshal([]byte(line), &row); err != nil {
+	if err := decode(line, &row); err != nil {
 		r.err = wrongRun("row: %v", err)
 		return
 	}
 	r.rows = append(r.rows, row)
+}
+
+// decode reads a line of the script, which says nothing else than what is read: a name
+// that is not known stands where one is missing, and a missing count is no zero.
+func decode(line string, into any) error {
+	d := json.NewDecoder(strings.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("something stands behind it")
+	}
+	return nil
 }
 
 // output is what was read, held against the job.
@@ -150,18 +195,29 @@ func checkOutput(out Output, ranks int, j Job) error {
 		}
 	}
 	for _, r := range out.Rows {
-		if err := checkRow(r, ranks); err != nil {
+		if err := checkRow(r, ranks, j.Iterations); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkRow recomputes the bandwidths: busbw of an all-reduce is algbw times
-// 2(n-1)/n, as in nccl-tests.
-func checkRow(r Row, ranks int) error {
-	if r.Ranks != ranks || r.Size <= 0 || r.Iterations <= 0 || !(r.Time.Avg > 0) || r.Wrong < 0 || len(r.WrongByRank) != ranks {
+// checkRow recomputes the bandwidths and the sum of wrong elements: busbw of an
+// all-reduce is algbw times 2(n-1)/n, as in nccl-tests.
+func checkRow(r Row, ranks, iterations int) error {
+	if r.Ranks != ranks || r.Size <= 0 || r.Iterations != iterations || !(r.Time.Avg > 0) || r.Wrong < 0 || len(r.WrongByRank) != ranks {
 		return wrongRun("row of size %d is incomplete", r.Size)
+	}
+	var wrong int64
+	for _, n := range r.WrongByRank {
+		wrong += n
+	}
+	if wrong != r.Wrong || slices.Min(r.WrongByRank) < 0 {
+		return wrongRun("row of size %d: %d wrong elements are not the sum of %v by rank", r.Size, r.Wrong, r.WrongByRank)
+	}
+	const rounded = 1 + 1e-6 // a mean of equal times may end one digit beside them
+	if !(r.Time.Min <= r.Time.Avg*rounded && r.Time.Avg <= r.Time.Max*rounded) {
+		return wrongRun("row of size %d: its average of %g us is not between %g and %g", r.Size, r.Time.Avg, r.Time.Min, r.Time.Max)
 	}
 	alg := float64(r.Size) / (r.Time.Avg / 1e6)
 	bus := alg * 2 * float64(ranks-1) / float64(ranks)

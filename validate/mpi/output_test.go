@@ -35,7 +35,7 @@ const head = `{"ranks": 2, "hosts": ["n1", "n2"], "mpi": "Open MPI v4.1.4"}` + "
 
 func row(size int64, us, factor float64, wrong string) string {
 	alg := float64(size) / us * 1e6
-	return fmt.Sprintf(`{"size": %d, "ranks": 2, "iterations": 3, "time_us": {"min": 1, "avg": %g, "max": 9}, "algbw": %g, "busbw": %g, "wrong": %s}`+"\n", size, us, alg, alg*factor, wrong)
+	return fmt.Sprintf(`{"size": %d, "ranks": 2, "iterations": 3, "time_us": {"min": 1, "avg": %g, "max": 9000}, "algbw": %g, "busbw": %g, "wrong": %s}`+"\n", size, us, alg, alg*factor, wrong)
 }
 
 func TestParse(t *testing.T) {
@@ -51,6 +51,11 @@ func TestParse(t *testing.T) {
 		{"row missing", head + row(4096, 100, 1, `0, "wrong_by_rank": [0, 0]`), "no row of size 1048576"},
 		{"cut", head + ok[:len(ok)-20], "row:"},
 		{"busbw does not fit", head + ok + row(64, 10, 7, `0, "wrong_by_rank": [0, 0]`), "does not fit its time"},
+		{"no count of wrong elements", head + strings.Replace(ok, `"wrong":`, `"wrongs":`, 1), "unknown field"},
+		{"another sum of wrong elements", head + strings.Replace(ok, `"wrong": 3`, `"wrong": 0`, 1), "not the sum of [0 3] by rank"},
+		{"another number of iterations", head + strings.Replace(ok, `"iterations": 3`, `"iterations": 2`, 1), "incomplete"},
+		{"average outside", head + strings.Replace(ok, `"max": 9000`, `"max": 90`, 1), "not between"},
+		{"two on a line", head + strings.Replace(ok, "}\n", "} {}\n", 1), "stands behind it"},
 		{"rank missing", head + ok + row(64, 10, 1, `0, "wrong_by_rank": [0]`), "incomplete"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,7 +161,7 @@ func TestPeerScriptOnTwoRanks(t *testing.T) {
 // above 128 KiB, and the shell of a node is given all of them as one.
 func TestLargeJob(t *testing.T) {
 	t.Parallel()
-	j := Job{Control: netip.MustParsePrefix("10.0.0.0/8"), Data: netip.MustParsePrefix("10.0.0.0/8"), Limit: time.Hour, Sizes: []int64{4096}}
+	j := Job{Control: netip.MustParsePrefix("10.0.0.0/8"), Data: netip.MustParsePrefix("10.0.0.0/8"), Limit: time.Hour, Sizes: []int64{4096}, Iterations: 3}
 	for i := range 12_500 {
 		a := netip.AddrFrom4([4]byte{10, 100, byte(i >> 8), byte(i)})
 		j.Members = append(j.Members, Member{Node: fmt.Sprintf("rack%04d-node%05d.cluster.example", i/8, i), Address: a})
@@ -175,7 +180,7 @@ func TestLargeJob(t *testing.T) {
 		fmt.Fprintf(hosts, "%q", m.Node)
 	}
 	alg := 4096 / 100e-6
-	text := fmt.Sprintf(`{"ranks": 12500, "hosts": [%s], "mpi": "x"}`+"\n"+`{"size": 4096, "ranks": 12500, "iterations": 3, "time_us": {"min": 1, "avg": 100, "max": 9}, "algbw": %g, "busbw": %g, "wrong": 0, "wrong_by_rank": [%s]}`+"\n",
+	text := fmt.Sprintf(`{"ranks": 12500, "hosts": [%s], "mpi": "x"}`+"\n"+`{"size": 4096, "ranks": 12500, "iterations": 3, "time_us": {"min": 1, "avg": 100, "max": 900}, "algbw": %g, "busbw": %g, "wrong": 0, "wrong_by_rank": [%s]}`+"\n",
 		hosts, alg, alg*2*12499/12500, zeros)
 	if out, err := Parse([]byte(text), j); err != nil || len(out.Hosts) != 12_500 {
 		t.Errorf("%d bytes: %v", len(text), err)
@@ -202,14 +207,4 @@ func TestPeerFileLimit(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "" {
 		t.Errorf("%v: %s", err, out)
 	}
-}
-
-// Parse reads the script's output and holds it against the job: as many ranks as
-// members, each on a node of its own, every size there, and figures that fit
-// together. A program that started once on each node without finding the others
-// would otherwise report a splendid bandwidth.
-func Parse(stdout []byte, j Job) (Output, error) {
-	r := newReader(j)
-	_, _ = r.Write(stdout) // never fails
-	return r.output()
 }

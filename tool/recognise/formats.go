@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/tool/dmesg"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 	"github.com/ironrail/ironrail/tool/mlnxqos"
+	"github.com/ironrail/ironrail/tool/mlxconfig"
 	"github.com/ironrail/ironrail/tool/nccllog"
 	"github.com/ironrail/ironrail/tool/nccltests"
 	"github.com/ironrail/ironrail/tool/nvbandwidth"
@@ -48,7 +49,7 @@ func knownFormats() []tool.Format {
 	return slices.Concat(
 		[]tool.Format{
 			ibdev2netdev.Format, iblinkinfo.Format, ibnetdiscover.Format, ibqueryerrors.Format, ibswinfo.Format, lspci.Format,
-			mlnxqos.Format, mlxlink.Format, perfquery.Format, rdmalink.Format, showgids.Format,
+			mlnxqos.Format, mlxconfig.Format, mlxlink.Format, perfquery.Format, rdmalink.Format, showgids.Format,
 			imexctl.Format, lldpctl.Format, opensmlog.Format, saquery.Format, sminfo.Format, sonicshow.Format,
 		},
 		ibdiagnet.Formats,

@@ -85,6 +85,7 @@ var heads = []head{
 	{"lspci", "Slot:", lazyregexp.New(`^Slot:\s`), 0, false},
 	{"lspci -t", "]-", lazyregexp.New(`^-(?:\+-)?\[[0-9a-f]{4,8}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-`), 0, true}, // a list may stand beside it
 	{"mlnx_qos", "DCBX mode:", lazyregexp.New(`^DCBX mode:`), 0, true},
+	{"mlxconfig", "Device #", lazyregexp.New(`^Device #\d+:\s*$`), 0, false},
 	{"mlxlink", "Operational Info", lazyregexp.New(`^Operational Info(?: \(|\s*$)`), 0, true},
 	{"mlxlink", "PCIe Operational", lazyregexp.New(`^PCIe Operational \(Enabled\) Info\s*$`), 0, false},
 	{"nccl-log", "NCCL ", lazyregexp.New(`NCCL (?:INFO|WARN|TRACE) `), 0, false},

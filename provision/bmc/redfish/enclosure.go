@@ -105,7 +105,7 @@ func (c *Client) Parts(ctx context.Context) ([]Part, error) {
 		old, next link
 		read      func(context.Context, string) ([]Part, error)
 		replaced  func(context.Context, string) ([]Part, error)
-	}{{ch.Power, ch.PowerSubsystem, c.supplies, c.supplyMembers}, {ch.Thermal, ch.ThermalSubsystem, c.airflow, c.fanMembers}} {
+	}{{ch.Power, ch.PowerSubsystem, c.supplies, c.supplyMembers}, {ch.Thermal, ch.ThermalSubsystem, c.airflow, c.cooling}} {
 		got, err := c.partsOf(ctx, of.old, of.read)
 		if err == nil && len(got) == 0 {
 			got, err = c.partsOf(ctx, of.next, of.replaced)
@@ -191,26 +191,70 @@ func (c *Client) airflow(ctx context.Context, path string) (out []Part, err erro
 	}
 	for _, t := range doc.Temperatures {
 		name := strings.ToLower(string(t.Name))
-		if t.PhysicalContext != "Intake" && !strings.Contains(name, "inlet") && !strings.Contains(name, "ambient") || t.ReadingCelsius.value == nil || t.Status.silent() {
-			continue
+		if t.PhysicalContext == "Intake" || strings.Contains(name, "inlet") || strings.Contains(name, "ambient") {
+			out = append(out, inlet(OneLine(string(t.Name)), t.Status, t.ReadingCelsius.value, t.UpperThresholdNonCritical.value, t.UpperThresholdCritical.value)...)
 		}
-		p := Part{Kind: Inlet, Name: OneLine(string(t.Name)), Message: t.Status.says(), Reading: t.ReadingCelsius.value, Limit: t.UpperThresholdNonCritical.value}
-		if p.Limit == nil {
-			p.Limit = t.UpperThresholdCritical.value
-		}
-		p.Failed = t.Status.bad() || p.Limit != nil && *p.Limit > 0 && *p.Reading >= *p.Limit
-		out = append(out, p)
 	}
 	return out, nil
 }
 
-// fanMembers reads the resource ThermalSubsystem.
-func (c *Client) fanMembers(ctx context.Context, path string) ([]Part, error) {
-	var doc struct{ Fans link }
-	if _, err := c.get(ctx, path, &doc); err != nil || doc.Fans == "" {
+// cooling reads the resource ThermalSubsystem: its fans, and the air that comes in.
+func (c *Client) cooling(ctx context.Context, path string) ([]Part, error) {
+	var doc struct{ Fans, ThermalMetrics link }
+	if _, err := c.get(ctx, path, &doc); err != nil {
 		return nil, err
 	}
-	return eachPart(ctx, c, string(doc.Fans), fan.part)
+	var out []Part
+	if doc.Fans != "" {
+		var err error
+		if out, err = eachPart(ctx, c, string(doc.Fans), fan.part); err != nil {
+			return nil, err
+		}
+	}
+	air, err := c.partsOf(ctx, doc.ThermalMetrics, c.intake)
+	return append(out, air...), err
+}
+
+// intake reads the resource ThermalMetrics: the air that comes in, whose limit the
+// sensor has that measures it (DSP2046, ThermalMetrics and Sensor).
+func (c *Client) intake(ctx context.Context, path string) ([]Part, error) {
+	var doc struct {
+		TemperatureSummaryCelsius struct {
+			Intake struct {
+				Reading       number
+				DataSourceURI text `json:"DataSourceUri"`
+			}
+		}
+	}
+	if _, err := c.get(ctx, path, &doc); err != nil {
+		return nil, err
+	}
+	in := doc.TemperatureSummaryCelsius.Intake
+	if in.Reading.value == nil {
+		return nil, nil
+	}
+	var sensor struct {
+		Name       text
+		Status     status
+		Thresholds struct{ UpperCaution, UpperCritical struct{ Reading number } }
+	}
+	if in.DataSourceURI != "" {
+		if _, err := c.get(ctx, string(in.DataSourceURI), &sensor); err != nil && !isStatus(err, http.StatusNotFound) {
+			return nil, err
+		}
+	}
+	name := OneLine(string(cmp.Or(sensor.Name, "intake")))
+	return inlet(name, sensor.Status, in.Reading.value, sensor.Thresholds.UpperCaution.Reading.value, sensor.Thresholds.UpperCritical.Reading.value), nil
+}
+
+// inlet is the air that comes in, if it is measured; the first limit that is there counts.
+func inlet(name string, s status, reading *float64, limits ...*float64) []Part {
+	if reading == nil || s.silent() {
+		return nil
+	}
+	p := Part{Kind: Inlet, Name: name, Message: s.says(), Reading: reading, Limit: cmp.Or(limits...)}
+	p.Failed = s.bad() || p.Limit != nil && *p.Limit > 0 && *p.Reading >= *p.Limit
+	return []Part{p}
 }
 
 // eachPart reads a collection one by one, as Sensors does and why.

@@ -56,3 +56,48 @@ func TestAbsentSensors(t *testing.T) {
 		})
 	}
 }
+
+// TestIntake: a service without the resource Thermal says in ThermalMetrics how warm the
+// air is that comes in, and its sensor has the limit.
+func TestIntake(t *testing.T) {
+	t.Parallel()
+	ref := func(p string) map[string]any { return map[string]any{"@odata.id": p} }
+	const chassis = "/redfish/v1/Chassis/1"
+	for _, tt := range []struct {
+		name    string
+		reading any
+		sensor  map[string]any
+		limit   float64 // 0: none
+		failed  bool
+		parts   int
+	}{
+		{"well", 24.5, map[string]any{"Name": "Front", "Thresholds": map[string]any{"UpperCaution": map[string]any{"Reading": 35}, "UpperCritical": map[string]any{"Reading": 40}}}, 35, false, 1},
+		{"above its limit", 36, map[string]any{"Name": "Front", "Thresholds": map[string]any{"UpperCritical": map[string]any{"Reading": 36}}}, 36, true, 1},
+		{"by its sensor's health", 30, map[string]any{"Name": "Front", "Status": map[string]any{"State": "Enabled", "Health": "Critical"}}, 0, true, 1},
+		{"without its sensor", 30, nil, 0, false, 1},
+		{"not measured", nil, nil, 0, false, 0},
+	} {
+		f := newFake()
+		f.docs[chassis] = map[string]any{"ThermalSubsystem": ref(chassis + "/ThermalSubsystem")}
+		f.docs[chassis+"/ThermalSubsystem"] = map[string]any{"ThermalMetrics": ref(chassis + "/ThermalSubsystem/ThermalMetrics")}
+		f.docs[chassis+"/ThermalSubsystem/ThermalMetrics"] = map[string]any{"TemperatureSummaryCelsius": map[string]any{"Intake": map[string]any{"Reading": tt.reading, "DataSourceUri": chassis + "/Sensors/front"}}}
+		if tt.sensor != nil {
+			f.docs[chassis+"/Sensors/front"] = tt.sensor
+		}
+		rig(t, f, nil, func(ctx context.Context, c *Client) {
+			if err := c.Open(ctx); err != nil {
+				t.Fatal(err)
+			}
+			parts, err := c.Parts(ctx)
+			if err != nil || len(parts) != tt.parts {
+				t.Errorf("%s: %+v, %v", tt.name, parts, err)
+				return
+			}
+			for _, p := range parts {
+				if p.Kind != Inlet || p.Failed != tt.failed || (p.Limit != nil) != (tt.limit > 0) || p.Limit != nil && *p.Limit != tt.limit {
+					t.Errorf("%s: %+v", tt.name, p)
+				}
+			}
+		})
+	}
+}

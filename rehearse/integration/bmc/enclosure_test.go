@@ -3,9 +3,11 @@
 package bmc_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
 // TestParts: on every maker's BMC a supply that has failed is told from one that
@@ -51,6 +53,53 @@ func TestParts(t *testing.T) {
 		l.c.FailSupply(1)
 		if bad, dark, _ := read(); bad != 1 || dark != 0 {
 			l.Errorf("failed: %d bad, %d dark", bad, dark)
+		}
+	})
+}
+
+// TestAir: on every maker's BMC over Redfish a fan that stands still and air that is too
+// warm are found, and nothing else.
+func TestAir(t *testing.T) {
+	able(t, func(l *lab, h *bmc.Handle) {
+		read := func() (failed []string, fans, inlets int) {
+			err := bmc.Use(l.Context(), h, "read the parts", func(b bmc.Enclosure) error {
+				all, err := b.Parts(l.Context())
+				for _, p := range all {
+					switch p.Kind {
+					case bmc.Fan:
+						fans++
+					case bmc.Inlet:
+						inlets++
+					}
+					if p.Failed {
+						failed = append(failed, p.Name)
+					}
+				}
+				return err
+			})
+			if err != nil {
+				l.Error(err)
+			}
+			return failed, fans, inlets
+		}
+		if _, fans, _ := read(); fans > 0 {
+			l.Errorf("%d fans turn without power", fans)
+		}
+		l.press(chassis.PressOn)
+		bad, fans, inlets := read()
+		if fans == 0 && inlets == 0 {
+			return // IPMI
+		}
+		if len(bad) > 0 || fans != 4 || inlets != 1 {
+			l.Errorf("as delivered: %d fans, %d inlets, %q are bad", fans, inlets, bad)
+		}
+		l.c.StopFan(2)
+		if bad, _, _ := read(); !slices.Equal(bad, []string{"Fan2"}) {
+			l.Errorf("with a fan that stands still: %q", bad)
+		}
+		l.c.WarmAir(37)
+		if bad, _, _ := read(); len(bad) != 2 || !slices.Contains(bad, "Inlet Temp") {
+			l.Errorf("with warm air: %q", bad)
 		}
 	})
 }

@@ -8,6 +8,7 @@ package chassis
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -80,6 +81,8 @@ type Component struct {
 type Sensor struct {
 	Name, Unit string
 	Reading    float64
+	Limit      float64 // the BMC warns from here on; 0: it has none
+	Critical   bool    // the BMC finds it so
 }
 
 // Entry is one record of the system event log. Severity is "OK", "Warning" or
@@ -130,8 +133,10 @@ type Chassis struct {
 
 	mu       sync.Mutex // guards everything below; never held across a wait
 	board    Board
-	supplies []bool // that have mains
-	failed   []bool // that give nothing, mains or not
+	supplies []bool  // that have mains
+	failed   []bool  // that give nothing, mains or not
+	stopped  int     // the fan that does not turn, counted from 1; 0: all do
+	inlet    float64 // degrees Celsius of the air that comes in
 	power    Power
 	phase    string
 	restore  Restore
@@ -178,7 +183,7 @@ func New(cfg Config) *Chassis {
 	}
 	c := &Chassis{
 		cfg: cfg, wake: make(chan struct{}, 1), power: Off, phase: "None", restore: AlwaysOff,
-		supplies: make([]bool, cfg.Supplies), failed: make([]bool, cfg.Supplies), bmcStart: cfg.Clock.Now(), bmcBoots: 1,
+		supplies: make([]bool, cfg.Supplies), failed: make([]bool, cfg.Supplies), bmcStart: cfg.Clock.Now(), bmcBoots: 1, inlet: coolAir,
 		override: Override{Enabled: "Disabled", Target: "None"}, bios: cfg.BIOS, components: cfg.Components,
 	}
 	for i := range c.supplies {
@@ -250,13 +255,57 @@ func (c *Chassis) Counters() Counts {
 	return c.counts
 }
 
+// Of the chassis without Config.Sensors: the air of a cool aisle, the limit that ASHRAE's
+// class A2 allows (Thermal Guidelines for Data Processing Environments), and fans.
+const (
+	coolAir, warmAir = 23, 35
+	fans, turns      = 4, 5400
+	faster           = 1.25 // that the others turn where one stands still
+)
+
 // Sensors reads all sensors.
 func (c *Chassis) Sensors() []Sensor {
 	if c.cfg.Sensors != nil {
 		return c.cfg.Sensors()
 	}
-	if c.Power() == Off {
-		return []Sensor{{"Inlet Temp", "Cel", 22}, {"Total Power", "W", 25}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	air := Sensor{Name: "Inlet Temp", Unit: "Cel", Reading: c.inlet, Limit: warmAir, Critical: c.inlet >= warmAir}
+	if c.power == Off {
+		return []Sensor{air, {Name: "Total Power", Unit: "W", Reading: 25}}
 	}
-	return []Sensor{{"Inlet Temp", "Cel", 23}, {"CPU0 Temp", "Cel", 41}, {"Fan1", "RPM", 5400}, {"Total Power", "W", 420}}
+	list := []Sensor{air, {Name: "CPU0 Temp", Unit: "Cel", Reading: 41}}
+	for i := range fans {
+		f := Sensor{Name: fmt.Sprintf("Fan%d", i+1), Unit: "RPM", Reading: turns}
+		switch c.stopped {
+		case 0:
+		case i + 1:
+			f.Reading, f.Critical = 0, true
+		default:
+			f.Reading *= faster
+		}
+		list = append(list, f)
+	}
+	return append(list, Sensor{Name: "Total Power", Unit: "W", Reading: 420})
+}
+
+// StopFan makes one fan, counted from 1, stand still; the others turn faster.
+func (c *Chassis) StopFan(fan int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if fan < 1 || fan > fans || c.stopped == fan {
+		return
+	}
+	c.stopped = fan
+	c.record("Critical", "Fan", fmt.Sprintf("Fan%d stands still", fan))
+}
+
+// WarmAir changes the temperature of the air that comes in, in degrees Celsius.
+func (c *Chassis) WarmAir(to float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before := c.inlet; before < warmAir && to >= warmAir {
+		c.record("Critical", "Temperature", fmt.Sprintf("Inlet Temp is %g degrees Celsius", to))
+	}
+	c.inlet = to
 }

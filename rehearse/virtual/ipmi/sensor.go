@@ -73,7 +73,14 @@ func (k *controller) reading(req []byte) ([]byte, types.CompletionCode) {
 	case !present:
 		return []byte{0, scanning | unavailable, 0}, types.CodeOK
 	}
-	return []byte{scales[s.Unit].raw(s.Reading), scanning, 0xc0}, types.CodeOK
+	state := byte(0xc0)
+	switch {
+	case s.Critical && s.Unit == "RPM":
+		state |= 0x02 // at or below the lower critical limit
+	case s.Critical:
+		state |= 0x10 // at or above the upper one
+	}
+	return []byte{scales[s.Unit].raw(s.Reading), scanning, state}, types.CodeOK
 }
 
 // thresholds says that there are none (35.9).

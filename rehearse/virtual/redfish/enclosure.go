@@ -110,17 +110,33 @@ func (s *server) share(supplies, failed []bool, live bool) float64 {
 	return s.watts() / float64(n)
 }
 
+// sensorStatus is the status of what a sensor reads.
+func sensorStatus(x chassis.Sensor) obj {
+	if x.Critical {
+		return obj{"State": "Enabled", "Health": "Critical", "HealthRollup": "Critical"}
+	}
+	return statusOK()
+}
+
+// limitOf is where the BMC begins to warn; null where it never does.
+func limitOf(x chassis.Sensor) any {
+	if x.Limit == 0 {
+		return nil
+	}
+	return x.Limit
+}
+
 func getThermal(c *call) obj {
 	here := joinURI("Chassis", c.s.p.Chassis, "Thermal")
 	all := c.s.c.Sensors()
 	temps, fans := []obj{}, []obj{}
 	for i, x := range sensorsOf(all, "Cel") {
 		temps = append(temps, obj{"@odata.id": fmt.Sprintf("%s#/Temperatures/%d", here, i), "MemberId": memberID(i, 0), "Name": x.Name,
-			"ReadingCelsius": x.Reading, "Status": statusOK()})
+			"ReadingCelsius": x.Reading, "UpperThresholdNonCritical": limitOf(x), "Status": sensorStatus(x)})
 	}
 	for i, x := range sensorsOf(all, "RPM") {
 		fans = append(fans, obj{"@odata.id": fmt.Sprintf("%s#/Fans/%d", here, i), "MemberId": memberID(i, 0), "Name": x.Name,
-			"Reading": int(x.Reading), "ReadingUnits": "RPM", "Status": statusOK()})
+			"Reading": int(x.Reading), "ReadingUnits": "RPM", "Status": sensorStatus(x)})
 	}
 	return obj{"@odata.type": "#Thermal.v1_7_1.Thermal", "Id": "Thermal", "Name": "Thermal", "Temperatures": temps, "Fans": fans}
 }
@@ -147,7 +163,18 @@ func getSupply(c *call) obj {
 
 func getThermalSubsystem(c *call) obj {
 	return obj{"@odata.type": "#ThermalSubsystem.v1_0_0.ThermalSubsystem", "Id": "ThermalSubsystem", "Name": "Thermal Subsystem", "Status": statusOK(),
-		"Fans": linkTo("Chassis", c.s.p.Chassis, "ThermalSubsystem", "Fans")}
+		"Fans": linkTo("Chassis", c.s.p.Chassis, "ThermalSubsystem", "Fans"), "ThermalMetrics": linkTo("Chassis", c.s.p.Chassis, "ThermalSubsystem", "ThermalMetrics")}
+}
+
+// getThermalMetrics sums up the temperatures (DSP2046, ThermalMetrics).
+func getThermalMetrics(c *call) obj {
+	o := obj{"@odata.type": "#ThermalMetrics.v1_3_0.ThermalMetrics", "Id": "ThermalMetrics", "Name": "Thermal Metrics"}
+	for i, x := range c.s.c.Sensors() {
+		if x.Unit == "Cel" && x.Limit > 0 {
+			o["TemperatureSummaryCelsius"] = obj{"Intake": obj{"Reading": x.Reading, "DataSourceUri": joinURI("Chassis", c.s.p.Chassis, "Sensors", sensorID(i, x))}}
+		}
+	}
+	return o
 }
 
 func sensorID(_ int, x chassis.Sensor) string { return plainName(x.Name) }
@@ -159,7 +186,7 @@ func getFans(c *call) obj {
 func getFan(c *call) obj {
 	for i, x := range sensorsOf(c.s.c.Sensors(), "RPM") {
 		if id := sensorID(i, x); id == c.args[0] {
-			return obj{"@odata.type": "#Fan.v1_3_0.Fan", "Id": id, "Name": x.Name, "Status": statusOK(),
+			return obj{"@odata.type": "#Fan.v1_3_0.Fan", "Id": id, "Name": x.Name, "Status": sensorStatus(x),
 				"SpeedPercent": obj{"DataSourceUri": joinURI("Chassis", c.s.p.Chassis, "Sensors", id), "SpeedRPM": x.Reading}}
 		}
 	}
@@ -175,7 +202,7 @@ func getSensor(c *call) obj {
 		if id := sensorID(i, x); id == c.args[0] {
 			k := kinds[x.Unit]
 			return obj{"@odata.type": "#Sensor.v1_6_0.Sensor", "Id": id, "Name": x.Name, "Reading": x.Reading,
-				"ReadingType": k.kind, "ReadingUnits": k.units, "Status": statusOK()}
+				"ReadingType": k.kind, "ReadingUnits": k.units, "Status": sensorStatus(x), "Thresholds": obj{"UpperCaution": obj{"Reading": limitOf(x)}}}
 		}
 	}
 	return nil

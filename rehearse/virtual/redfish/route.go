@@ -91,6 +91,7 @@ var routes = []route{
 	{pattern: "Chassis/{C}/PowerSubsystem/PowerSupplies", get: getSupplies},
 	{pattern: "Chassis/{C}/PowerSubsystem/PowerSupplies/{id}", get: getSupply},
 	{pattern: "Chassis/{C}/ThermalSubsystem", get: getThermalSubsystem},
+	{pattern: "Chassis/{C}/ThermalSubsystem/ThermalMetrics", get: getThermalMetrics},
 	{pattern: "Chassis/{C}/ThermalSubsystem/Fans", get: getFans},
 	{pattern: "Chassis/{C}/ThermalSubsystem/Fans/{id}", get: getFan},
 	{pattern: "Chassis/{C}/Sensors", get: getSensors},

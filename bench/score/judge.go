@@ -194,6 +194,8 @@ var kindsOfFaults = map[string]kind{
 	"hot-gpu":          {place: anyGPU(false), tested: true, names: ofGPU},
 	"odd-firmware":     {place: anyPort(isPort), tested: true, names: ofNIC},
 	"psu-lost":         {place: anyNode, tested: true, names: ofNode(`\bpower supply\b`)},
+	"dead-fan":         {place: anyNode, tested: true, names: ofNode(`\b[Ff]an\b`)},
+	"warm-air":         {place: anyNode, tested: true, names: ofNode(`\binlet air\b|\bTemperature\b`)},
 	"wrong-gpu":        {place: anyGPU(false), names: ofGPU},
 	"less-hbm":         {place: anyGPU(false), tested: true, names: ofGPU},
 	"pcie-speed":       {place: anyGPU(false), tested: true, names: ofGPU},

@@ -21,7 +21,8 @@ type ofKinds struct {
 
 func of(kinds ...fault.Kind) ofKinds { return ofKinds{kinds: kinds} }
 
-// quantities are those of a node's hardware (metal.Node) and of links (model.Model).
+// quantities are those of a node's hardware (metal.Node), of links (model.Model), of a node's chassis
+// and BMC (chassis.Chassis), and of PDUs (power.Grid, power.PDU).
 var quantities = map[string]ofKinds{
 	"Node.CapCores":        of(fault.SlowCPU),
 	"Node.LoseChannel":     of(fault.SlowMemory),
@@ -65,6 +66,7 @@ var quantities = map[string]ofKinds{
 	"Node.SplitNUMA":       of(fault.NUMASplit),
 	"Node.StickPause":      of(fault.RailConfig),
 	"Node.WearDisk":        of(fault.WornDisk),
+	"Node.WarmAir":         of(fault.WarmAir),
 	"Model.SetDown":        of(fault.LinkDown),
 	"Model.SetErrors":      of(fault.DegradedLink, fault.HighBER),
 	"Model.SetLanes":       of(fault.DegradedLink),
@@ -74,12 +76,43 @@ var quantities = map[string]ofKinds{
 	"Model.SetTrunkErrors": of(fault.TrunkErrors),
 	"Model.SetTrunkShare":  of(fault.SlowTrunk),
 	"Model.Swap":           of(fault.CableSwap),
+	"Chassis.StopFan":      of(fault.DeadFan),
+	"Chassis.WarmAir":      of(fault.WarmAir),
+	"Chassis.FailSupply":   of(fault.PSULost),
+	"Chassis.Mains":        of(fault.PDUTrip),
+	"Chassis.Lock":         of(fault.BMCLocked),
+	"Chassis.SetAccount":   of(fault.BMCWrongPassword),
+	"Chassis.LoseWrites":   of(fault.BMCWriteLost),
+	"Chassis.Replace":      of(fault.WrongSerial),
+	"Chassis.SetTime":      {why: "the clock of a BMC is set by the bring-up itself"},
+	"Chassis.Log":          {why: "an entry is what other faults leave behind; critical ones are judged as each field of a chassis (source NVIDIA)"},
+	"Chassis.KeepOldLog":   {why: "a log that is full and keeps its oldest entries is a setting: ironrail empties it before the tests"},
+	"Chassis.ClearLog":     {why: "who empties the log takes away history and breaks nothing"},
+	"Chassis.ResetBMC":     {why: "a BMC that starts again is asked again"},
+	"Chassis.SetBIOS":      {why: "settings of the BIOS are compared with the site where it names them; the tests of the integration with BMCs change them"},
+	"Chassis.ApplyBIOS":    {why: "the same"},
+	"Chassis.Update":       {why: "a firmware that is put in place; versions are compared, as `odd-firmware` shows for NICs"},
+	"Chassis.Activate":     {why: "the same"},
+	"Chassis.SetOverride":  {why: "which device boots next is set for each boot, and read back: `bmc-write-lost`"},
+	"Chassis.SetRestore":   {why: "what a node does when its mains come back is a setting that no site names"},
+	"Chassis.SetMedia":     {why: "virtual media are not used"},
+	"Chassis.SetBoard":     {why: "it joins the chassis and its board"},
+	"Chassis.SetPhase":     {why: "how far a boot is; `kernel-hang` and `dhcp-loss` stop it"},
+	"Chassis.Press":        {why: "power is switched by ironrail itself"},
+	"Grid.Trip":            of(fault.PDUTrip),
+	"Grid.Input":           {why: "a feed that is lost looks as `pdu-trip`: every outlet of the PDU is dark"},
+	"Grid.MovePlug":        {why: "a plug in another outlet is found by switching on (and by `drift`, TestDriftOfPDUs) where outlets tell their current, and has no kind of fault"},
+	"Grid.Close":           {why: "a breaker that is closed again is a repair"},
+	"PDU.Switch":           {why: "outlets are switched by ironrail itself"},
 }
 
 // readers are methods that change no quantity of the hardware.
 var readers = []string{
 	"Node.Boot", "Node.DIMM", "Node.DIMMSize", "Node.Disks", "Node.FS", "Node.Functions", "Node.GPUs", "Node.Hangs", "Node.Identity", "Node.Installed", "Node.Kernel", "Node.LoadGPUs", "Node.Loaded",
 	"Node.Name", "Node.Ports", "Node.Root", "Node.Scales", "Node.System",
+	"Chassis.Accounts", "Chassis.BIOS", "Chassis.BMCStarted", "Chassis.Components", "Chassis.Counters", "Chassis.Entries", "Chassis.Failed", "Chassis.Identity", "Chassis.Live", "Chassis.LogState",
+	"Chassis.Locked", "Chassis.Login", "Chassis.Media", "Chassis.Override", "Chassis.Phase", "Chassis.Power", "Chassis.RestorePolicy", "Chassis.Run", "Chassis.Sensors", "Chassis.Staged", "Chassis.Supplies",
+	"Chassis.TakeBoot", "Chassis.Time", "Grid.Board", "Grid.Changed", "Grid.Live", "Grid.PDU", "Grid.Run", "Grid.Trips", "PDU.Read", "PDU.Serve",
 	"Model.AllReduce", "Model.Carry", "Model.Counters", "Model.Leaf", "Model.Nodes", "Model.Port", "Model.Ports", "Model.State", "Model.SwitchCounters", "Model.Write",
 }
 

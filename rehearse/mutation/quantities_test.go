@@ -7,9 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/virtual/metal"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
+	"github.com/ironrail/ironrail/rehearse/virtual/power"
 )
 
 // TestQuantities: each method of the simulated hardware changes a quantity that a kind of
@@ -17,7 +19,8 @@ import (
 func TestQuantities(t *testing.T) {
 	t.Parallel()
 	methods := map[string]bool{}
-	for prefix, typ := range map[string]reflect.Type{"Node.": reflect.TypeFor[*metal.Node](), "Model.": reflect.TypeFor[*model.Model]()} {
+	for prefix, typ := range map[string]reflect.Type{"Node.": reflect.TypeFor[*metal.Node](), "Model.": reflect.TypeFor[*model.Model](),
+		"Chassis.": reflect.TypeFor[*chassis.Chassis](), "Grid.": reflect.TypeFor[*power.Grid](), "PDU.": reflect.TypeFor[*power.PDU]()} {
 		for i := range typ.NumMethod() {
 			methods[prefix+typ.Method(i).Name] = true
 		}

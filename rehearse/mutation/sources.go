@@ -47,5 +47,5 @@ var notCovered = []string{
 	"Texts of programs of hosts and GPUs that `ironrail read` alone reads, such as rocm-smi and ethtool.",
 	"Numbers that functions of the simulator have within their code, but for tables.",
 	"Versions that `firmware` of a hardware block asks for, and the BMC's own firmware.",
-	"Fans, temperatures and supplies of a chassis, and currents of outlets of a PDU, where the simulator makes them: of what a chassis reports each field is changed (source NVIDIA).",
+	"By how much a fan turns slower, and the current of a PDU's outlet, by a fifth: fans follow the heat, and current the load. A fan that stands still, warm air and a dark feed are kinds of faults.",
 }

@@ -88,6 +88,13 @@ var ofExamples = map[fault.Kind][]exampleFault{
 	fault.PSULost: {
 		{site: "hgx-h100", node: "r01-u17", part: "power supply PSU1", cause: "it has failed, by its BMC"},
 	},
+	fault.DeadFan: {
+		{site: "hgx-h100", node: "r01-u17", part: "fan Fan2", cause: "the BMC finds it failed"},
+	},
+	fault.WarmAir: {
+		{site: "hgx-h100", node: "r01-u17", part: "inlet air", cause: "it is 38 degrees Celsius, and the limit is 35"},
+		{site: "mi300x-roce", node: "r01-u09", part: "inlet air", cause: "it is 38 degrees Celsius, and the limit is 35"},
+	},
 	fault.WrongGPU: {
 		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "GPU model is NVIDIA H200, and OTHERS of role"},
 		{site: "mi300x-roce", node: "r01-u09", part: "GPU 3 at ", cause: "GPU model is AMD Instinct MI325, and OTHERS of role"},

@@ -40,6 +40,7 @@ var partForms = []struct {
 	{"DIMM", lazyregexp.New(`^DIMM(?: (\S.*))?$|^memory(?: of NUMA node (\d+))?$`)},
 	{"disk", lazyregexp.New(`^(?:NVMe )?disk\b(.*)`)},
 	{"power supply", lazyregexp.New(`^power supply (.+)$`)},
+	{"fan", lazyregexp.New(`^fan (.+)$`)},
 	{"driver", lazyregexp.New(`^driver\b`)},
 	{"BMC", lazyregexp.New(`^BMC$`)},
 	{"CPU", lazyregexp.New(`^CPU(?: of NUMA node (\d+)| core (\d+))?$`)},
@@ -172,8 +173,6 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 		return only(of("driver"))
 	case fault.IMEXConfig:
 		return only(of("IMEX"))
-	case fault.PSULost:
-		return only(of("power supply"))
 	case fault.MissingGPU:
 		return only(gpu(of("GPU"), hw, true))
 	case fault.PCIeWidth, fault.GPURowRemap, fault.GPUXid, fault.HotGPU, fault.SlowGPU, fault.DeadCores, fault.WrongResults, fault.PCIeErrors, fault.NVLinkErrors, fault.WeakHBM, fault.NVLinkDown:
@@ -187,11 +186,17 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 	return expectOutsideNodes(f, inv)
 }
 
-// expectDelivered is expect for parts that are not what was bought, or not as fast, settings of
+// expectDelivered is expect for parts of the chassis, for those that are not what was bought, or not as fast, settings of
 // the BIOS, and the clock.
 func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 	of := func(kind partKind) suspect { return suspect{subject: subject.OfNode(f.Node), kind: kind} }
 	switch f.Kind {
+	case fault.PSULost:
+		return expectation{want: []suspect{of("power supply")}}, true
+	case fault.DeadFan:
+		return expectation{want: []suspect{of("fan")}}, true
+	case fault.WarmAir:
+		return expectation{want: []suspect{of("inlet air")}}, true
 	case fault.IMEXChannel:
 		return expectation{want: []suspect{of("NVLink between nodes")}}, true
 	case fault.WrongCPU, fault.SMTOff, fault.NUMASplit, fault.SlowCPU:

@@ -68,6 +68,8 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.GPUXid:           {},
 	fault.OddFirmware:      {},
 	fault.PSULost:          {},
+	fault.DeadFan:          {},
+	fault.WarmAir:          {},
 	fault.RailConfig:       {},
 	fault.WeakHBM:          {},
 	fault.HotGPU:           {},

@@ -3,6 +3,8 @@
 package virtual
 
 import (
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 	"github.com/ironrail/ironrail/rehearse/virtual/metal"
 	"github.com/ironrail/ironrail/rehearse/virtual/system"
 )
@@ -19,6 +21,16 @@ func heatOf(k *metal.Kernel) (list []system.GPUHeat) {
 func (n *Node) loadGPUs(on bool) {
 	n.metal.LoadGPUs(on)
 	n.world.grid.Changed(n.inv.Name)
+}
+
+// warmer is by how many degrees the air is warmer that comes into a node.
+const warmer = 15
+
+// warmAir lets warm air into the node: its BMC measures it, and its GPUs feel it.
+func (n *Node) warmAir(fault.Fault) error {
+	n.chassis.WarmAir(chassis.CoolAir + warmer)
+	n.metal.WarmAir(warmer)
+	return nil
 }
 
 // insulated is by how much the heat sink of a GPU is worse whose thermal paste is

@@ -70,6 +70,8 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.WeakHBM:          damageMemory(metal.GPUMemory{Slower: fifthSlower}),
 	fault.OddFirmware:      onNode((*Node).flashOlder),
 	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),
+	fault.DeadFan:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.StopFan(2); return nil }),
+	fault.WarmAir:          onNode((*Node).warmAir),
 	fault.WrongGPU:         onNode((*Node).exchangeGPU),
 	fault.LessHBM:          damageMemory(metal.GPUMemory{Missing: missingHBM}),
 	fault.PCIeSpeed:        onNode((*Node).slowGPU),

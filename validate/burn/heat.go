@@ -10,9 +10,13 @@ import (
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/validate/burnin/cohort"
+	"github.com/ironrail/ironrail/validate/gate"
+	"github.com/ironrail/ironrail/validate/gate/host"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -66,7 +70,7 @@ func runHeat(ctx context.Context, j *target.Job) error {
 		if byHardware[h] == nil {
 			order = append(order, h)
 		}
-		byHardware[h] = append(byHardware[h], cohort.Node{Name: n.Name, GPUs: b.GPUs, Names: b.Names, Rates: b.Rates, Links: b.Links, LinksTold: b.LinksTold})
+		byHardware[h] = append(byHardware[h], cohort.Node{Name: n.Name, GPUs: b.GPUs, Names: b.Names, Rates: b.Rates, Links: b.Links, LinksTold: b.LinksTold, Cooling: coolingOf(run, n)})
 	}
 	for _, h := range order {
 		r.Nodes += len(byHardware[h])
@@ -96,6 +100,15 @@ func runHeat(ctx context.Context, j *target.Job) error {
 		run.Emit(event.Event{Type: event.Note, Text: text})
 	}
 	return target.LearnFact(ctx, run, HeatFact, target.ReportOf(j.Step, fact.Name[result.Report](HeatFact), g.Set), r)
+}
+
+// coolingOf is the part of a node that its health checks found to cool it badly.
+func coolingOf(run stage.Run, n *inventory.Node) string {
+	r, _ := target.ReadFact(run, gate.Fact, subject.OfNode(n.Name))
+	if i := slices.IndexFunc(r.Faults, host.Cools); i >= 0 {
+		return r.Faults[i].Part
+	}
+	return ""
 }
 
 // Report is the comparison as the tests of groups have theirs.

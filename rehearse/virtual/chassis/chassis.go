@@ -183,7 +183,7 @@ func New(cfg Config) *Chassis {
 	}
 	c := &Chassis{
 		cfg: cfg, wake: make(chan struct{}, 1), power: Off, phase: "None", restore: AlwaysOff,
-		supplies: make([]bool, cfg.Supplies), failed: make([]bool, cfg.Supplies), bmcStart: cfg.Clock.Now(), bmcBoots: 1, inlet: coolAir,
+		supplies: make([]bool, cfg.Supplies), failed: make([]bool, cfg.Supplies), bmcStart: cfg.Clock.Now(), bmcBoots: 1, inlet: CoolAir,
 		override: Override{Enabled: "Disabled", Target: "None"}, bios: cfg.BIOS, components: cfg.Components,
 	}
 	for i := range c.supplies {
@@ -255,12 +255,16 @@ func (c *Chassis) Counters() Counts {
 	return c.counts
 }
 
-// Of the chassis without Config.Sensors: the air of a cool aisle, the limit that ASHRAE's
-// class A2 allows (Thermal Guidelines for Data Processing Environments), and fans.
+// CoolAir is the air of a cool aisle, in degrees Celsius, which a chassis without
+// Config.Sensors measures.
+const CoolAir = 23
+
+// Of the chassis without Config.Sensors: the warmest air that ASHRAE's class A2 allows
+// (Thermal Guidelines for Data Processing Environments), and its fans.
 const (
-	coolAir, warmAir = 23, 35
-	fans, turns      = 4, 5400
-	faster           = 1.25 // that the others turn where one stands still
+	warmAir     = 35
+	fans, turns = 4, 5400
+	faster      = 1.25 // that the others turn where one stands still
 )
 
 // Sensors reads all sensors.

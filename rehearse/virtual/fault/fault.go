@@ -49,6 +49,8 @@ const (
 	DIMMErrors       Kind = "dimm-errors"
 	OddFirmware      Kind = "odd-firmware"
 	PSULost          Kind = "psu-lost"
+	DeadFan          Kind = "dead-fan"
+	WarmAir          Kind = "warm-air"
 	WrongGPU         Kind = "wrong-gpu"
 	LessHBM          Kind = "less-hbm"
 	PCIeSpeed        Kind = "pcie-speed"
@@ -183,6 +185,10 @@ var rows = []Row{
 		Suspects: "that NIC", Serving: true},
 	{Kind: PSULost, Does: "the first power supply of a node gives nothing any more; its mains are there", Needs: []string{attrNode}, Takes: []string{attrAt},
 		Suspects: "that supply", Serving: true},
+	{Kind: DeadFan, Does: "the second fan of a node stands still, and the others turn faster", Needs: []string{attrNode}, Takes: []string{attrAt},
+		Suspects: "that fan", Serving: true},
+	{Kind: WarmAir, Does: "the air that comes into a node has 38 degrees Celsius", Needs: []string{attrNode}, Takes: []string{attrAt},
+		Suspects: "the inlet air of that node", Serving: true},
 	{Kind: WrongGPU, Does: "in the place of one GPU is one of another model of the same vendor", Needs: []string{attrNode}, Takes: []string{attrGPU},
 		Suspects: "that GPU"},
 	{Kind: LessHBM, Does: "a fifth of a GPU's memory is not there: a stack is off", Needs: []string{attrNode}, Takes: []string{attrGPU},

@@ -111,6 +111,16 @@ func (n *Node) InsulateGPU(address string, by float64) bool {
 	return n.setOfGPU(&n.insulated, address, by)
 }
 
+// WarmAir makes the air at the heat sinks of all GPUs warmer, by so many degrees.
+func (n *Node) WarmAir(degrees float64) {
+	for _, f := range n.shape.functions {
+		if isGPU(f) {
+			air := heatOf(f.vendor).air
+			n.scales.Set(quantity.GPUAir, f.address, (air+degrees)/air)
+		}
+	}
+}
+
 // SlowGPU lets the compute units of the GPU at an address make only a share of the clock
 // that they should, under load; false if there is none. Nothing on the node says why.
 func (n *Node) SlowGPU(address string, share float64) bool {

@@ -38,6 +38,9 @@ type Node struct {
 	// links told theirs.
 	Links     map[string]burnin.LinkErrors
 	LinksTold int
+	// Cooling is the part of the node that was found to cool it badly before the load, "inlet
+	// air": that all GPUs get warm follows from it. "": none.
+	Cooling string
 }
 
 // Slot is what the same slot of all nodes came to.
@@ -172,7 +175,10 @@ func (n Node) odd(heats []heat) (list []Odd) {
 	for _, o := range list {
 		evidence = append(evidence, strings.TrimPrefix(o.Cause, "GPU at "))
 	}
-	return []Odd{{Node: n.Name, Fault: judge.Fault{Part: "cooling", Evidence: evidence,
-		Cause:  fmt.Sprintf("%d of %d GPUs got more than %.0f °C warmer under load than those of other nodes in the same slots", len(list), judged, Beyond),
+	cause := fmt.Sprintf("%d of %d GPUs got more than %.0f °C warmer under load than those of other nodes in the same slots", len(list), judged, Beyond)
+	if n.Cooling != "" {
+		return []Odd{{Node: n.Name, Note: true, Fault: judge.Fault{Part: "cooling", Evidence: evidence, Cause: cause + ", as its " + n.Cooling + " lets expect"}}}
+	}
+	return []Odd{{Node: n.Name, Fault: judge.Fault{Part: "cooling", Evidence: evidence, Cause: cause,
 		Action: "Look at what cools the whole node: its fans, its air shroud or manifold, filters, blanking panels of the rack, and the air or water that comes in."}}}
 }

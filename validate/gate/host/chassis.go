@@ -39,6 +39,15 @@ const (
 	doLog    = "Read the BMC's event log (ipmitool sel elist, or its page), repair what it names, and run `ironrail apply` again."
 )
 
+// The parts of a chassis that cool it.
+const (
+	inletPart = "inlet air"
+	fanPart   = "fan " // and its name
+)
+
+// Cools reports whether a part that was found bad is one that cools the whole node.
+func Cools(f judge.Fault) bool { return f.Part == inletPart || strings.HasPrefix(f.Part, fanPart) }
+
 // JudgeChassis returns the parts that do not pass, and sentences about what is
 // worth knowing and no fault.
 func JudgeChassis(h *inventory.Hardware, c Chassis) ([]judge.Fault, []string) {
@@ -59,11 +68,11 @@ func judgeChassis(h *inventory.Hardware, c Chassis) *judge.Node {
 		switch {
 		case !p.Failed:
 		case p.Kind == chassis.Fan:
-			j.Fail("fan "+p.Name, doFan, "BMC: "+p.Name+": "+p.Message, "the BMC finds it failed (%s)", p.Message)
+			j.Fail(fanPart+p.Name, doFan, "BMC: "+p.Name+": "+p.Message, "the BMC finds it failed (%s)", p.Message)
 		case p.Kind == chassis.Inlet && p.Limit != nil:
-			j.Fail("inlet air", doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius, limit %g", p.Name, *p.Reading, *p.Limit), "it is %g degrees Celsius, and the limit is %g", *p.Reading, *p.Limit)
+			j.Fail(inletPart, doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius, limit %g", p.Name, *p.Reading, *p.Limit), "it is %g degrees Celsius, and the limit is %g", *p.Reading, *p.Limit)
 		case p.Kind == chassis.Inlet:
-			j.Fail("inlet air", doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius: %s", p.Name, *p.Reading, p.Message), "it is %g degrees Celsius, and the BMC warns of it", *p.Reading)
+			j.Fail(inletPart, doInlet, fmt.Sprintf("BMC: %s: %g degrees Celsius: %s", p.Name, *p.Reading, p.Message), "it is %g degrees Celsius, and the BMC warns of it", *p.Reading)
 		}
 	}
 	checkLog(j, c)
@@ -143,17 +152,19 @@ func checkLog(j *judge.Node, c Chassis) {
 		case slices.ContainsFunc(ordinary, is):
 		case supply && slices.ContainsFunc(unfed, is):
 			j.Note("the BMC's event log has it that a power supply lost its mains for a while: %s", e.Message)
-		case supply && failedSupply(j, line):
+		case supply && alreadyFailed(j, "power suppl", line),
+			strings.Contains(text, "fan") && alreadyFailed(j, fanPart, line),
+			strings.Contains(text, "temp") && alreadyFailed(j, inletPart, line):
 		default:
 			j.Fail("event log: "+about, doLog, line, "new critical entry since the bring-up began: %s", e.Message)
 		}
 	}
 }
 
-// failedSupply adds a line to the evidence of a supply that has failed.
-func failedSupply(j *judge.Node, line string) bool {
+// alreadyFailed adds a line to the evidence of a part that was found bad already.
+func alreadyFailed(j *judge.Node, part, line string) bool {
 	for i, f := range j.Faults {
-		if strings.HasPrefix(f.Part, "power suppl") {
+		if strings.HasPrefix(f.Part, part) {
 			j.Faults[i].Evidence = append(f.Evidence, line)
 			return true
 		}
@@ -189,7 +200,7 @@ func chassisOutcomes(j *judge.Node, c Chassis) (list []judge.Outcome) {
 	}
 	add(PowerSupplies, "power suppl", of(chassis.Part{Kind: chassis.Supply}, "power supplies"))
 	add(Fans, "fan ", of(chassis.Part{Kind: chassis.Fan}, "fans"))
-	add(InletAir, "inlet air", of(chassis.Part{Kind: chassis.Inlet}, "sensors of the air that comes in"))
+	add(InletAir, inletPart, of(chassis.Part{Kind: chassis.Inlet}, "sensors of the air that comes in"))
 	log := judge.Covered("entries of the BMC's event log since the bring-up began: %d", len(c.Log))
 	if !c.Logged {
 		log = judge.Coverage{Missing: "the BMC's event log was not read"}

@@ -167,12 +167,12 @@ func (t *traits) ports(ports []wire.InfiniBandPort) {
 	}
 }
 
-// Chassis counts what a BMC tells of a chassis: fans that do not stand still, and power supplies where the hardware block
-// does not say how many there are.
+// Chassis counts what a BMC tells of a chassis: fans that turn, or whose failure the BMC itself
+// reports, and power supplies where the hardware block does not say how many there are.
 func Chassis(h *inventory.Hardware, parts []chassis.Part) []uniform.Trait {
 	t, count := &traits{}, map[chassis.PartKind]int{}
 	for _, p := range parts {
-		if !p.Absent && (p.Speed == nil || *p.Speed > 0) {
+		if !p.Absent && (p.Failed || p.Speed == nil || *p.Speed > 0) {
 			count[p.Kind]++
 		}
 	}

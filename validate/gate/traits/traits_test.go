@@ -77,15 +77,15 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestChassis: fans are counted; power supplies only where the hardware block does not say how many there are.
+// TestChassis: fans are counted, those that the BMC finds failed among them; power supplies only where the hardware block does not say how many there are.
 func TestChassis(t *testing.T) {
 	t.Parallel()
 	turns := 5400.
-	parts := []chassis.Part{{Kind: chassis.Fan, Speed: &turns}, {Kind: chassis.Fan}, {Kind: chassis.Fan, Speed: new(float64)}, {Kind: chassis.Fan, Absent: true}, {Kind: chassis.Supply}, {Kind: chassis.Inlet}}
-	if got := fmt.Sprint(traits.Chassis(&inventory.Hardware{}, parts)); got != "[{fans  2 [] 1} {power supplies  1 [] 1}]" {
+	parts := []chassis.Part{{Kind: chassis.Fan, Speed: &turns}, {Kind: chassis.Fan}, {Kind: chassis.Fan, Speed: new(float64)}, {Kind: chassis.Fan, Speed: new(float64), Failed: true}, {Kind: chassis.Fan, Absent: true}, {Kind: chassis.Supply}, {Kind: chassis.Inlet}}
+	if got := fmt.Sprint(traits.Chassis(&inventory.Hardware{}, parts)); got != "[{fans  3 [] 1} {power supplies  1 [] 1}]" {
 		t.Error(got)
 	}
-	if got := fmt.Sprint(traits.Chassis(&inventory.Hardware{Power: inventory.Power{Supplies: 2}}, parts)); got != "[{fans  2 [] 1}]" {
+	if got := fmt.Sprint(traits.Chassis(&inventory.Hardware{Power: inventory.Power{Supplies: 2}}, parts)); got != "[{fans  3 [] 1}]" {
 		t.Error(got)
 	}
 }

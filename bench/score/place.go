@@ -299,7 +299,9 @@ func pdu(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 	var list []string
 	for _, r := range inv.Racks {
 		for _, p := range r.PDUs {
-			list = append(list, p.Name)
+			if p.Control != nil { // nobody knows of one that cannot be asked, such as the whip of a power shelf
+				list = append(list, p.Name)
+			}
 		}
 	}
 	if len(list) == 0 {

@@ -47,5 +47,6 @@ var notCovered = []string{
 	"Texts of programs of hosts and GPUs that `ironrail read` alone reads, such as rocm-smi and ethtool.",
 	"Numbers that functions of the simulator have within their code, but for tables.",
 	"Versions that `firmware` of a hardware block asks for, and the BMC's own firmware.",
+	"PDUs and whips without a `control` block, and power shelves: nothing reads them, and one that trips is not found while others carry the load.",
 	"By how much a fan turns slower, and the current of a PDU's outlet, by a fifth: fans follow the heat, and current the load. A fan that stands still, warm air and a dark feed are kinds of faults.",
 }

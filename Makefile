@@ -100,7 +100,7 @@ vet:
 	$(GO) vet ./...
 	$(GO) vet -tags labfull ./examples/lab/...
 	$(GO) vet -tags hostile ./provision
-	$(GO) vet -tags driversfull ./images/compile ./images/driver/... ./images/ubuntu
+	$(GO) vet -tags driversfull ./images/compile ./images/driver/... ./images/rhel ./images/ubuntu
 	$(GO) test -count=1 .
 
 # It compiles nothing of what it reads, so that tests are compiled beside it.
@@ -208,6 +208,7 @@ drivers-lab:
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerDebian' ./images/driver/stack
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerCompile' ./images/compile
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerLikeUbuntu' ./images/ubuntu
+	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerLikeRHEL' ./images/rhel
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerChecksum' ./images/driver/tools
 
 clean:

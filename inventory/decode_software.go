@@ -31,14 +31,24 @@ func rangesOf(b *language.Body) map[string]hcl.Range {
 }
 
 func (l *loader) image(b *language.Body) *Image {
-	archive := b.Block("repository")
-	return &Image{
+	i := &Image{
 		Block: l.block(b), Arch: Arch(language.Get[string](b, "arch")), Release: language.Get[string](b, "release"), Kernel: language.Get[string](b, "kernel"), Packages: language.GetList[string](b, "packages"),
 		Source: language.Get[string](b, "source"), Checksum: language.Get[string](b, "checksum"), OS: language.Get[string](b, "os"), Digest: language.Get[string](b, "digest"),
 		Registry: Registry{CA: language.Get[string](b, "ca"), PlainHTTP: language.Get[bool](b, "plain_http"), Username: language.Get[string](b, "username"), Password: language.Get[secret.Ref](b, "password")},
-		Archive:  PackageArchive{URL: language.Get[string](archive, "url"), Key: language.Get[string](archive, "key"), Components: language.GetList[string](archive, "components")},
 		Vendor:   VendorSignature{List: language.Get[string](b, "checksum_list"), Signature: language.Get[string](b, "signature"), Key: language.Get[string](b, "signing_key")},
+
+		CryptoPolicy: language.Get[string](b, "crypto_policy"),
 	}
+	for _, r := range b.Blocks("repository") {
+		url, key := language.Get[string](r, "url"), language.Get[string](r, "key")
+		if r.Name == "" { // of kind ubuntu, which has one
+			i.Archive = PackageArchive{URL: url, Key: key, Components: language.GetList[string](r, "components")}
+			continue
+		}
+		i.Repositories = append(i.Repositories, PackageRepository{Name: r.Name, URL: url, Key: key})
+	}
+	slices.SortFunc(i.Repositories, func(a, b PackageRepository) int { return strings.Compare(a.Name, b.Name) })
+	return i
 }
 
 func (l *loader) driver(b *language.Body) *Driver {

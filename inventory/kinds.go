@@ -3,6 +3,8 @@
 package inventory
 
 import (
+	"slices"
+
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/language"
 )
@@ -64,10 +66,13 @@ func imageKinds() map[string]KindSpec {
 	ubuntu := KindSpec{Spec: language.Spec{Attrs: release.Spec.Attrs, Blocks: []language.BlockSpec{
 		singleBlock("repository", requiredAttr("url", language.String), requiredAttr("key", language.Text), optionalAttr("components", language.Strings)),
 	}}}
+	rhel := KindSpec{Spec: language.Spec{Attrs: append(slices.Clone(release.Spec.Attrs), optionalAttr("crypto_policy", language.String)), Blocks: []language.BlockSpec{
+		namedBlock("repository", requiredAttr("url", language.String), requiredAttr("key", language.Text)),
+	}}}
 	return map[string]KindSpec{
 		"debian":    release,
 		"ubuntu":    ubuntu,
-		"rhel":      release,
+		"rhel":      rhel,
 		"oci":       oci,
 		"raw":       raw,
 		"installer": source,

@@ -26,8 +26,11 @@ type Image struct {
 	Digest   string // pin, "sha256:" and 64 hex digits; empty: not pinned
 	Registry Registry
 	Archive  PackageArchive
-	Vendor   VendorSignature
-	Storage  []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
+	// Repositories are where the packages of an image of kind rhel come from, sorted by name.
+	Repositories []PackageRepository
+	CryptoPolicy string // of an image of kind rhel; "": as its distribution has it
+	Vendor       VendorSignature
+	Storage      []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
 }
 
 // Registry is how the registry that an image of kind oci comes from is reached.
@@ -44,6 +47,13 @@ type PackageArchive struct {
 	URL        string
 	Key        string   // public keys that it is signed with, in ASCII armor
 	Components []string // none: those that its kind takes
+}
+
+// PackageRepository is a repository of RPM packages of an image.
+type PackageRepository struct {
+	Name string // label of the block
+	URL  string
+	Key  string // public keys that its packages are signed with, in ASCII armor
 }
 
 // VendorSignature is who signed the file that Source of a raw image names, and where. The

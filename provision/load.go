@@ -25,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/driver/usage"
 	"github.com/ironrail/ironrail/images/raw"
+	"github.com/ironrail/ironrail/images/rhel"
 	"github.com/ironrail/ironrail/images/ubuntu"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -55,6 +56,7 @@ func siteKinds(now time.Time, dir string) inventory.Kinds {
 	kinds := inventory.DefaultKinds()
 
 	checked(kinds.Image, raw.Kind{}.Name(), raw.Check(now, dir))
+	checked(kinds.Image, rhel.Kind{}.Name(), rhel.Check)
 	checked(kinds.Image, ubuntu.Kind{}.Name(), ubuntu.Check)
 
 	checked(kinds.Driver, cuda.Name, cuda.Check(now))

@@ -38,7 +38,7 @@ var efiModules = []string{"fat", "all_video", "efi_gop"}
 
 var platforms = map[inventory.Arch]platform{
 	inventory.AMD64: {gpt.LinuxRootX86_64, "ttyS0,115200", []loader{
-		{"i386-pc", "grub-pc-bin", grubBIOS + "/boot.img", coreFile, []string{"biosdisk", "vga_text"}},
+		{"i386-pc", "grub-pc-bin", grubBIOS + "/" + bootImage, coreFile, []string{"biosdisk", "vga_text"}},
 		{"x86_64-efi", "grub-efi-amd64-bin", "/usr/lib/grub/x86_64-efi/kernel.img", "EFI/BOOT/BOOTX64.EFI", efiModules},
 	}, nil},
 	inventory.ARM64: {gpt.LinuxRootArm64, "ttyAMA0,115200", nil, signedARM64},
@@ -57,10 +57,12 @@ func platformOf(arch inventory.Arch) platform {
 	return platforms[inventory.AMD64]
 }
 
-// grubBIOS is where Debian keeps GRUB for BIOS, and coreFile its image as it is made.
+// grubBIOS is where Debian keeps GRUB for BIOS, bootImage what goes into the MBR, and coreFile
+// its image as it is made.
 const (
-	grubBIOS = "/usr/lib/grub/i386-pc"
-	coreFile = "core.img"
+	grubBIOS  = "/usr/lib/grub/i386-pc"
+	bootImage = "boot.img"
+	coreFile  = "core.img"
 )
 
 // grubEarly is built into GRUB. It runs in GRUB's rescue parser, which knows
@@ -88,16 +90,19 @@ func ForeignMenu(f distribution.Family, arch inventory.Arch) string {
 	return menu(f, arch, loadercfg.Foreign)
 }
 
-// menu is a grub.cfg; first are lines of their own.
-func menu(f distribution.Family, arch inventory.Arch, first string) string {
-	return `# Written by ironrail; kernel arguments of this node are in ironrail.cfg.
-` + first + `if [ "$grub_platform" = "pc" ]; then
+// serialTerminal has GRUB on a BIOS use the serial port as well.
+const serialTerminal = `if [ "$grub_platform" = "pc" ]; then
   if serial --unit=0 --speed=115200; then
     terminal_input console serial
     terminal_output console serial
   fi
 fi
-set timeout=0
+`
+
+// menu is a grub.cfg; first are lines of their own.
+func menu(f distribution.Family, arch inventory.Arch, first string) string {
+	return `# Written by ironrail; kernel arguments of this node are in ironrail.cfg.
+` + first + serialTerminal + `set timeout=0
 set default=0
 set ironrail_args="console=tty0 console=` + platformOf(arch).console + `"
 if [ -f /boot/grub/ironrail.cfg ]; then
@@ -118,6 +123,9 @@ var grubModules = []string{
 
 // MakeLoaders builds GRUB for the firmware of the architecture.
 func (m *Maker) MakeLoaders(ctx context.Context) error {
+	if l := m.Family.Boot.Loader; l != nil {
+		return m.takeLoaders(ctx, l)
+	}
 	early := m.Path("early.cfg")
 	if err := os.WriteFile(early, []byte(grubEarly), 0o644); err != nil {
 		return err
@@ -166,7 +174,7 @@ func (m *Maker) bios(disk *os.File) error {
 	if !platformOf(m.Arch).hasBIOS() {
 		return nil
 	}
-	boot, err := os.ReadFile(filepath.Join(grubBIOS, "boot.img"))
+	boot, err := m.readBootImage()
 	if err != nil {
 		return err
 	}
@@ -182,6 +190,20 @@ func (m *Maker) bios(disk *os.File) error {
 	}
 	_, err = io.Copy(io.NewOffsetWriter(disk, BIOSStart), newZeroPadded(core, biosSize))
 	return err
+}
+
+// readBootImage reads GRUB's boot.img, of the same GRUB as core.img.
+func (m *Maker) readBootImage() ([]byte, error) {
+	l := m.Family.Boot.Loader
+	if l == nil {
+		return os.ReadFile(filepath.Join(grubBIOS, bootImage))
+	}
+	root, err := os.OpenRoot(m.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.ReadFile(l.BIOS + "/" + bootImage)
 }
 
 // Places in boot.img and in the first sector of core.img, from GRUB's

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -46,6 +48,11 @@ fi
 set prefix=($root)/boot/grub
 configfile /boot/grub/grub.cfg
 `
+
+// stubOf is the same for GRUB whose menu is in another folder.
+func stubOf(l *distribution.Loader) string {
+	return strings.ReplaceAll(signedConfig, "/boot/grub", "/"+l.Folder)
+}
 
 // loadersDir holds what the packages of signed loaders have, below the maker's folder.
 const loadersDir = "loaders"

@@ -15,14 +15,14 @@ import (
 // has it.
 type Tool struct{ Name, Package string }
 
+// DiskTools are those of a maker of disks whose loaders are in the root.
+func DiskTools() []Tool {
+	return []Tool{{"mke2fs", "e2fsprogs"}, {"mkfs.vfat", "dosfstools"}, {"mcopy", "mtools"}}
+}
+
 // Tools are those of a maker of disks for an architecture.
 func Tools(arch inventory.Arch) []Tool {
-	tools := []Tool{
-		{"mke2fs", "e2fsprogs"},
-		{"mkfs.vfat", "dosfstools"},
-		{"mcopy", "mtools"},
-		{"grub-mkimage", "grub-common"},
-	}
+	tools := append(DiskTools(), Tool{"grub-mkimage", "grub-common"})
 	for _, l := range platformOf(arch).loaders {
 		tools = append(tools, Tool{l.part, l.pkg})
 	}

@@ -23,18 +23,22 @@ import (
 // the root. What is different from node to node is written by the agent.
 func Settings(f distribution.Family, arch inventory.Arch) map[string]string {
 	all := map[string]string{
-		"etc/fstab":          "LABEL=" + Label + " / ext4 defaults,errors=remount-ro 0 1\n",
-		"etc/hostname":       "localhost\n", // what makes roots copies the builder's
-		"etc/hosts":          "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
-		"etc/resolv.conf":    "", // the same
-		"etc/machine-id":     "", // made anew at first boot
-		"etc/default/locale": "LANG=C.UTF-8\n",
-		"etc/adjtime":        "0.0 0 0.0\n0\nUTC\n",
-		"boot/grub/grub.cfg": grubConfig(f, arch),
-		// A rail without a cable must not hold up the boot: one interface is enough.
-		"etc/systemd/system/systemd-networkd-wait-online.service.d/ironrail.conf": "[Service]\nExecStart=\nExecStart=/lib/systemd/systemd-networkd-wait-online --any --timeout=30\n",
+		"etc/fstab":       "LABEL=" + Label + " / ext4 defaults,errors=remount-ro 0 1\n",
+		"etc/hostname":    "localhost\n", // what makes roots copies the builder's
+		"etc/hosts":       "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
+		"etc/resolv.conf": "", // the same
+		"etc/machine-id":  "", // made anew at first boot
+		"etc/adjtime":     "0.0 0 0.0\n0\nUTC\n",
 	}
 	maps.Copy(all, f.Boot.Settings)
+	if f.Boot.Loader != nil {
+		maps.Copy(all, entriesSettings(f.Boot.Loader, arch))
+		return all
+	}
+	all["etc/default/locale"] = "LANG=C.UTF-8\n"
+	all["boot/grub/grub.cfg"] = grubConfig(f, arch)
+	// A rail without a cable must not hold up the boot: one interface is enough.
+	all["etc/systemd/system/systemd-networkd-wait-online.service.d/ironrail.conf"] = "[Service]\nExecStart=\nExecStart=/lib/systemd/systemd-networkd-wait-online --any --timeout=30\n"
 	return all
 }
 
@@ -65,6 +69,7 @@ func cleanTree(root *os.Root) error {
 	for _, pattern := range []string{
 		"etc/ssh/ssh_host_*", "etc/machine-id", "etc/resolv.conf", "etc/hostname", "var/lib/dbus/machine-id", "var/log/*.log", "var/log/apt/*",
 		"var/log/journal/*", "var/cache/apt/*.bin", "var/lib/systemd/random-seed", "var/lib/apt/lists/*_*", "var/lib/systemd/credential.secret",
+		"var/cache/dnf/*",
 	} {
 		names, err := fs.Glob(root.FS(), pattern)
 		all = errors.Join(all, err)

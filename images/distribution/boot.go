@@ -23,6 +23,30 @@ type Boot struct {
 	Settings map[string]string
 	// Timers are units that would take locks and processor time on their own.
 	Timers []string
+	// Loader is GRUB of the family's own packages, which starts kernels by entries of the
+	// Boot Loader Specification; nil: the controller's GRUB is taken, which has no command
+	// for them, and starts the links.
+	Loader *Loader
+}
+
+// Loader is GRUB as packages of a family have it, with names below the root.
+type Loader struct {
+	Folder string // with its menu grub.cfg and its variables grubenv
+	Make   string // program, run in the system, that makes an image of it
+	BIOS   string // folder with its modules and its boot.img for BIOS
+	EFI    string // folder with a folder for each vendor: shim, MokManager and GRUB, signed
+}
+
+// Menu is the menu of GRUB below the root.
+func (l *Loader) Menu() string { return l.Folder + "/grub.cfg" }
+
+// entries is that of RHEL and its rebuilds: kernel-install(8) puts kernels, initrds and entries
+// into /boot, by the plugins of dracut and grub2-common. dnf-makecache.timer takes dnf's lock.
+var entries = Boot{
+	Initrd:     "initramfs-%s.img",
+	MakeInitrd: []string{"dracut", "--force", "--no-hostonly", "--kver", "%s"},
+	Timers:     []string{"dnf-makecache.timer"},
+	Loader:     &Loader{Folder: "boot/grub2", Make: "grub2-mkimage", BIOS: "usr/lib/grub/i386-pc", EFI: "boot/efi/EFI"},
 }
 
 // linked is that of dpkg's kernels (linux-update-symlinks(1), kernel-img.conf(5)).

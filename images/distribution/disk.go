@@ -3,14 +3,16 @@
 package distribution
 
 import (
+	"io/fs"
 	"slices"
 
 	"github.com/ironrail/ironrail/internal/dpkg"
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// DiskImage is what a disk image that somebody else made of a distribution has to have,
-// so that its system is set up by editing files.
+// DiskImage is what a disk image of a distribution that somebody else made has to have, so that
+// its system is set up by editing files, and what its system gets then. Images of kind rhel are
+// set up in the same way.
 type DiskImage struct {
 	Releases []string      // that are taken; empty: all
 	Required []Requirement // files of it
@@ -28,6 +30,16 @@ type DiskImage struct {
 type Requirement struct {
 	Names []string // of a file below the root, any of them
 	What  string
+}
+
+// Missing says what of it a root file system does not have.
+func (d *DiskImage) Missing(root fs.FS) (list []string) {
+	for _, r := range d.Required {
+		if !slices.ContainsFunc(r.Names, func(name string) bool { _, err := fs.Stat(root, name); return err == nil }) {
+			list = append(list, r.What)
+		}
+	}
+	return list
 }
 
 // everywhere are those of every distribution.
@@ -76,13 +88,13 @@ func OfDisks() (list []Family) {
 	return slices.DeleteFunc(Families(), func(f Family) bool { return f.Disk == nil })
 }
 
-// OfDisk is what an image that somebody else made has to have, by what its block says; nil:
-// the block does not say it, or the image is made of packages.
+// OfDisk is what the system of an image has to have, by what its block says; nil: the block
+// does not say what it is.
 func OfDisk(i *inventory.Image) *DiskImage {
-	if i == nil || i.OS == "" {
+	if i == nil {
 		return nil
 	}
-	f, _ := Find(i.OS)
+	f, _ := FamilyOf(i)
 	return f.Disk
 }
 

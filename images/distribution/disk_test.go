@@ -29,14 +29,16 @@ func TestOfSystem(t *testing.T) {
 	}
 }
 
-// TestOfDisk: what an image of somebody else has to have follows from what its block says.
+// TestOfDisk: what a system has to have, and gets, follows from what its block says.
 func TestOfDisk(t *testing.T) {
 	t.Parallel()
-	if OfDisk(nil) != nil || OfDisk(&inventory.Image{Block: inventory.Block{Kind: RHEL}, Release: "9"}) != nil {
-		t.Error("an image of packages is taken for one of somebody else")
+	if OfDisk(nil) != nil || OfDisk(&inventory.Image{Block: inventory.Block{Kind: "oci"}}) != nil {
+		t.Error("it is known of an image that does not say it")
 	}
-	if d := OfDisk(&inventory.Image{OS: RHEL}); d == nil || d.Drivers || !d.Relabels || !d.Entries {
-		t.Errorf("%+v", d)
+	for _, i := range []*inventory.Image{{OS: RHEL}, {Block: inventory.Block{Kind: RHEL}, Release: "9"}} {
+		if d := OfDisk(i); d == nil || d.Drivers || !d.Relabels || !d.Entries {
+			t.Errorf("%+v", d)
+		}
 	}
 	if d := OfDisk(&inventory.Image{OS: Ubuntu}); d == nil || !d.Drivers || d.Relabels || d.Entries {
 		t.Errorf("%+v", d)

@@ -7,6 +7,7 @@
 package distribution
 
 import (
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,7 @@ type Family struct {
 	parts     int               // of a version that make a release: 1 of "12.11", 2 of "24.04.3"
 	codenames map[string]string // versions by lower-case codename
 	kernels   string            // begins the names of packages that hold one kernel
+	whole     string            // begins those that lead to one kernel with its modules; "": none do
 	headers   string            // begins the names of packages with the headers for one
 	newest    string            // headers for the newest kernel, where the package of the kernel does not say which
 }
@@ -76,8 +78,8 @@ func Families() []Family {
 			Boot: linkedInBoot, Storage: debianStorage, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
 		{Name: RHEL, Title: "RHEL", Manager: Dnf,
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "kernel", inventory.ARM64: "kernel"},
-			Boot:   Boot{Initrd: "initramfs-%s.img", MakeInitrd: []string{"dracut", "--force", "--no-hostonly", "--kver", "%s"}}, Disk: entriesImage,
-			parts: 1, kernels: "kernel-core-", headers: "kernel-devel-", newest: "kernel-devel-matched"},
+			Boot:   entries, Disk: entriesImage,
+			parts: 1, kernels: "kernel-core-", whole: "kernel-", headers: "kernel-devel-", newest: "kernel-devel-matched"},
 	}
 }
 
@@ -134,6 +136,16 @@ func ReadOSRelease(text string) map[string]string {
 	return all
 }
 
+// OSRelease reads the variables of os-release(5) of a root file system; none where it has no
+// such file.
+func OSRelease(root fs.FS) map[string]string {
+	text, err := fs.ReadFile(root, "etc/os-release")
+	if err != nil {
+		text, _ = fs.ReadFile(root, "usr/lib/os-release")
+	}
+	return ReadOSRelease(string(text))
+}
+
 // Codename is the name that the archive of a family has for a release; "" where it has
 // none.
 func (f Family) Codename(r Release) string {
@@ -166,6 +178,11 @@ func kindOf(image *inventory.Image) string {
 // "" for packages such as linux-image-amd64, which lead to the newest, and for others.
 func (f Family) KernelRelease(pkg string) string {
 	release, ok := strings.CutPrefix(pkg, f.kernels)
+	if !ok && f.whole != "" {
+		release, ok = strings.CutPrefix(pkg, f.whole)
+		first, _, _ := strings.Cut(release, "-")
+		ok = ok && strings.Contains(first, ".") // not kernel-64k
+	}
 	release = strings.TrimPrefix(release, "unsigned-") // Ubuntu's
 	if !ok || release == "" || release[0] < '0' || release[0] > '9' {
 		return ""

@@ -40,6 +40,8 @@ func TestKernelPackages(t *testing.T) {
 		{Ubuntu, "linux-image-unsigned-6.8.0-40-generic", "6.8.0-40-generic", "linux-headers-6.8.0-40-generic"},
 		{Ubuntu, "", "", "linux-headers-generic"},
 		{RHEL, "", "", "kernel-devel-matched"},
+		{RHEL, "kernel-5.14.0-570.el9.x86_64", "5.14.0-570.el9.x86_64", "kernel-devel-5.14.0-570.el9.x86_64"}, {RHEL, "kernel-modules-extra", "", "kernel-devel-matched"},
+		{RHEL, "kernel-64k-core", "", "kernel-devel-matched"},
 		{RHEL, "kernel-core-5.14.0-570.el9", "5.14.0-570.el9", "kernel-devel-5.14.0-570.el9"},
 	} {
 		f, ok := Find(c.family)

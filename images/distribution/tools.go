@@ -2,7 +2,11 @@
 
 package distribution
 
-import "github.com/ironrail/ironrail/inventory"
+import (
+	"strings"
+
+	"github.com/ironrail/ironrail/inventory"
+)
 
 // Tools are the packages of a distribution's own archive with the programs that tests of
 // nodes run, and with what such programs are built.
@@ -26,6 +30,16 @@ func (f Family) Tools() Tools {
 			Compile: []string{"gcc-c++", "make", "openmpi-devel"}, CMake: []string{"boost-devel", "cmake"}}
 	}
 	return Tools{}
+}
+
+// Locales are the packages with a locale, such as de_DE.UTF-8: any of them, the first one the
+// smallest.
+func (f Family) Locales(locale string) []string {
+	if f.Manager != Dnf {
+		return []string{"locales-all"}
+	}
+	language, _, _ := strings.Cut(strings.NewReplacer(".", "_", "@", "_").Replace(locale), "_")
+	return []string{"glibc-langpack-" + language, "glibc-all-langpacks"}
 }
 
 // MPIHome is the folder with include/mpi.h and lib/libmpi.so of the archive's Open MPI.

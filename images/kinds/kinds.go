@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/images/debian"
 	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/images/raw"
+	"github.com/ironrail/ironrail/images/rhel"
 	"github.com/ironrail/ironrail/images/ubuntu"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -23,6 +24,7 @@ func All() []images.Kind {
 		oci.Kind{},
 		ubuntu.Kind{},
 		raw.Kind{},
+		rhel.Kind{},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/images/imagestest"
 	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/images/raw"
+	"github.com/ironrail/ironrail/images/rhel"
 	"github.com/ironrail/ironrail/images/ubuntu"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
@@ -123,6 +124,38 @@ var cases = []imagestest.Case{
 			{disk("os", "os.img", one[1:], signed("SHA256SUMS", "SHA256SUMS.gpg", vendorKey)), disk("os", "os.img", one[1:], signed("", "os.img.sig", "Published anew.\n"+vendorKey))},
 		},
 	},
+	{
+		Kind: rhel.Kind{},
+		Built: []inventory.Image{
+			image("nine", "9", repositories), image("minor", "9.4", repositories), image("ten", "10", repositories), image("pinned", "9", repositories, kernel("kernel-5.14.0-570.12.1.el9_6.x86_64")),
+			image("more", "9", repositories, packages("nvme-cli", "glibc-langpack-de")), image("policy", "9", repositories, policy("DEFAULT:NO-SHA1")),
+			image("other", "9", repositories, func(i *inventory.Image) { i.Repositories[0].URL += "/os" }),
+		},
+		Whole: []string{"nine", "minor", "ten", "pinned", "more", "policy", "other"},
+		Unsupported: map[string]inventory.Image{
+			`has release "8"`: image("os", "8", repositories), `has release "9-stream"`: image("os", "9-stream", repositories), `has release "9.4.1"`: image("os", "9.4.1", repositories),
+			`has release "--help"`: image("os", "--help", repositories), "is of arm64": image("os", "9", repositories, arm64),
+		},
+		Wrong: map[string]inventory.Image{
+			"nothing says where": image("os", "9"), `"-x"`: image("os", "9", repositories, packages("-x")), `"--x"`: image("os", "9", repositories, kernel("--x")), `"a b"`: image("os", "9", repositories, packages("a b")),
+			"is no crypto policy": image("os", "9", repositories, policy("--set")), "FIPS mode": image("os", "9", repositories, policy("FIPS")),
+			"is no OpenPGP public key": image("os", "9", repositories, func(i *inventory.Image) { i.Repositories[1].Key = "vendor.asc" }),
+		},
+		Same: [][2]inventory.Image{
+			{image("os", "9", repositories), image("os", "9", repositories, kernel("kernel"))},
+			{image("os", "9", repositories, packages("b1", "a1")), image("os", "9", repositories, packages("a1", "b1", "a1"))},
+		},
+	},
+}
+
+// repositories are where packages of RHEL come from.
+func repositories(i *inventory.Image) {
+	i.Repositories = []inventory.PackageRepository{{Name: "appstream", URL: "http://mirror.example/AppStream", Key: vendorKey}, {Name: "baseos", URL: "http://mirror.example/BaseOS", Key: vendorKey}}
+}
+
+// policy is the crypto policy of an image of RHEL.
+func policy(name string) func(*inventory.Image) {
+	return func(i *inventory.Image) { i.CryptoPolicy = name }
 }
 
 // archive is where packages of Ubuntu come from.

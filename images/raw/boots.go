@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/internal/entries"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/sysdisk"
@@ -108,15 +109,15 @@ func (b *builder) checkLoader(root, boot fs.FS) error {
 		return errkind.New(errkind.NotFound, "GRUB has no menu: %w", err).Do("Make it in the image, by update-grub or grub2-mkconfig.")
 	}
 	if b.family.Disk.Entries {
-		return checkEntries(boot, menu, string(text))
+		return entries.Check(boot, menu, string(text))
 	}
 	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); len(words) > 2 && words[0] == "linux" {
 			return nil
 		}
 	}
-	if entries, _ := fs.Glob(boot, "loader/entries/*.conf"); len(entries) > 0 {
-		return errkind.New(errkind.Unsupported, "the kernels are in /boot/loader/entries (%d of them), and not in /boot/%s: such entries are not configured", len(entries), menu)
+	if names, _ := fs.Glob(boot, "loader/entries/*.conf"); len(names) > 0 {
+		return errkind.New(errkind.Unsupported, "the kernels are in /boot/loader/entries (%d of them), and not in /boot/%s: such entries are not configured", len(names), menu)
 	}
 	return errkind.New(errkind.Unsupported, "/boot/%s starts no kernel", menu).Do("Run update-grub in the image.")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/internal/signature"
+	"github.com/ironrail/ironrail/images/internal/undriven"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -32,7 +33,7 @@ func Check(now time.Time, dir string) func(*inventory.Inventory, inventory.Block
 		for _, i := range inv.Images {
 			if i.Name == b.Name && i.Kind == b.Kind {
 				checkVendor(i, dir, now, &found)
-				checkSystemOf(inv, i, &found)
+				undriven.Check(inv, i, &found)
 			}
 		}
 		return found

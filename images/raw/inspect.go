@@ -17,7 +17,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/bootdisk"
-	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/internal/entries"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/gpt"
@@ -174,7 +174,7 @@ func (b *builder) mounted(ctx context.Context, p sysdisk.Part, do func(root fs.F
 // later builds need.
 func (b *builder) inspect(ctx context.Context) error {
 	return b.mounted(ctx, b.root, func(root fs.FS) error {
-		for _, check := range []func(fs.FS) error{b.checkSystem, b.checkPrograms, checkArchitecture, b.checkMounts, b.checkLayouts, checkSSH, checkInitrd, checkDracut, checkLabels} {
+		for _, check := range []func(fs.FS) error{b.checkSystem, b.checkPrograms, checkArchitecture, b.checkMounts, b.checkLayouts, checkSSH, checkInitrd, entries.CheckDracut, entries.CheckLabels} {
 			if err := check(root); err != nil {
 				return err
 			}
@@ -199,13 +199,7 @@ const sshd = "usr/sbin/sshd"
 
 // checkPrograms looks for what an installation needs in the image.
 func (b *builder) checkPrograms(root fs.FS) error {
-	var missing []string
-	for _, r := range b.family.Disk.Required {
-		if !slices.ContainsFunc(r.Names, func(name string) bool { return holds(root, name) }) {
-			missing = append(missing, r.What)
-		}
-	}
-	if len(missing) > 0 {
+	if missing := b.family.Disk.Missing(root); len(missing) > 0 {
 		return errkind.New(errkind.Unsupported, "the image lacks %s", strings.Join(missing, "; ")).Do("Take a server image of the distribution, or add the packages to yours.")
 	}
 	return nil
@@ -228,15 +222,6 @@ func checkArchitecture(root fs.FS) error {
 			Do("Take the vendor's image for amd64 (x86_64), with its checksum.")
 	}
 	return nil
-}
-
-// osRelease reads os-release(5).
-func osRelease(root fs.FS) map[string]string {
-	text, err := fs.ReadFile(root, "etc/os-release")
-	if err != nil {
-		text, _ = fs.ReadFile(root, "usr/lib/os-release")
-	}
-	return distribution.ReadOSRelease(string(text))
 }
 
 // copyOut copies a file of the image.

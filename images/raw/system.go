@@ -25,7 +25,7 @@ import (
 
 // checkSystem compares what the image is with what the site says.
 func (b *builder) checkSystem(root fs.FS) error {
-	have := osRelease(root)
+	have := distribution.OSRelease(root)
 	b.say(fmt.Sprintf("system: %q", have["PRETTY_NAME"]))
 	release, _ := distribution.OfSystem(have)
 	family, _ := distribution.Find(release.Family)

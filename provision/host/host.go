@@ -216,16 +216,17 @@ type lack struct {
 // does not have.
 func lacking(h *inventory.HostSettings, i *inventory.Image) (list []lack) {
 	f, ok := distribution.FamilyOf(i)
-	if !ok || f.Manager != distribution.Apt || i.Source != "" { // not built here: what is in it is seen when it runs
+	if !ok || i.Source != "" { // not built here: what is in it is seen when it runs
 		return nil
 	}
-	if h.Locale != "" && !builtin(h.Locale) && !slices.Contains(i.Packages, "locales-all") {
-		list = append(list, lack{"locale", "locales-all", inventory.PlaceOf(h.Ranges, "locale", h.Decl)})
+	if locales := f.Locales(h.Locale); h.Locale != "" && !builtin(h.Locale) && !slices.ContainsFunc(locales, func(p string) bool { return slices.Contains(i.Packages, p) }) {
+		list = append(list, lack{"locale", locales[0], inventory.PlaceOf(h.Ranges, "locale", h.Decl)})
 	}
 	if userdata.FormOf(h.UserData) == userdata.CloudConfig && !slices.Contains(i.Packages, "cloud-init") {
 		list = append(list, lack{"user_data", "cloud-init", inventory.PlaceOf(h.Ranges, "user_data", h.Decl)})
 	}
-	if a := h.Accounts; len(a.SudoGroups) > 0 && !slices.Contains(i.Packages, "sudo") {
+	if a := h.Accounts; len(a.SudoGroups) > 0 && f.Manager == distribution.Apt && // of every image of RHEL
+		!slices.Contains(i.Packages, "sudo") {
 		list = append(list, lack{"sudo_groups", "sudo", inventory.PlaceOf(a.Ranges, "sudo_groups", a.Decl)})
 	}
 	return list

@@ -61,7 +61,16 @@ func TestLackingPackages(t *testing.T) {
 	if d := New(site(h, "sudo", "locales-all"), nil).Check(); len(d) != 1 || !strings.Contains(d[0].Detail, `user_data of host "gpu" needs package "cloud-init"`) {
 		t.Errorf("%v", d)
 	}
-	h.UserData = ""
+	h.UserData, h.Locale = "", "de_DE.UTF-8"
+	rocky := site(h, "glibc-all-langpacks")
+	rocky.Nodes[0].Image.Kind = "rhel"
+	if d := New(rocky, nil).Check(); d.HasErrors() {
+		t.Errorf("%v", d)
+	}
+	rocky.Nodes[0].Image.Packages = nil
+	if d := New(rocky, nil).Check(); len(d) != 1 || !strings.Contains(d[0].Detail, `needs package "glibc-langpack-de"`) {
+		t.Errorf("%v", d)
+	}
 	h.Locale = "C.utf8"
 	if d := New(site(h, "sudo"), nil).Check(); d.HasErrors() {
 		t.Errorf("%v", d)

@@ -59,6 +59,7 @@ var releases = []release{
 	{distribution.Ubuntu, "24.04", "ubuntu", "Ubuntu", "6.8.0-94-%s", generic, "#96-Ubuntu SMP PREEMPT_DYNAMIC", "(buildd@lcy02) (x86_64-linux-gnu-gcc-13 (Ubuntu 13.3.0-6ubuntu2~24.04) 13.3.0, GNU ld (GNU Binutils for Ubuntu) 2.42)"},
 	{distribution.Ubuntu, "26.04", "ubuntu", "Ubuntu", "7.0.0-10-%s", generic, "#10-Ubuntu SMP PREEMPT_DYNAMIC", "(buildd@lcy02) (x86_64-linux-gnu-gcc-15 (Ubuntu 15.2.0) 15.2.0, GNU ld (GNU Binutils for Ubuntu) 2.46)"},
 	{distribution.RHEL, "9", "rocky", "Rocky Linux", "5.14.0-570.12.1.el9_6.%s", rpm, "#1 SMP PREEMPT_DYNAMIC", "(mockbuild@iad1-prod-build001.bld.equ.rockylinux.org) (gcc (GCC) 11.5.0, GNU ld version 2.35.2)"},
+	{distribution.RHEL, "10", "rocky", "Rocky Linux", "6.12.0-55.20.1.el10_0.%s", rpm, "#1 SMP PREEMPT_DYNAMIC", "(mockbuild@iad1-prod-build001.bld.equ.rockylinux.org) (gcc (GCC) 14.2.1, GNU ld version 2.41)"},
 }
 
 // Of returns the twin of an image. What the block does not say, or names a release that

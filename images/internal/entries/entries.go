@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package raw
+// Package entries looks whether a system whose kernels are in entries of the Boot Loader
+// Specification can be set up by editing files.
+package entries
 
 import (
 	"fmt"
@@ -12,10 +14,10 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// checkEntries looks whether the kernels' entries (Boot Loader Specification) can be given
-// the node's arguments: the menu takes them in, and each has its kernel and its initrd on
-// the disk.
-func checkEntries(boot fs.FS, menu, text string) error {
+// Check looks whether the kernels' entries (Boot Loader Specification) can be given
+// the node's arguments: the text of the menu, a file of boot, takes them in, and each has its kernel and
+// its initrd there.
+func Check(boot fs.FS, menu, text string) error {
 	if !strings.Contains(text, "blscfg") {
 		return errkind.New(errkind.Unsupported, "/boot/%s does not take in the entries of /boot/loader/entries (blscfg)", menu).
 			Do("Write GRUB_ENABLE_BLSCFG=true to /etc/default/grub in the image, and run grub2-mkconfig.")
@@ -66,8 +68,8 @@ func checkEntry(boot fs.FS, text string) error {
 // Where dracut.conf(5) has settings; of files of one name, that of /etc counts.
 var dracutFolders = []string{"usr/lib/dracut/dracut.conf.d", "etc/dracut.conf.d"}
 
-// checkDracut looks whether dracut makes initrds for any machine: the last setting counts.
-func checkDracut(root fs.FS) error {
+// CheckDracut looks whether dracut makes initrds for any machine: the last setting counts.
+func CheckDracut(root fs.FS) error {
 	files := map[string]string{} // by their names
 	for _, dir := range dracutFolders {
 		names, err := fs.Glob(root, dir+"/*.conf")
@@ -105,9 +107,9 @@ func checkDracut(root fs.FS) error {
 	return nil
 }
 
-// checkLabels looks whether a system with SELinux can give labels to the files that are
+// CheckLabels looks whether a system with SELinux can give labels to the files that are
 // written to it from outside: it does that at its first boot.
-func checkLabels(root fs.FS) error {
+func CheckLabels(root fs.FS) error {
 	text, err := fs.ReadFile(root, "etc/selinux/config")
 	if err != nil {
 		return nil // without SELinux
@@ -129,4 +131,9 @@ func checkLabels(root fs.FS) error {
 			Do("Take that line out of the image.")
 	}
 	return nil
+}
+
+func holds(root fs.FS, name string) bool {
+	_, err := fs.Stat(root, name)
+	return err == nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package raw
+package undriven
 
 import (
 	"strings"
@@ -33,9 +33,13 @@ func TestCheckSystem(t *testing.T) {
 		"both":           {"rhel", []*inventory.Driver{{}}, "roce", nil, []string{"driver.", "has ports of fabric"}},
 		"infiniband":     {"rhel", nil, "infiniband", nil, nil},
 		"another system": {"ubuntu", []*inventory.Driver{{}}, "roce", nil, nil},
+		"made here":      {"", []*inventory.Driver{{}}, "roce", nil, []string{"driver.", "has ports of fabric"}},
 		"not said":       {"", []*inventory.Driver{{}}, "roce", nil, nil},
 	} {
-		i := &inventory.Image{Block: inventory.Block{Kind: kindName, Name: "os", Decl: at(1), Ranges: map[string]hcl.Range{"os": at(4)}}, OS: c.os}
+		i := &inventory.Image{Block: inventory.Block{Kind: "raw", Name: "os", Decl: at(1), Ranges: map[string]hcl.Range{"os": at(4)}}, OS: c.os}
+		if name == "made here" {
+			i.Kind, i.Release, i.Ranges = "rhel", "9", map[string]hcl.Range{"release": at(4)}
+		}
 		h := &inventory.Hardware{}
 		if c.fabric != "" {
 			h.NICs = []inventory.NIC{{Fabric: &inventory.Fabric{Block: inventory.Block{Kind: c.fabric, Name: "f"}}, Ports: []inventory.NICPort{{}}}}
@@ -44,7 +48,7 @@ func TestCheckSystem(t *testing.T) {
 			{Name: "other", Drivers: c.drivers, Hardware: h}, {Name: "n1", Image: i, Drivers: c.drivers, Hardware: h, Validation: c.v, Decl: at(9)}, {Name: "n2", Image: i, Drivers: c.drivers, Hardware: h},
 		}}
 		var found diag.List
-		checkSystemOf(inv, i, &found)
+		Check(inv, i, &found)
 		if len(found) != len(c.want) {
 			t.Errorf("%s: %+v", name, found)
 			continue

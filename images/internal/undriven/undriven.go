@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package raw
+// Package undriven looks at what nodes ask for of systems that no driver stack is installed on.
+package undriven
 
 import (
 	"fmt"
@@ -15,16 +16,20 @@ import (
 // systemCheck is the check of what the system of an image does not get.
 const systemCheck = "image.system"
 
-// checkSystemOf refuses nodes of an image whose system gets no driver stacks and no rails
+// Check refuses nodes of an image whose system gets no driver stacks and no rails
 // with addresses, and have some: the first node of each. It warns of tests whose programs
 // have to be in the image then.
-func checkSystemOf(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
-	f, ok := distribution.Find(i.OS)
+func Check(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
+	f, ok := distribution.FamilyOf(i)
 	if !ok || f.Disk == nil || f.Disk.Drivers {
 		return
 	}
+	at := i.Place("os")
+	if i.OS == "" {
+		at = i.Place("release") // its kind says what it is
+	}
 	add := func(n *inventory.Node, summary, what string) {
-		found.Add(systemCheck, i.Place("os"), summary, fmt.Sprintf("Image %q is of %s, and node %q, which it is for, %s. Take an image of %s for it, or put what it needs into the image.", i.Name, f.Title, n.Name, what, withDrivers())).
+		found.Add(systemCheck, at, summary, fmt.Sprintf("Image %q is of %s, and node %q, which it is for, %s. Take an image of %s for it, or put what it needs into the image.", i.Name, f.Title, n.Name, what, withDrivers())).
 			Also("the node", n.Decl).In(i.Decl).Of(n.Name)
 	}
 	drivers, rails, tests := false, false, false
@@ -42,7 +47,7 @@ func checkSystemOf(inv *inventory.Inventory, i *inventory.Image, found *diag.Lis
 		}
 		if v := n.Validation; v != nil && (v.Pair != nil || v.AllReduce != nil) && !tests {
 			tests = true
-			found.Add(systemCheck, i.Place("os"), "Programs of tests that the image has to bring", fmt.Sprintf("Validation %q of node %q has tests between nodes, and nothing is installed on %s for them: what they run has to be in image %q. That is perftest (ib_write_bw) for pair, and Open MPI with mpi4py, or with the tests of NCCL or RCCL, for all_reduce.", v.Name, n.Name, f.Title, i.Name)).
+			found.Add(systemCheck, at, "Programs of tests that the image has to bring", fmt.Sprintf("Validation %q of node %q has tests between nodes, and nothing is installed on %s for them: what they run has to be in image %q. That is perftest (ib_write_bw) for pair, and Open MPI with mpi4py, or with the tests of NCCL or RCCL, for all_reduce.", v.Name, n.Name, f.Title, i.Name)).
 				Also("the validation", v.Decl).In(i.Decl).Of(n.Name).Warn()
 		}
 	}

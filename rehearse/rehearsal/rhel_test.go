@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRHEL: a site with an image of kind rhel is planned and rehearsed, with the second start of
+// each node that gives its files their labels.
+func TestRHEL(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "demo", "site.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := []string{"image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n", "image \"rhel\" \"os\" {\n  release  = \"9\"\n",
+		"  drivers    = [driver.rdma]\n  validation = validation.h100\n", ""}
+	for _, block := range []string{"  hca \"rail\" {", "driver \"inbox\" \"rdma\" {", "fabric \"roce\" \"compute\" {", "validation \"h100\" {", "rack \"net\" {", "cable {"} {
+		_, rest, found := strings.Cut(string(text), block)
+		indent := block[:len(block)-len(strings.TrimLeft(block, " "))]
+		body, _, ended := strings.Cut(rest, "\n"+indent+"}\n")
+		if !found || !ended {
+			t.Fatalf("the example has no %q", block)
+		}
+		changes = append(changes, block+body+"\n"+indent+"}\n", "")
+	}
+	sum := rehearsed(t, otherExample(t, "demo", changes...))
+	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
+		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
+	}
+	said := ""
+	for _, s := range sum.Simulated {
+		said += s.Name + ": " + s.How + "\n"
+	}
+	if !strings.Contains(said, "RHEL 9 for amd64") {
+		t.Errorf("simulated:\n%s", said)
+	}
+}

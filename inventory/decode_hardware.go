@@ -38,7 +38,7 @@ func (l *loader) hardwareBlock(b *language.Body) *Hardware {
 	slices.SortStableFunc(h.NICs, func(a, b NIC) int { return a.Decl.Start.Byte - b.Decl.Start.Byte })
 	for _, d := range b.Blocks("dpu") {
 		h.DPUs = append(h.DPUs, DPU{
-			Name: d.Name, Model: language.Get[string](d, "model"), Mode: language.Get[string](d, "mode"), Count: language.Get[int](d, "count"), BMC: language.Get[bool](d, "bmc"), Decl: d.Decl, Ranges: rangesOf(d),
+			Name: d.Name, Model: language.Get[string](d, "model"), Mode: language.Get[string](d, "mode"), PCI: language.GetList[string](d, "pci"), Count: language.Get[int](d, "count"), BMC: language.Get[bool](d, "bmc"), Decl: d.Decl, Ranges: rangesOf(d),
 		})
 	}
 	l.checkHardware(h, b)
@@ -89,7 +89,11 @@ func (l *loader) nic(b *language.Body) NIC {
 	n := NIC{
 		Name: b.Name, HCA: b.Type == "hca", Model: language.Get[string](b, "model"), Speed: language.Get[unit.BitRate](b, "speed"), LinkType: language.Get[string](b, "link_type"),
 		SoftwareRDMA: language.Get[string](b, "software_rdma"), Network: readRef(b, "network", l.networks), Fabric: readRef(b, "fabric", l.fabrics), Boot: language.Get[bool](b, "boot"),
-		Ports: language.Get[[]NICPort](b, "ports"), Decl: b.Decl,
+		Ports: language.Get[[]NICPort](b, "ports"), Decl: b.Decl, Ranges: rangesOf(b),
+	}
+	if b.Given("option_rom") {
+		on := language.Get[bool](b, "option_rom")
+		n.OptionROM = &on
 	}
 	for _, pci := range language.GetList[string](b, "pci") {
 		n.Ports = append(n.Ports, NICPort{Rail: -1, PCI: pci})

@@ -178,8 +178,10 @@ type NIC struct {
 	Network      *Network     // of a nic; nil on a fabric
 	Fabric       *Fabric      // nil on a network
 	Boot         bool         // the firmware boots from these ports, in this order
+	OptionROM    *bool        // of the card: the firmware can boot from it; nil: as delivered
 	Ports        []NICPort
 	Decl         hcl.Range
+	Ranges       map[string]hcl.Range // the places of the attributes that were given
 }
 
 // NICPort is one port of a NIC.
@@ -191,7 +193,8 @@ type NICPort struct {
 
 // DPU is a set of equal data processing units.
 type DPU struct {
-	Name, Model, Mode string // Mode "dpu" or "nic"
+	Name, Model, Mode string   // Mode "dpu" or "nic"
+	PCI               []string // of the first function of each card: 0000:3b:00.0
 	Count             int
 	BMC               bool // has a BMC of its own
 	Decl              hcl.Range

@@ -12,7 +12,7 @@ func hardwareSpec() language.BlockSpec {
 		requiredAttr("vendor", language.OneOf("nvidia", "amd")), requiredAttr("model", language.String), requiredAttr("count", language.Int(1, 128)), optionalAttr("memory", typeBytes),
 		optionalAttr("interconnect", language.OneOf("nvswitch", "nvlink", "xgmi")),
 	}}}
-	dpu := namedBlock("dpu", requiredAttr("model", language.String), orText("mode", "dpu", language.OneOf("dpu", "nic")), orNumber("count", 1, 1, 32), optionalAttr("bmc", language.Bool))
+	dpu := namedBlock("dpu", requiredAttr("model", language.String), orText("mode", "dpu", language.OneOf("dpu", "nic")), optionalAttr("pci", language.List(typePCI)), orNumber("count", 1, 1, 32), optionalAttr("bmc", language.Bool))
 	console := singleBlock("console", requiredAttr("port", language.String), orNumber("baud", 115200, 1200, 4_000_000))
 	return referableBlock("hardware", []language.Attr{
 		optionalAttr("vendor", language.String),
@@ -55,6 +55,7 @@ func nicSpec(name string) language.BlockSpec {
 		optionalAttr("link_type", language.OneOf("infiniband", "ethernet")),
 		optionalAttr("software_rdma", language.OneOf("rxe")),
 		optionalAttr("ports", typePorts),
+		optionalAttr("option_rom", language.Bool),
 	}
 	if name == "nic" {
 		attrs = append(attrs, optionalAttr("network", language.Ref("network")), optionalAttr("pci", language.List(typePCI)), optionalAttr("boot", language.Bool))

@@ -26,7 +26,7 @@ var unimplementedSettings = []struct {
 }{
 	{"secure_boot", "hardware \"h\" {", "hardware \"h\" {\n  secure_boot = true", "secure_boot of hardware h", true},
 	{"dpu", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" { model = \"BlueField-3\" }", "dpu bf of hardware h", false},
-	{"dpu mode", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" {\n    model = \"BlueField-3\"\n    mode = \"nic\"\n  }", "mode of dpu bf of hardware h", true},
+	{"dpu bmc", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" {\n    model = \"BlueField-3\"\n    mode = \"nic\"\n    pci = [\"0000:3b:00.0\"]\n    bmc = true\n  }", "bmc of dpu bf of hardware h", false},
 	{"vlan", "network \"boot\" {", "network \"boot\" {\n  vlan = 20", "vlan of network boot", true},
 	{"cidr6", "network \"boot\" {", "network \"boot\" {\n  cidr6 = \"2001:db8::/64\"", "cidr6 of network boot", true},
 	{"mtu", "network \"boot\" {", "network \"oob\" {\n  cidr = \"203.0.113.0/24\"\n  mtu = 9000\n}\nnetwork \"boot\" {", "mtu of network oob", false},
@@ -50,7 +50,8 @@ func TestUnimplementedIsNeverSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := strings.Replace(string(text), "  handover   = handover.s\n", "  handover   = handover.s\n  host       = host.x\n", 1) + "\nhost \"x\" {\n}\n"
+	base := strings.Replace(string(text), "  handover   = handover.s\n", "  handover   = handover.s\n  host       = host.x\n", 1)
+	base = strings.Replace(base, "  release = \"bookworm\"\n", "  release = \"bookworm\"\n  packages = [\"mstflint\"]\n", 1) + "\nhost \"x\" {\n}\n"
 	for _, c := range unimplementedSettings {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -35,6 +35,7 @@ import (
 	"github.com/ironrail/ironrail/provision/handover/command"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
+	"github.com/ironrail/ironrail/provision/nics"
 	"github.com/ironrail/ironrail/provision/predict"
 	"github.com/ironrail/ironrail/validate"
 	"github.com/ironrail/ironrail/validate/floor"
@@ -83,6 +84,7 @@ func siteChecks() []inventory.Check {
 	return []inventory.Check{
 		artifacts.CheckLock,     // ironrail.lock, and the addresses that it holds
 		power.Check,             // PDUs, phases and feeds; room, weight and cooling of racks
+		nics.Check,              // settings of NICs that cards do not have
 		cable.Check,             // ways, lengths and types of cables
 		stack.CheckRepositories, // keys of the repositories of drivers
 		usage.Missing,           // GPUs without a driver stack

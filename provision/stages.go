@@ -38,6 +38,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/host"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/nics"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
@@ -90,6 +91,7 @@ func (w world) bareStages(digests map[string]string) []stage.Stage {
 		host.New(w.inv, w.nodes),                // sysctl, locale, sudo, hold on the kernel
 		cabling.New(w.inv, listens, w.nodes),    // cables against what nodes hear by LLDP
 		driver.New(w.inv, driverKinds(w)),       // driver stacks, verified by what runs
+		nics.New(w.inv, w.nodes, w.power),       // what is set in the flash of NICs, and one cold cycle
 		fabric.New(w.inv, fabricKinds(w)),       // InfiniBand, RoCE, NVLink
 		w.validate(),                            // pairs, collectives, acceptance
 		supply.New(w.inv, w.feeds),              // PDUs, once their nodes were under load
@@ -160,6 +162,9 @@ func (w world) middleware() (list []middleware) {
 	}
 	if slices.ContainsFunc(w.inv.Nodes, host.Gives) { // the host is set up before drivers are installed
 		list = append(list, func(st stage.Stage) stage.Stage { return hostFirst{st, w.inv} })
+	}
+	if slices.ContainsFunc(w.inv.Nodes, nics.Gives) { // NICs are set up before their fabrics
+		list = append(list, func(st stage.Stage) stage.Stage { return nicsFirst{st, w.inv} })
 	}
 	if w.accept != nil { // the baseline of a node that is accepted
 		list = append(list, func(st stage.Stage) stage.Stage {
@@ -298,6 +303,23 @@ type hostFirst struct {
 func (s hostFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps, diags := s.Stage.Plan(v)
 	return host.Weave(s.inv, steps), diags
+}
+
+// nicsFirst is a stage whose steps stand in the right order with those that set up NICs.
+type nicsFirst struct {
+	stage.Stage
+	inv *inventory.Inventory
+}
+
+// Plan implements stage.Stage.
+func (s nicsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
+	steps, diags := s.Stage.Plan(v)
+	return nics.Weave(s.inv, steps), diags
+}
+
+// power is what switches a node off and on.
+func (w world) power(ctx context.Context, node string) (nics.Power, error) {
+	return w.install.BMC(ctx, node)
 }
 
 // withBIOS reports whether the site gives settings to any firmware.

@@ -211,6 +211,7 @@ var kindsOfFaults = map[string]kind{
 	"slow-network":     {place: anyNode, names: ofNode(`\bnic\b`)},
 	"path-mtu":         {place: anyNode, names: ofNode(`\bnic\b`)},
 	"worn-disk":        {place: anyGPUNode, names: ofNode(`\bdisk\b`)},
+	"nic-setting-lost": {place: anyPort(isSet), names: ofNIC},
 	"wrong-nic":        {place: anyPort(isPort), names: ofNIC},
 	"wrong-disk":       {place: anyNode, names: ofNode(`\bdisk\b`)},
 	"wrong-mtu":        {place: anyPort(isEthernet), names: ofNICOrPort},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/tool/mlxconfig"
 )
 
 // planted is one fault, as a faults file has it.
@@ -121,6 +122,7 @@ type port struct {
 	rail      int
 	kind      string // of the fabric
 	lossless  bool   // the fabric says which priorities pause
+	set       bool   // its link type is set
 }
 
 // ports lists the cabled ports of nodes on fabrics.
@@ -132,9 +134,15 @@ func ports(inv *inventory.Inventory) (list []port) {
 		}
 		p := at.NIC.Ports[at.Port]
 		_, lossless := inventory.Attribute(at.NIC.Fabric.Value, "lossless")
-		list = append(list, port{at.Node, fmt.Sprintf("%s/%d", at.NIC.Name, at.Port), far.Switch.Name, p.PCI, p.Rail, at.NIC.Fabric.Kind, lossless})
+		list = append(list, port{at.Node, fmt.Sprintf("%s/%d", at.NIC.Name, at.Port), far.Switch.Name, p.PCI, p.Rail, at.NIC.Fabric.Kind, lossless, isVPI(at.NIC)})
 	}
 	return list
+}
+
+// isVPI reports whether the site gives the link type of a card that can be either.
+func isVPI(n *inventory.NIC) bool {
+	m, _ := mlxconfig.FindModel(n.Model)
+	return n.LinkType != "" && m.VPI
 }
 
 // anyPort is the place of what is of a port.
@@ -149,10 +157,11 @@ func anyPort(fits func(port) bool) place {
 	}
 }
 
-// isPort takes every port, isLossless those whose fabric says which priorities pause, and
-// isEthernet those that are not on InfiniBand.
+// isPort takes every port, isLossless those whose fabric says which priorities pause, isSet
+// those whose link type is set, and isEthernet those that are not on InfiniBand.
 func isPort(port) bool       { return true }
 func isLossless(p port) bool { return p.lossless }
+func isSet(p port) bool      { return p.set }
 func isEthernet(p port) bool { return p.kind != "infiniband" }
 
 // eitherEnd is the place of what is of one end of a port's cable: the node's, or the switch's.

@@ -37,7 +37,7 @@ var checkForm = regexp.MustCompile(`^[a-z]+\.[a-z]+(-[a-z]+)*$`)
 var otherAreas = []string{"alltoall", "bandwidth", "base", "boot", "burn", "dhcp", "dnf", "dpu", "gates", "gres", "hosts", "install", "ironrail", "kubelet", "make", "manifest", "mpirun", "netplan", "node", "nodes", "opensm", "opensmd", "partitions", "repo", "report", "security", "sendrecv", "state", "tls", "topology", "undionly", "validate"}
 
 // others are such texts in an area that has checks: a label, a fact, a measure.
-var others = []string{"host.cpu", "host.memory", "network.tcp", "bmc.report", "switch.configuration", "fabric.subnet", "fabric.suspects", "kubernetes.io", "slurm.shut"}
+var others = []string{"host.cpu", "host.memory", "nics.settings", "network.tcp", "bmc.report", "switch.configuration", "fabric.subnet", "fabric.suspects", "kubernetes.io", "slurm.shut"}
 
 // reported finds the names of checks in the source: the texts of that form in the
 // packages that know diagnostics. A name may reach diag.List.Add through a

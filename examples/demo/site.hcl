@@ -87,11 +87,11 @@ hardware "hgx-h100" {
     boot    = true
   }
   hca "rail" {
-    fabric    = fabric.compute
-    model     = "ConnectX-7"
-    speed     = "400Gbps"
-    link_type = "ethernet"
-    ports     = [for i, a in local.rails : { rail = i, pci = a, panel = "OSFP ${floor(i / 2) + 1}/${i % 2 + 1}" }]
+    # Without link_type its ports stay as they were delivered, and are compared.
+    fabric = fabric.compute
+    model  = "ConnectX-7"
+    speed  = "400Gbps"
+    ports  = [for i, a in local.rails : { rail = i, pci = a, panel = "OSFP ${floor(i / 2) + 1}/${i % 2 + 1}" }]
   }
   console {
     port = "ttyS1"

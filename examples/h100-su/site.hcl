@@ -91,11 +91,12 @@ hardware "dgx-h100" {
     boot    = true
   }
   hca "rail" { # four OSFP cages of two ports
-    fabric    = fabric.compute
-    model     = "ConnectX-7"
-    speed     = "400Gbps"
-    link_type = "infiniband"
-    ports     = [for i, a in local.rails : { rail = i, pci = a, panel = "OSFP ${floor(i / 2) + 1}/${i % 2 + 1}" }]
+    fabric     = fabric.compute
+    model      = "ConnectX-7"
+    speed      = "400Gbps"
+    link_type  = "infiniband"
+    option_rom = false # the firmware would try to boot from each of them when the boot NIC is silent
+    ports      = [for i, a in local.rails : { rail = i, pci = a, panel = "OSFP ${floor(i / 2) + 1}/${i % 2 + 1}" }]
   }
   hca "storage" {
     fabric    = fabric.storage

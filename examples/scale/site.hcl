@@ -83,11 +83,11 @@ hardware "hgx" {
     boot    = true
   }
   hca "rail" {
-    fabric    = fabric.compute
-    model     = "ConnectX-7"
-    speed     = "400Gbps"
-    link_type = "ethernet"
-    ports     = [for i, a in ["0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0", "0000:9a:00.0", "0000:c0:00.0", "0000:ce:00.0", "0000:dc:00.0"] : { rail = i, pci = a, panel = "OSFP ${i + 1}" }]
+    # Without link_type its ports stay as they were delivered, and are compared.
+    fabric = fabric.compute
+    model  = "ConnectX-7"
+    speed  = "400Gbps"
+    ports  = [for i, a in ["0000:18:00.0", "0000:40:00.0", "0000:4f:00.0", "0000:5e:00.0", "0000:9a:00.0", "0000:c0:00.0", "0000:ce:00.0", "0000:dc:00.0"] : { rail = i, pci = a, panel = "OSFP ${i + 1}" }]
   }
   console {
     port = "ttyS1"

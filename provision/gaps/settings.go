@@ -55,8 +55,8 @@ func Settings() []Setting {
 		{NoEffect, "bmc", "attach", "the BMC is spoken to as one with a port of its own.", bmcs("attach", func(b *inventory.BMCProfile) bool { return b.Attach == "shared" })},
 		{NoEffect, "bmc", "factory_password", "it is not read.", factoryPasswords},
 		{Refused, "hardware", "secure_boot", "nodes are installed and booted without it, and nobody looks whether it is on. Remove it, and switch Secure Boot off in the firmware.", hardware("secure_boot", func(h *inventory.Hardware) bool { return h.SecureBoot })},
-		{Refused, "hardware", "dpu.mode", "the mode of a DPU is neither set nor looked at. Set it by the vendor's tools, and remove it here.", dpus(true)},
-		{NoEffect, "hardware", "dpu", "DPUs are not looked for.", dpus(false)},
+		{NoEffect, "hardware", "dpu", "DPUs are not looked for. Give it a mode and pci to have it set.", dpus("")},
+		{NoEffect, "hardware", "dpu.bmc", "the BMC of a DPU is not spoken to.", dpus("bmc")},
 		{Refused, "role", "mount", "what is written there would lie on the node's own disk. Remove it, and mount it by what configures the nodes after ironrail.", mounts},
 		{NoEffect, "role", "after", "nodes are brought up in any order. Bring up those that come first with --target.", roles("after", func(r *inventory.Role) bool { return len(r.After) > 0 })},
 	}
@@ -193,18 +193,19 @@ func hardware(attribute string, has func(*inventory.Hardware) bool) func(*invent
 	}
 }
 
-// dpus are the dpu blocks that have a mode, or those that have none.
-func dpus(mode bool) func(*inventory.Inventory) []given {
+// dpus are the dpu blocks that give an attribute; of "" those without a mode.
+func dpus(attribute string) func(*inventory.Inventory) []given {
 	return func(inv *inventory.Inventory) (list []given) {
 		for _, h := range inv.Hardware {
 			for _, d := range h.DPUs {
 				name := "dpu " + d.Name + " of hardware " + h.Name
-				at, has := d.Ranges["mode"]
+				_, mode := d.Ranges["mode"]
+				at, has := d.Ranges[attribute]
 				switch {
-				case has && mode:
-					list = append(list, given{name: h.Name, phrase: "mode of " + name, at: at, uses: withHardware(h)})
-				case !has && !mode:
+				case attribute == "" && !mode:
 					list = append(list, given{name: h.Name, phrase: name, at: d.Decl, uses: withHardware(h)})
+				case has && mode:
+					list = append(list, given{name: h.Name, phrase: attribute + " of " + name, at: at, uses: withHardware(h)})
 				}
 			}
 		}

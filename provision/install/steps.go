@@ -123,7 +123,7 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	if n.Handover != nil {
 		netboot.Needs = append(netboot.Needs, plan.Need{Step: DrainStep(n.Name), On: plan.Success})
 	}
-	netboot.Uses = inrushUses(n, inrush)
+	netboot.Uses = InrushOf(n, inrush)
 	netboot.Yields = []fact.Key{AttemptFact.Of(me), IdentityFact.Of(me)}
 	netboot.Inputs = inputs
 
@@ -170,10 +170,10 @@ const InrushUses = "inrush/"
 // within a second, and fans fall from full speed once the BMC reads temperatures.
 const settles = time.Minute
 
-// inrushUses are held from power-on until the supplies have settled, or until the
+// InrushOf are held from power-on until the supplies have settled, or until the
 // agent's hello where that comes first. A reboot does not switch supplies and claims
 // nothing.
-func inrushUses(n *inventory.Node, inrush *power.Inrush) []plan.Use {
+func InrushOf(n *inventory.Node, inrush *power.Inrush) []plan.Use {
 	claims := inrush.Of(n.Name)
 	if len(claims) == 0 {
 		return []plan.Use{{Resource: InrushUses + n.Rack.Name, Units: 1, Hold: plan.UntilReleased, Settles: settles}}

@@ -38,6 +38,9 @@ var quantities = map[string]ofKinds{
 	"Node.FixMTU":          of(fault.WrongMTU),
 	"Node.FlipBits":        of(fault.DIMMErrors),
 	"Node.FlashNIC":        of(fault.OddFirmware),
+	"Node.FlipLinkType":    of(fault.NICSettingLost),
+	"Node.LoseSettings":    of(fault.NICSettingLost),
+	"Node.PowerUp":         {why: "power is no fault: cards load what is in their flash"},
 	"Node.Hang":            of(fault.KernelHang),
 	"Node.IdleUnits":       of(fault.DeadCores),
 	"Node.HideTPM":         of(fault.TPMOff),
@@ -109,7 +112,7 @@ var quantities = map[string]ofKinds{
 // readers are methods that change no quantity of the hardware.
 var readers = []string{
 	"Node.Boot", "Node.DIMM", "Node.DIMMSize", "Node.Disks", "Node.FS", "Node.Functions", "Node.GPUs", "Node.Hangs", "Node.Identity", "Node.Installed", "Node.Kernel", "Node.LoadGPUs", "Node.Loaded",
-	"Node.Name", "Node.Ports", "Node.Root", "Node.Scales", "Node.System",
+	"Node.Name", "Node.OtherType", "Node.Ports", "Node.Root", "Node.Scales", "Node.System",
 	"Chassis.Accounts", "Chassis.BIOS", "Chassis.BMCStarted", "Chassis.Components", "Chassis.Counters", "Chassis.Entries", "Chassis.Failed", "Chassis.Identity", "Chassis.Live", "Chassis.LogState",
 	"Chassis.Locked", "Chassis.Login", "Chassis.Media", "Chassis.Override", "Chassis.Phase", "Chassis.Power", "Chassis.RestorePolicy", "Chassis.Run", "Chassis.Sensors", "Chassis.Staged", "Chassis.Supplies",
 	"Chassis.TakeBoot", "Chassis.Time", "Grid.Board", "Grid.Changed", "Grid.Live", "Grid.PDU", "Grid.Run", "Grid.Trips", "PDU.Read", "PDU.Serve",

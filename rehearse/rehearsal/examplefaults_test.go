@@ -51,6 +51,10 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "28.39.1002, and OTHERS of role"},
 		{site: "mi300x-roce", node: "r01-u09", part: "NIC at ", cause: "28.39.1002, and OTHERS of role"},
 	},
+	fault.NICSettingLost: {
+		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "a NIC does not keep what is set"},
+		{site: "nvl72", node: "r02-u09", part: "NIC at ", cause: "a NIC does not keep what is set"},
+	},
 	fault.WeakHBM: {
 		{site: "hgx-h100", node: "r01-u17", part: "GPU 3 at ", cause: "copies within its memory run at 2.43TB/s, and 2.88TB/s is 95% of the median of the node's GPUs"},
 		{site: "mi300x-roce", node: "r01-u09", gpu: "6", part: "GPU 6 at ", cause: "copies within its memory run at 3.47TB/s, and 4.18TB/s is what good hardware gives (AMD's acceptance guide"},
@@ -143,8 +147,8 @@ var ofExamples = map[fault.Kind][]exampleFault{
 		{site: "hgx-h100", node: "r01-u17", part: "nic mgmt/0", cause: "packets of more than 1400 bytes do not pass from it and to it over network boot"},
 	},
 	fault.WrongNIC: {
-		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "NIC model is PCI 15b3:1023, and OTHERS of role"},
-		{site: "nvl72", node: "r02-u09", part: "NIC at ", cause: "NIC model is PCI 15b3:"},
+		{site: "hgx-h100", node: "r01-u17", part: "NIC at ", cause: "is a ConnectX8, and the inventory says ConnectX-7"},
+		{site: "nvl72", node: "r02-u09", part: "NIC at ", cause: "and the inventory says ConnectX-7"},
 	},
 	fault.WrongDisk: {
 		{site: "hgx-h100", node: "r01-u17", part: "disk at ", cause: "disk model is KIOXIA KCD81RUG3T84, and OTHERS of role"},

@@ -94,8 +94,8 @@ func TestUnitsOfExamples(t *testing.T) {
 var large = []string{"h100-su", "nvl72", "h100-4su"}
 
 // asPlanned are steps that take as long as they are told: by the site, or, to measure a host, by
-// the check itself.
-var asPlanned = []string{"validate.burn", "validate.after", "validate.speed", "validate.throughput"}
+// the check itself; and those that read and, seldom, switch their node.
+var asPlanned = []string{"nics.settings", "validate.burn", "validate.after", "validate.speed", "validate.throughput"}
 
 // TestExamples: every example site passes its check and runs unchanged on the virtual
 // rack, where all nodes are accepted; those with a variable of a size are reduced by it.

@@ -324,7 +324,7 @@ func expectPort(f fault.Fault, inv *inventory.Inventory) expectation {
 	case fault.WrongMTU:
 		at := nic.Ports[i].PCI
 		return expectation{want: append(end(f.Node), named(suspect{subject: subject.OfNode(f.Node), kind: "NIC"}, port, func(id string) bool { return id == port || id == at }))}
-	case fault.MissingNIC, fault.OddFirmware, fault.WrongNIC, fault.WrongOptic:
+	case fault.MissingNIC, fault.OddFirmware, fault.NICSettingLost, fault.WrongNIC, fault.WrongOptic:
 		at := nic.Ports[i].PCI
 		return expectation{want: []suspect{named(suspect{subject: subject.OfNode(f.Node), kind: "NIC"}, port, func(id string) bool { return id == port || id == at })}}
 	case fault.CableSwap:

@@ -67,6 +67,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.GPURowRemap:      {},
 	fault.GPUXid:           {},
 	fault.OddFirmware:      {},
+	fault.NICSettingLost:   {},
 	fault.PSULost:          {},
 	fault.DeadFan:          {},
 	fault.WarmAir:          {},

@@ -43,6 +43,8 @@ type Node struct {
 	prolog  atomic.Bool                  // one of jobs writes the list of nvidia-imex
 	noTime  atomic.Int64                 // since when time servers do not answer, ns since 1970; 0: they do
 	settled atomic.Bool                  // its operating system ran since it was switched on
+	typing  sync.Mutex                   // guards misfits
+	misfits map[model.PortID]bool        // ports that run as the other link type
 }
 
 // part is something that runs until its context ends.
@@ -136,7 +138,7 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image, Twin: installed.Twin,
 		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART, Module: kernel.Module,
 		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load, NoChannel: n.channel.Load, Unanswered: n.timeUnanswered,
-		Scales: n.metal.Scales(), GPUModel: kernel.GPUModel, TriadRate: kernel.TriadRate, RoundRate: kernel.RoundRate, ReadRate: kernel.ReadRate,
+		Scales: n.metal.Scales(), GPUModel: kernel.GPUModel, Cards: cardsOf(kernel), TriadRate: kernel.TriadRate, RoundRate: kernel.RoundRate, ReadRate: kernel.ReadRate,
 		BootNetwork: func() system.BootNetwork { return bootNetworkOf(kernel) },
 		GPUMemory:   func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },
 		Heat:        func() []system.GPUHeat { return heatOf(kernel) }, LoadGPUs: n.loadGPUs})
@@ -186,6 +188,9 @@ type unplugged struct {
 // Run implements chassis.Board.
 func (u unplugged) Run(ctx context.Context, cold bool) chassis.Exit {
 	at, board := u.node.inv.Address, u.node.world.opt.Board
+	if cold {
+		u.node.loadCards()
+	}
 	if cold && u.node.inv.Hardware.Power.Inrush > 0 {
 		var wg sync.WaitGroup
 		defer wg.Wait()
@@ -208,6 +213,32 @@ func (u unplugged) Run(ctx context.Context, cold bool) chassis.Exit {
 		stop(context.Cause(ctx))
 	})()
 	return u.Board.Run(inner, cold)
+}
+
+// loadCards lets the NICs take up what is in their flash. A port that is Ethernet on an
+// InfiniBand fabric, or the other way round, has no link with its switch.
+func (n *Node) loadCards() {
+	n.metal.PowerUp()
+	n.matchTypes()
+}
+
+// matchTypes takes the links of ports away that run as the other link type, and gives them
+// back to those that do not any more.
+func (n *Node) matchTypes() {
+	n.typing.Lock()
+	defer n.typing.Unlock()
+	for _, p := range n.metal.Ports() {
+		id := model.PortID{Node: n.inv.Name, NIC: p.NIC, Index: p.Index}
+		other := n.metal.OtherType(p.PCI)
+		if other == n.misfits[id] {
+			continue
+		}
+		if n.misfits == nil {
+			n.misfits = map[model.PortID]bool{}
+		}
+		n.misfits[id] = other
+		_ = n.world.model.SetDown(id, other) // it fails for ports that the model does not have, which have no link
+	}
 }
 
 // parts is what the BMC knows of the node's network ports.

@@ -69,6 +69,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.NVLinkErrors:     onNVLink(func(hw *metal.Node, at string) { hw.DisturbNVLink(at, nvlinkErrors) }),
 	fault.WeakHBM:          damageMemory(metal.GPUMemory{Slower: fifthSlower}),
 	fault.OddFirmware:      onNode((*Node).flashOlder),
+	fault.NICSettingLost:   onNode((*Node).loseSettings),
 	fault.PSULost:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.FailSupply(0); return nil }),
 	fault.DeadFan:          onNode(func(n *Node, _ fault.Fault) error { n.chassis.StopFan(2); return nil }),
 	fault.WarmAir:          onNode((*Node).warmAir),

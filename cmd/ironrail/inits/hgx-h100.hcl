@@ -57,6 +57,7 @@ hardware "hgx-h100" {
   }
   hca "rail" { # eight rails
     fabric    = fabric.compute
+    model     = "ConnectX-7"
     speed     = "400Gbps"
     link_type = "infiniband"
     ports     = [for i, a in local.rails : { rail = i, pci = a, panel = "OSFP ${i + 1}" }]

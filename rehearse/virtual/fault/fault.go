@@ -48,6 +48,7 @@ const (
 	NVLinkErrors     Kind = "nvlink-errors"
 	DIMMErrors       Kind = "dimm-errors"
 	OddFirmware      Kind = "odd-firmware"
+	NICSettingLost   Kind = "nic-setting-lost"
 	PSULost          Kind = "psu-lost"
 	DeadFan          Kind = "dead-fan"
 	WarmAir          Kind = "warm-air"
@@ -183,6 +184,8 @@ var rows = []Row{
 		Suspects: "that GPU", Serving: true},
 	{Kind: OddFirmware, Does: "the flash of a fabric NIC holds an older firmware", Needs: []string{attrNode}, Takes: []string{attrPort, attrAt},
 		Suspects: "that NIC", Serving: true},
+	{Kind: NICSettingLost, Does: "the flash of a fabric NIC has the other link type, and keeps nothing that is written: writes are answered with success", Needs: []string{attrNode}, Takes: []string{attrPort},
+		Suspects: "that NIC, where the site gives its `link_type` and `model`"},
 	{Kind: PSULost, Does: "the first power supply of a node gives nothing any more; its mains are there", Needs: []string{attrNode}, Takes: []string{attrAt},
 		Suspects: "that supply", Serving: true},
 	{Kind: DeadFan, Does: "the second fan of a node stands still, and the others turn faster", Needs: []string{attrNode}, Takes: []string{attrAt},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
+	"github.com/ironrail/ironrail/tool/mlxconfig"
 )
 
 // maxFile bounds a fault file, in bytes.
@@ -339,12 +340,23 @@ func portFits(inv *inventory.Inventory, f Fault) error {
 		if err != nil {
 			return fmt.Errorf("fault %s: %w", f.Kind, err)
 		}
-		if f.Kind == WrongMTU && nic.Fabric != nil && nic.Fabric.Kind == "infiniband" {
-			return fmt.Errorf("fault %s: port %s/%s/%d is on an InfiniBand fabric, where what an interface sends follows from the subnet", f.Kind, n.Name, nic.Name, i)
+		if err := f.fitsPort(n, nic, i); err != nil {
+			return err
 		}
-		if f.Kind == RailConfig && (nic.Fabric == nil || nic.Fabric.Kind != "roce") {
-			return fmt.Errorf("fault %s: port %s/%s/%d is on no RoCE fabric, and nothing else pauses by priority", f.Kind, n.Name, nic.Name, i)
-		}
+	}
+	return nil
+}
+
+// fitsPort reports whether a port has what the fault is about.
+func (f Fault) fitsPort(n *inventory.Node, nic *inventory.NIC, i int) error {
+	if f.Kind == WrongMTU && nic.Fabric != nil && nic.Fabric.Kind == "infiniband" {
+		return fmt.Errorf("fault %s: port %s/%s/%d is on an InfiniBand fabric, where what an interface sends follows from the subnet", f.Kind, n.Name, nic.Name, i)
+	}
+	if m, _ := mlxconfig.FindModel(nic.Model); f.Kind == NICSettingLost && (nic.LinkType == "" || !m.VPI) {
+		return fmt.Errorf("fault %s: nothing sets the link type of port %s/%s/%d: its block gives no link_type, or no model of NVIDIA's that can be either", f.Kind, n.Name, nic.Name, i)
+	}
+	if f.Kind == RailConfig && (nic.Fabric == nil || nic.Fabric.Kind != "roce") {
+		return fmt.Errorf("fault %s: port %s/%s/%d is on no RoCE fabric, and nothing else pauses by priority", f.Kind, n.Name, nic.Name, i)
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func (k *Kernel) Opener(ctx context.Context) disk.Opener {
 // port returns the number of an interface that is there.
 func (k *Kernel) port(name string) (int, error) {
 	for i, p := range k.node.shape.ports {
-		if p.netdev == name && !k.node.missing(p.function) {
+		if p.netdev == name && hasNetdev(p.function)(k) {
 			return i, nil
 		}
 	}

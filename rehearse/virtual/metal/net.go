@@ -26,7 +26,7 @@ var (
 // addPort adds the network interface of a port and its RDMA device.
 func (s *shape) addPort(t *tree, i int) {
 	p := s.ports[i]
-	dir, there := s.dirOf(s.functions[p.function].address), isPresent(p.function)
+	dir, there := s.dirOf(s.functions[p.function].address), hasNetdev(p.function)
 	b := branch{t, path.Join(dir, "net", p.netdev), there}
 	b.live("address", func(k *Kernel) string { return k.netAddress(i) })
 	addMember(b.at("bonding_slave"), i)
@@ -111,7 +111,7 @@ func (s *shape) addRDMAPort(b branch, i int) {
 	}
 	b.live("state", func(k *Kernel) string { return chooseText(active(k), "4: ACTIVE", "1: DOWN") })
 	b.live("phys_state", func(k *Kernel) string { return chooseText(active(k), "5: LinkUp", "3: Disabled") })
-	b.text("link_layer", chooseText(p.ib, "InfiniBand", "Ethernet"))
+	b.live("link_layer", func(k *Kernel) string { return k.linkLayer(i) })
 	b.live("rate", func(k *Kernel) string { return k.node.rateText(i) })
 	b.live("lid", func(k *Kernel) string {
 		return chooseText(p.ib && active(k), fmt.Sprintf("0x%x", k.node.lid(i)), "0x0")

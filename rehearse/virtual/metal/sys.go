@@ -50,6 +50,9 @@ func (s *shape) build() *tree {
 		if f.driver != "" {
 			b.link("driver", "sys/bus/pci/drivers/"+f.driver)
 		}
+		if f.driver == "mlx5_core" {
+			b.attr("vpd", func(k *Kernel) (string, error) { return k.vitalData(i), nil })
+		}
 		b.text("numa_node", s.numaOf(f.address))
 		s.addPCIe(b, i, f)
 		s.addHeat(b, i, f)

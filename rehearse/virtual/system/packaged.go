@@ -90,7 +90,8 @@ func (n *node) startPackaged(ctx context.Context, name string) string {
 // wantedAtStart are the services of packages that are enabled.
 func (n *node) wantedAtStart() (names []string) {
 	for name := range packagedUnits {
-		if n.hasUnit(name) && n.tree.exists("etc/systemd/system/multi-user.target.wants/"+name+".service") {
+		// The link leads to a file of the package, which no package has here.
+		if _, err := n.tree.Lstat("etc/systemd/system/multi-user.target.wants/" + name + ".service"); err == nil && n.hasUnit(name) {
 			names = append(names, name)
 		}
 	}

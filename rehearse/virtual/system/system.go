@@ -97,6 +97,8 @@ type Config struct {
 	// GPUModel is the model of the GPU at a PCI address that was put in the place of another,
 	// in lower case, or empty; nil: all are those of the hardware.
 	GPUModel func(address string) string
+	// Cards are the NICs that have settings in their flash; nil: none has.
+	Cards Cards
 	// Heat tells how warm the GPUs are; nil: all are at rest.
 	Heat func() []GPUHeat
 	// LoadGPUs puts load on all GPUs, or takes it off; nil: nobody notices.

@@ -45,6 +45,7 @@ var commands = map[string]program{
 	"alltoall_perf" + withMPI: {pkgMPI, allReducePerf}, "sendrecv_perf" + withMPI: {pkgMPI, allReducePerf}, "python3": {pkgMPI4Py, runPython},
 	"nvidia-imex-ctl": {run: imexCtl}, "nvidia-smi": {run: nvidiaSMI}, "amd-smi": {run: amdSMI}, "dcgmi": {run: runDcgmi},
 	"nvidia-bug-report.sh": {run: nvidiaBugReport}, "mlxlink": {run: runMlxlink},
+	"mlxconfig": {run: runMlxconfig}, "mstconfig": {run: runMlxconfig},
 }
 
 // lookupProgram returns what a program's name stands for.

@@ -16,7 +16,7 @@ import (
 const (
 	doPort   = "Clean and reseat the cable of this rail, and look at its transceivers and at its switch port; then apply again."
 	doDevice = "Read dmesg of the node for the driver of this NIC (mlx5_core, bnxt_re, irdma); power the node off and on, reseat the NIC, then have it replaced."
-	doLayer  = "Set LINK_TYPE_P1 of this port with mlxconfig, and power the node off and on."
+	doLayer  = "Give the block its link_type and its model, so that apply sets it; or set LINK_TYPE_P1 of this port with mlxconfig, and power the node off and on."
 )
 
 // rail is a port of the inventory on a fabric, whose RDMA device is in hardware.

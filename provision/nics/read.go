@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nics
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/onnode"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/tool"
+	"github.com/ironrail/ironrail/tool/mlxconfig"
+)
+
+// programs are those that can do it, the vendor's first; they are one program with two
+// names.
+var programs = []string{"mlxconfig", "mstconfig"}
+
+// notFound is the exit status of a shell that does not find a program.
+const notFound = 127
+
+// reading is a card as it was read.
+type reading struct {
+	card
+	found   mlxconfig.Card
+	program string
+}
+
+// unset are the settings that the next boot would not bring; waiting those that are not in
+// force.
+func (r reading) unset() []want {
+	return r.lacking(func(s mlxconfig.Setting) mlxconfig.Value { return s.Next })
+}
+
+func (r reading) waiting() []want {
+	if !r.found.Current {
+		return nil
+	}
+	return r.lacking(func(s mlxconfig.Setting) mlxconfig.Value { return s.Current })
+}
+
+func (r reading) lacking(value func(mlxconfig.Setting) mlxconfig.Value) (list []want) {
+	for _, w := range r.wants {
+		if s, ok := r.found.Setting(w.name); ok && !value(s).Is(w.value) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// refused says why a card cannot be as asked: it is another one than the inventory says, it
+// does not know a setting, or lets nobody set it.
+func (r reading) refused() (why []string) {
+	if !strings.EqualFold(r.found.Type, r.model.Device) {
+		return []string{fmt.Sprintf("the card at %s is a %s, and the inventory says %s", r.pci, r.found.Type, r.model.Name)}
+	}
+	for _, w := range r.wants {
+		s, ok := r.found.Setting(w.name)
+		switch {
+		case !ok && w.must:
+			why = append(why, fmt.Sprintf("the card at %s (%s) has no setting %s, which %s needs", r.pci, r.found.Part, w.name, w.option))
+		case ok && s.ReadOnly && !s.Next.Is(w.value):
+			why = append(why, fmt.Sprintf("the card at %s (%s) lets nobody set %s, which is %s; asked for is %s(%d)", r.pci, r.found.Part, w.name, s.Next, w.word, w.value))
+		}
+	}
+	return why
+}
+
+// describe says of settings what is asked for and what is there.
+func describe(r reading, list []want) (lines []string) {
+	for _, w := range list {
+		s, _ := r.found.Setting(w.name)
+		there := string(s.Next)
+		if r.found.Current {
+			there = fmt.Sprintf("%s, and %s from the next power cycle on", s.Current, s.Next)
+		}
+		if s.Current == s.Next {
+			there = string(s.Next)
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s is %s; asked for is %s(%d)", r.pci, w.name, there, w.word, w.value))
+	}
+	return lines
+}
+
+// inForce lists what cards have, for the record.
+func inForce(seen []reading) (list []string) {
+	for _, r := range seen {
+		for _, w := range r.wants {
+			if s, ok := r.found.Setting(w.name); ok {
+				v := s.Next
+				if r.found.Current {
+					v = s.Current
+				}
+				list = append(list, fmt.Sprintf("%s %s %s", r.pci, w.name, v))
+			}
+		}
+	}
+	return list
+}
+
+// cardError is what a card answers instead of what was asked for.
+type cardError struct {
+	card card
+	err  error
+}
+
+func (e *cardError) Error() string { return e.card.part + ": " + e.err.Error() }
+func (e *cardError) Unwrap() error { return e.err }
+
+// read reads all cards of a node that something is asked of.
+func (s *Stage) read(ctx context.Context, n *inventory.Node) (list []reading, err error) {
+	program := ""
+	for _, c := range cardsOf(n.Hardware) {
+		r := reading{card: c}
+		if r.found, r.program, err = s.query(ctx, n.Name, c, program); err != nil {
+			return nil, err
+		}
+		program = r.program
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// query asks for one card. A program that is not there leaves it to the next one.
+func (s *Stage) query(ctx context.Context, node string, c card, program string) (mlxconfig.Card, string, error) {
+	for _, name := range programs {
+		if program != "" && name != program {
+			continue
+		}
+		out, err := s.nodes.Run(ctx, node, onnode.Command{Argv: []string{name, "-d", c.pci, "-e", "q"}})
+		if err != nil {
+			return mlxconfig.Card{}, "", fmt.Errorf("node %s: %s: %w", node, name, err)
+		}
+		if out.Exit == notFound {
+			continue
+		}
+		found, err := parse(out)
+		if err != nil {
+			return mlxconfig.Card{}, "", &cardError{c, fmt.Errorf("%s -d %s: %w", name, c.pci, err)}
+		}
+		return found, name, nil
+	}
+	return mlxconfig.Card{}, "", errkind.New(errkind.Unsupported, "node %s has neither mlxconfig nor mstconfig", node).
+		Do("Add package mstflint to the image or to a driver of kind inbox, or give the role a driver of kind doca; then run `ironrail apply`.")
+}
+
+// parse reads the answer about one card. Lines of settings that nobody asked for may be
+// broken: of some old versions long values run into each other.
+func parse(out onnode.Output) (mlxconfig.Card, error) {
+	l, problems, err := mlxconfig.Parse(bytes.Join([][]byte{out.Stdout, out.Stderr}, []byte("\n")))
+	if err != nil {
+		return mlxconfig.Card{}, errkind.New(errkind.Mismatch, "exit status %d: %w", out.Exit, err)
+	}
+	for _, p := range problems {
+		if p.Kind == tool.Failed {
+			return mlxconfig.Card{}, errkind.New(errkind.Refused, "exit status %d: %s", out.Exit, p.Text)
+		}
+	}
+	if out.Exit != 0 || len(l.Cards) != 1 || len(l.Cards[0].Settings) == 0 {
+		return mlxconfig.Card{}, errkind.New(errkind.Mismatch, "exit status %d, and %d cards in the answer", out.Exit, len(l.Cards))
+	}
+	return l.Cards[0], nil
+}
+
+// set writes what the next boot would not bring, card by card.
+func (s *Stage) set(ctx context.Context, node string, seen []reading) error {
+	for _, r := range seen {
+		list := r.unset()
+		if len(list) == 0 {
+			continue
+		}
+		argv := []string{r.program, "-d", r.pci, "-y", "set"}
+		for _, w := range list {
+			argv = append(argv, fmt.Sprintf("%s=%d", w.name, w.value))
+		}
+		_, err := onnode.Do(ctx, s.nodes, node, argv...)
+		if exit := (*onnode.ExitError)(nil); errors.As(err, &exit) {
+			return &cardError{r.card, errkind.New(errkind.Refused, "%w", err)}
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What a person does about a card.
+const (
+	doRead   = "Run `mlxconfig -d ADDRESS -e q` on the node. A kernel in lockdown (Secure Boot) refuses it without the signed module of NVIDIA's MFT; a card that does not answer is reseated or replaced."
+	doRefuse = "Correct the hardware block (`model`, `link_type`, `option_rom`, `mode`), update the card's firmware, or have it replaced; then run `ironrail apply`."
+	doBoot   = "Take `option_rom = false` off this NIC, or correct the PCI addresses in the hardware block."
+)
+
+// readSafe reads all cards and makes findings of those that must not be written: they do
+// not answer, they are others, or the node boots from them.
+func (s *Stage) readSafe(ctx context.Context, run stage.Run, n *inventory.Node) ([]reading, error) {
+	seen, err := s.read(ctx, n)
+	if bad := (*cardError)(nil); errors.As(err, &bad) {
+		return nil, blame(ctx, run, n, bad.card, "the settings of a NIC cannot be read", []string{bad.err.Error()}, errkind.New(errkind.Refused, "%w", err).Do(doRead))
+	} else if err != nil {
+		return nil, err
+	}
+	for _, r := range seen {
+		if why := r.refused(); len(why) > 0 {
+			return nil, blame(ctx, run, n, r.card, why[0], why, errkind.New(errkind.Mismatch, "%s", strings.Join(why, "; ")).Do(doRefuse))
+		}
+		if mac, boots := bootsFrom(run, n, r.card); boots && r.switchesOff() {
+			why := fmt.Sprintf("node %s boots from the card at %s (%s), and its option ROM is to be off: nothing is written", n.Name, r.pci, mac)
+			return nil, blame(ctx, run, n, r.card, "the boot NIC is among those whose option ROM is to be off", []string{why}, errkind.New(errkind.Refused, "%s", why).Do(doBoot))
+		}
+	}
+	return seen, nil
+}
+
+// switchesOff reports whether an option ROM of a card is to be off.
+func (c card) switchesOff() bool {
+	for _, w := range c.wants {
+		if strings.HasPrefix(w.name, "EXP_ROM_") && w.value == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// bootsFrom reports whether the inspection found the MAC that the node boots from on a card.
+func bootsFrom(run stage.Run, n *inventory.Node, c card) (mac addr.MAC, boots bool) {
+	f, ok := run.Fact(install.HardwareFact.Of(subject.OfNode(n.Name)))
+	if !ok || n.BootMAC.IsZero() {
+		return mac, false
+	}
+	hw, err := install.HardwareFact.Get(f)
+	if err != nil {
+		return mac, false
+	}
+	for _, nic := range hw.NICs {
+		if first, _ := splitFunction(nic.PCI); nic.MAC == n.BootMAC && first == c.pci {
+			return nic.MAC, true
+		}
+	}
+	return mac, false
+}
+
+// judge makes a finding of the first card that lacks something.
+func (s *Stage) judge(ctx context.Context, run stage.Run, n *inventory.Node, seen []reading, lacks func(reading) []want, cause, action string) error {
+	f := stage.Finding{Cause: cause, Action: action}
+	for _, r := range seen {
+		if list := lacks(r); len(list) > 0 {
+			f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.OfNode(n.Name), Part: r.part})
+			f.Evidence = append(append(f.Evidence, describe(r, list)...), s.identity(ctx, n.Name, r))
+		}
+	}
+	if len(f.Suspects) == 0 {
+		return nil
+	}
+	return errors.Join(run.Blame(ctx, f), errkind.New(errkind.Mismatch, "%s: %s", cause, strings.Join(f.Evidence, "; ")).Do(action))
+}
+
+// blame makes a finding about one card.
+func blame(ctx context.Context, run stage.Run, n *inventory.Node, c card, cause string, evidence []string, err error) error {
+	action := errkind.Action(err)
+	if action == "" {
+		action = doRefuse
+	}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: c.part}}, Cause: cause, Evidence: evidence, Action: action}
+	return errors.Join(run.Blame(ctx, f), err)
+}
+
+// identity says which card it is: its part number, and its serial number where the card's
+// vital product data can be read.
+func (s *Stage) identity(ctx context.Context, node string, r reading) string {
+	text := fmt.Sprintf("%s: %s %s", r.pci, r.found.Type, r.found.Part)
+	data, err := onnode.Do(ctx, s.nodes, node, "cat", "/sys/bus/pci/devices/"+r.pci+"/vpd")
+	if err != nil {
+		return text
+	}
+	if serial := serialOf(data); serial != "" {
+		text += ", serial number " + serial
+	}
+	return text
+}
+
+// serialOf is the keyword SN of vital product data (PCI 3.0, appendix I): large resources,
+// of which tag 90h holds keywords of two letters with a byte of length.
+func serialOf(vpd []byte) string {
+	for len(vpd) > 3 && vpd[0]&0x80 != 0 {
+		size := int(vpd[1]) | int(vpd[2])<<8
+		if size > len(vpd)-3 {
+			return ""
+		}
+		if body := vpd[3 : 3+size]; vpd[0] == 0x90 {
+			for len(body) > 3 && int(body[2]) <= len(body)-3 {
+				if string(body[:2]) == "SN" {
+					return strings.TrimSpace(string(body[3 : 3+body[2]]))
+				}
+				body = body[3+body[2]:]
+			}
+		}
+		vpd = vpd[3+size:]
+	}
+	return ""
+}

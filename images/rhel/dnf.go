@@ -29,6 +29,7 @@ const (
 	confDir   = "dnf"      // of dnf's and rpm's configuration
 	confFile  = "dnf.conf" // in it
 	reposDir  = "repos"    // in it
+	varsDir   = "vars"     // in it, empty
 	homeDir   = "home"     // in it: rpm reads macros from there
 	cacheDir  = "packages" // in the folder of downloads
 	fetchRoot = "root"     // of a fetch, beside its configuration: nothing is installed in it
@@ -53,11 +54,11 @@ func repoFile(a inventory.PackageRepository, key string) string {
 }
 
 // dnfConf is the configuration of dnf on the controller: nothing of its own counts.
-func dnfConf(release, repos, cache, empty string) string {
+func dnfConf(release string) string {
 	return strings.Join([]string{
 		"[main]", "gpgcheck=1", "localpkg_gpgcheck=1", "assumeyes=1", "best=1", "install_weak_deps=0", "keepcache=1", "skip_if_unavailable=0",
 		"module_platform_id=platform:el" + release, "plugins=0", "protected_packages=", "retries=3", "timeout=30", "tsflags=nodocs",
-		"reposdir=" + repos, "varsdir=" + empty, "cachedir=" + cache, "",
+		"",
 	}, "\n")
 }
 
@@ -70,15 +71,14 @@ func macros(database string) string {
 // configureDnf writes what dnf and rpm work by on the controller.
 func (b *builder) configureDnf(context.Context) error {
 	at := func(elem ...string) string { return filepath.Join(append([]string{b.disk.Dir, confDir}, elem...)...) }
-	cache := filepath.Join(cmp.Or(b.recipe.downloads, b.disk.Dir), cacheDir)
-	for _, dir := range []string{at(reposDir), at(homeDir), at("vars"), cache} {
+	for _, dir := range []string{at(reposDir), at(homeDir), at(varsDir), b.cache()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
 	release := b.recipe.release().Version
 	files := map[string]string{
-		at(confFile):              dnfConf(release, at(reposDir), cache, at("vars")),
+		at(confFile):              dnfConf(release),
 		at(homeDir, ".rpmmacros"): macros(releases[release]),
 	}
 	for _, a := range b.recipe.Repositories {
@@ -118,9 +118,17 @@ func enclose(root string, argv ...string) []string {
 	return append([]string{"unshare", "--mount", "--propagation", "private", "sh", "-c", enclosed, "sh", root}, argv...)
 }
 
-// dnf is its command line for a root.
+// cache is the folder of what dnf downloads.
+func (b *builder) cache() string {
+	return filepath.Join(cmp.Or(b.recipe.downloads, b.disk.Dir), cacheDir)
+}
+
+// dnf is its command line for a root. Folders are named there, since those of a configuration
+// are taken to lie below the root (dnf(8), --installroot).
 func (b *builder) dnf(root string, args ...string) []string {
-	argv := []string{"dnf", "--config=" + filepath.Join(b.disk.Dir, confDir, confFile), "--installroot=" + root, "--releasever=" + b.recipe.Release}
+	conf := filepath.Join(b.disk.Dir, confDir)
+	argv := []string{"dnf", "--config=" + filepath.Join(conf, confFile), "--installroot=" + root, "--releasever=" + b.recipe.Release,
+		"--setopt=reposdir=" + filepath.Join(conf, reposDir), "--setopt=varsdir=" + filepath.Join(conf, varsDir), "--setopt=cachedir=" + b.cache()}
 	return append(argv, args...)
 }
 

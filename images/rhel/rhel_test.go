@@ -4,6 +4,8 @@ package rhel
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -29,8 +31,8 @@ func TestConfiguration(t *testing.T) {
 		text string
 		want []string
 	}{
-		"9":    {dnfConf("9", "/b/repos", "/d/packages", "/b/vars"), []string{"\nmodule_platform_id=platform:el9\n", "\ngpgcheck=1\n", "\nplugins=0\n", "\nreposdir=/b/repos\n", "\nvarsdir=/b/vars\n", "\ncachedir=/d/packages\n", "\ninstall_weak_deps=0\n"}},
-		"10":   {dnfConf("10", "", "", ""), []string{"\nmodule_platform_id=platform:el10\n"}},
+		"9":    {dnfConf("9"), []string{"\nmodule_platform_id=platform:el9\n", "\ngpgcheck=1\n", "\nplugins=0\n", "\ninstall_weak_deps=0\n"}},
+		"10":   {dnfConf("10"), []string{"\nmodule_platform_id=platform:el10\n"}},
 		"rpm":  {macros(releases["10"]), []string{"%_dbpath /usr/lib/sysimage/rpm\n", "%_db_backend sqlite\n"}},
 		"repo": {repoFile(a, "/etc/key"), []string{"\n[ironrail-baseos]\n", "\nbaseurl=http://mirror.example/rocky/$releasever/BaseOS/$basearch/os\n", "\ngpgcheck=1\n", "\ngpgkey=file:///etc/key\n"}},
 	} {
@@ -41,7 +43,7 @@ func TestConfiguration(t *testing.T) {
 		}
 	}
 	b := newBuilder(Kind{}.Recipe(block("9.4", ""), "").(Recipe), "/build", nil)
-	if got := strings.Join(b.dnf("/build/root", "install", "bash"), " "); got != "dnf --config=/build/dnf/dnf.conf --installroot=/build/root --releasever=9.4 install bash" {
+	if got := strings.Join(b.dnf("/build/root", "install", "bash"), " "); got != "dnf --config=/build/dnf/dnf.conf --installroot=/build/root --releasever=9.4 --setopt=reposdir=/build/dnf/repos --setopt=varsdir=/build/dnf/vars --setopt=cachedir=/build/packages install bash" {
 		t.Errorf("got %s", got)
 	}
 	early := b.early()
@@ -61,6 +63,30 @@ func TestDisabled(t *testing.T) {
 	} {
 		if got := disabled(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestDropFolder: what dnf left under the path of its cache goes, and nothing beside it.
+func TestDropFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"srv/own/build/packages/list", "srv/own/kept", "tmp/a/packages/list"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755), os.WriteFile(filepath.Join(dir, name), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := errors.Join(dropFolder(root, "/srv/own/build/packages"), dropFolder(root, "/tmp/a/packages"), dropFolder(root, "/opt/x/packages")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"srv/own/build": false, "srv/own/kept": true, "tmp/a": false, "tmp": true} {
+		if _, err := root.Stat(name); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

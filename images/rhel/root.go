@@ -106,7 +106,7 @@ func (b *builder) settle(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	if err := b.disableRepos(root); err != nil {
+	if err := errors.Join(dropFolder(root, b.cache()), b.disableRepos(root)); err != nil {
 		return err
 	}
 	b.disk.Files = b.recipe.settings()
@@ -123,6 +123,18 @@ func (b *builder) settle(ctx context.Context) error {
 	}
 	if err := b.inRoot(ctx, "update-crypto-policies", "--no-reload", "--set", b.recipe.CryptoPolicy); err != nil {
 		return errkind.New(errkind.Refused, "crypto policy %s: %w", b.recipe.CryptoPolicy, err).Do("Name a policy that the image has in /usr/share/crypto-policies/policies.")
+	}
+	return nil
+}
+
+// dropFolder removes what dnf, for all that it is told, keeps below the root under the path of its
+// cache on the controller, with the folders above that nothing else is in.
+func dropFolder(root *os.Root, at string) error {
+	name := strings.TrimPrefix(at, "/")
+	if err := root.RemoveAll(name); err != nil {
+		return err
+	}
+	for name = path.Dir(name); strings.Contains(name, "/") && root.Remove(name) == nil; name = path.Dir(name) {
 	}
 	return nil
 }

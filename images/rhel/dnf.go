@@ -63,7 +63,7 @@ func dnfConf(release string) string {
 }
 
 // macros are rpm's on the controller, in the place of Debian's, whose database is in the home of
-// the user (facts: rpm-common 4.18, %_dbpath).
+// the user (rpm-common 4.18 of Debian 12).
 func macros(database string) string {
 	return "%_dbpath /" + database + "\n%_db_backend sqlite\n"
 }

@@ -250,8 +250,9 @@ func (b *burning) evaluate(ctx context.Context, seen burnin.Seen) error {
 		return err
 	}
 	hot, _ := gate.Judge(b.Node.Hardware, target.AllowedGates(b.Node), again)
-	b.rep.Faults = mergeFaults(faults, hot)
-	notes = append(notes, copied(seen.Result.Arrays)...)
+	var expected []string
+	b.rep.Faults, expected = explainHeat(mergeFaults(faults, hot), coolingOf(b.Run, b.Node))
+	notes = append(append(notes, expected...), copied(seen.Result.Arrays)...)
 	b.rep.Notes, b.rep.Evidence, b.rep.Left = notes, []string{ref}, burnin.LeftItems(b.load, seen)
 	b.rep.Rates = burnin.Rates(b.load, seen)
 	b.rep.Seconds, b.rep.Looks, b.rep.GPUs = seen.Result.Seconds, seen.Result.Looks, seen.Result.GPUs

@@ -14,9 +14,11 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/validate/burnin"
 	"github.com/ironrail/ironrail/validate/burnin/cohort"
 	"github.com/ironrail/ironrail/validate/gate"
 	"github.com/ironrail/ironrail/validate/gate/host"
+	"github.com/ironrail/ironrail/validate/gate/judge"
 	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
@@ -109,6 +111,19 @@ func coolingOf(run stage.Run, n *inventory.Node) string {
 		return r.Faults[i].Part
 	}
 	return ""
+}
+
+// explainHeat takes out the faults of GPUs that got too warm in a node whose cooling was found
+// bad already, and says so of each: there is one cause.
+func explainHeat(faults []judge.Fault, cooling string) (left []judge.Fault, notes []string) {
+	for _, f := range faults {
+		if cooling == "" || f.Action != burnin.DoHeat {
+			left = append(left, f)
+			continue
+		}
+		notes = append(notes, f.Cause+", as its node's "+cooling+" lets expect")
+	}
+	return left, notes
 }
 
 // Report is the comparison as the tests of groups have theirs.

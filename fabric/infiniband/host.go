@@ -43,9 +43,6 @@ const askTimeout = time.Minute
 // with status 0.
 var complaints = []string{"ibpanic:", "iberror:", "Query SA failed", "Failed to open", "can't resolve"}
 
-// notFound is the status of a shell that does not have a program (POSIX, XCU 2.8.2).
-const notFound = 127
-
 // runDiagnostic runs a diagnostic program and judges its status and its words.
 func runDiagnostic(ctx context.Context, h Host, argv ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -59,7 +56,7 @@ func runDiagnostic(ctx context.Context, h Host, argv ...string) ([]byte, error) 
 		return out.Stdout, nil
 	}
 	kind := errkind.Unreachable
-	if out.Exit == notFound {
+	if out.Exit == onnode.NoProgram {
 		kind = errkind.Unsupported
 	}
 	return out.Stdout, errkind.New(kind, "%s ended with status %d: %s", strings.Join(argv, " "), out.Exit, text).

@@ -32,10 +32,16 @@ type Requirement struct {
 	What  string
 }
 
+// Holds reports whether a root file system has a file.
+func Holds(root fs.FS, name string) bool {
+	_, err := fs.Stat(root, name)
+	return err == nil
+}
+
 // Missing says what of it a root file system does not have.
 func (d *DiskImage) Missing(root fs.FS) (list []string) {
 	for _, r := range d.Required {
-		if !slices.ContainsFunc(r.Names, func(name string) bool { _, err := fs.Stat(root, name); return err == nil }) {
+		if !slices.ContainsFunc(r.Names, func(name string) bool { return Holds(root, name) }) {
 			list = append(list, r.What)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/bootdisk"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/entries"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -115,7 +116,7 @@ func (b *builder) findRoot(ctx context.Context, table *gpt.Table) error {
 		}
 		found := false
 		err := b.mounted(ctx, p, func(root fs.FS) error {
-			found = holds(root, "etc/os-release") || holds(root, "usr/lib/os-release")
+			found = distribution.Holds(root, "etc/os-release") || distribution.Holds(root, "usr/lib/os-release")
 			return nil
 		})
 		if err != nil {
@@ -138,11 +139,6 @@ func (b *builder) findRoot(ctx context.Context, table *gpt.Table) error {
 	b.root = roots[0]
 	b.say(fmt.Sprintf("root file system: partition %d, %s, %d MiB of %d MiB", b.root.Number, b.root.Kind, b.root.Size()>>20, b.size>>20))
 	return nil
-}
-
-func holds(root fs.FS, name string) bool {
-	_, err := fs.Stat(root, name)
-	return err == nil
 }
 
 // mountDir is where a part of the disk is mounted.

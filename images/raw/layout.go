@@ -48,7 +48,7 @@ func (b *builder) checkLayouts(root fs.FS) error {
 	}
 	var missing, add []string
 	for _, p := range bootdisk.Programs(b.recipe.Storage) {
-		if !holds(root, "usr/sbin/"+p.Name) && !holds(root, "sbin/"+p.Name) {
+		if !distribution.Holds(root, "usr/sbin/"+p.Name) && !distribution.Holds(root, "sbin/"+p.Name) {
 			missing, add = append(missing, fmt.Sprintf("%s (/usr/sbin/%s)", p.Name, p.Name)), append(add, p.Package)
 		}
 	}

@@ -57,7 +57,7 @@ func (b *builder) ramdisk(ctx context.Context, root, boot fs.FS) error {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
 		release := strings.TrimPrefix(name, "vmlinuz-")
-		return !holds(root, "lib/modules/"+release) || !holds(boot, b.initrd(release))
+		return !distribution.Holds(root, "lib/modules/"+release) || !distribution.Holds(boot, b.initrd(release))
 	})
 	if len(names) == 0 {
 		return errkind.New(errkind.NotFound, "there is no kernel inside: no /boot/vmlinuz-RELEASE with %s and /lib/modules/RELEASE", b.initrd("RELEASE")).Do("Take an image for machines, not one for containers.")

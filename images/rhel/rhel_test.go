@@ -91,7 +91,7 @@ func TestDropFolder(t *testing.T) {
 	}
 }
 
-// TestExplain: what dnf says is told with its kind and with what to do.
+// TestExplain: what dnf says becomes an error of a kind, with what to do.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	if explain(nil) != nil {

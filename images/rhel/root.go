@@ -127,7 +127,7 @@ func (b *builder) settle(ctx context.Context) error {
 	return nil
 }
 
-// dropFolder removes what dnf, for all that it is told, keeps below the root under the path of its
+// dropFolder removes what dnf, whatever its options say, keeps below the root under the path of its
 // cache on the controller, with the folders above that nothing else is in.
 func dropFolder(root *os.Root, at string) error {
 	name := strings.TrimPrefix(at, "/")

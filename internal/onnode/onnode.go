@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -97,6 +98,21 @@ func (e *ExitError) Text() []byte {
 // output; another status is an *ExitError.
 func Do(ctx context.Context, nodes Nodes, node string, argv ...string) ([]byte, error) {
 	return Feed(ctx, nodes, node, nil, argv...)
+}
+
+// NoProgram is the status of a shell that does not have a program (POSIX, XCU 2.8.2).
+const NoProgram = 127
+
+// bootIDTime is how long a node may take to say which boot it is.
+const bootIDTime = 15 * time.Second
+
+// BootID asks the installed system of a node which boot it is (random(4)); a node that does
+// not answer in 15 s is an error.
+func BootID(ctx context.Context, nodes Nodes, node string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, bootIDTime)
+	defer cancel()
+	out, err := Do(ctx, nodes, node, "cat", "/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(out)), err
 }
 
 // Exec runs a command that must end with status zero, and of which nothing but that

@@ -31,14 +31,6 @@ const (
 	backTime = 35 * time.Minute
 )
 
-// bootID asks the installed system which boot it is.
-func (s *Stage) bootID(ctx context.Context, node string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	out, err := onnode.Do(ctx, s.nodes, node, "cat", "/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(out)), err
-}
-
 // started reports whether the services of a system have started, well or not: drivers load
 // and fabric managers start after the first login.
 func (s *Stage) started(ctx context.Context, node string) bool {
@@ -63,7 +55,7 @@ func (s *Stage) cycle(ctx context.Context, run stage.Run, n *inventory.Node, st 
 	err = run.Effect(ctx, stage.Effect{Key: fmt.Sprintf("%s/cycle-%s", st.ID, leaving), Kind: plan.Power,
 		Does: fmt.Sprintf("power %s off and on, so that its NICs take up their settings", n.Name),
 		Probe: func(ctx context.Context) (stage.Probe, string, error) {
-			id, err := s.bootID(ctx, n.Name)
+			id, err := onnode.BootID(ctx, s.nodes, n.Name)
 			switch {
 			case err == nil && id == leaving:
 				return stage.NotDone, "the system that was to be switched off still runs", nil
@@ -116,7 +108,7 @@ func (s *Stage) backUp(ctx context.Context, run stage.Run, n *inventory.Node, be
 	began := run.Clock().Now()
 	run.Emit(event.Event{Type: event.StepProgress, Text: "waits for SSH on " + n.Address.String(), Until: began.Add(most)})
 	for {
-		id, err := s.bootID(ctx, n.Name)
+		id, err := onnode.BootID(ctx, s.nodes, n.Name)
 		if err == nil && id != before && s.started(ctx, n.Name) {
 			return nil
 		}

@@ -185,7 +185,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 
 // restart switches the node off and on, and reads its NICs again.
 func (s *Stage) restart(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, before []reading) ([]reading, error) {
-	id, err := s.bootID(ctx, n.Name)
+	id, err := onnode.BootID(ctx, s.nodes, n.Name)
 	if err != nil {
 		return nil, err
 	}

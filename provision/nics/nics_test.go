@@ -59,7 +59,7 @@ func (r *rack) answer(_ context.Context, c onnodetest.Call) (onnode.Output, erro
 	case strings.HasSuffix(c.Line(), "/vpd"):
 		return onnode.Output{Stdout: vpd}, nil, true
 	case c.Argv[0] != r.program:
-		return onnode.Output{Exit: notFound, Stderr: []byte("sh: 1: " + c.Argv[0] + ": not found\n")}, nil, true
+		return onnode.Output{Exit: onnode.NoProgram, Stderr: []byte("sh: 1: " + c.Argv[0] + ": not found\n")}, nil, true
 	}
 	card := r.cards[c.Argv[2]]
 	if card == nil {

@@ -24,9 +24,6 @@ import (
 // names.
 var programs = []string{"mlxconfig", "mstconfig"}
 
-// notFound is the exit status of a shell that does not find a program.
-const notFound = 127
-
 // reading is a card as it was read.
 type reading struct {
 	card
@@ -139,7 +136,7 @@ func (s *Stage) query(ctx context.Context, node string, c card, program string) 
 		if err != nil {
 			return mlxconfig.Card{}, "", fmt.Errorf("node %s: %s: %w", node, name, err)
 		}
-		if out.Exit == notFound {
+		if out.Exit == onnode.NoProgram {
 			continue
 		}
 		found, err := parse(out)

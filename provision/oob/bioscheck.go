@@ -24,7 +24,6 @@ const (
 	biosLag  = 2 * time.Minute  // from the end of a self-test until the BMC shows what is in force
 	biosPOST = 25 * time.Minute // a reboot with its self-test, twice where a board trains memory anew
 	sshWait  = 10 * time.Minute // from there to a login
-	askWait  = 15 * time.Second // for one answer of the node
 )
 
 // checkBIOS reads the settings back. Where they still wait for a self-test, since
@@ -133,13 +132,11 @@ func (s *Stage) bootID(ctx context.Context, node string) string {
 	if s.nodes == nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, askWait)
-	defer cancel()
-	out, err := onnode.Do(ctx, s.nodes, node, "cat", "/proc/sys/kernel/random/boot_id")
+	id, err := onnode.BootID(ctx, s.nodes, node)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(out))
+	return id
 }
 
 // backUp waits until the system of a rebooted node answers again.

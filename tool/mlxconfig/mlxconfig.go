@@ -30,7 +30,7 @@ type Card struct {
 	Part        string    `json:"name"`        // MCX75310AAS-NEA_Ax; N/A where the flash does not say
 	Description string    `json:"description"`
 	Device      string    `json:"device"`  // as it was asked for: 0000:18:00.0, /dev/mst/mt4129_pciconf0
-	Current     bool      `json:"current"` // what is in force is told: asked with -e, of a firmware that can
+	Current     bool      `json:"current"` // it reports what is in force: asked with -e, of a firmware that can
 	Settings    []Setting `json:"settings"`
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -55,7 +56,7 @@ func checkEntry(boot fs.FS, text string) error {
 			return errkind.New(errkind.Unsupported, "it has no %s", what)
 		}
 		name := strings.TrimPrefix(strings.TrimPrefix(path.Clean(words[0]), "/"), "boot/")
-		if !holds(boot, name) {
+		if !distribution.Holds(boot, name) {
 			return errkind.New(errkind.NotFound, "its %s %s is not there", what, words[0]).Do("Remove the entry from the image, or bring the file.")
 		}
 	}
@@ -123,7 +124,7 @@ func CheckLabels(root fs.FS) error {
 	mode, on := set["SELINUX"]
 	switch {
 	case !on || mode == "disabled":
-	case !holds(root, "usr/libexec/selinux/selinux-autorelabel"):
+	case !distribution.Holds(root, "usr/libexec/selinux/selinux-autorelabel"):
 		return errkind.New(errkind.Unsupported, "SELinux is %s, and there is no /usr/libexec/selinux/selinux-autorelabel: the files of the node would have no labels", mode).
 			Do("Install policycoreutils in the image.")
 	case set["AUTORELABEL"] == "0":
@@ -131,9 +132,4 @@ func CheckLabels(root fs.FS) error {
 			Do("Take that line out of the image.")
 	}
 	return nil
-}
-
-func holds(root fs.FS, name string) bool {
-	_, err := fs.Stat(root, name)
-	return err == nil
 }

@@ -127,7 +127,7 @@ func (k *Kernel) SetCard(address, name string, value int) error {
 	if s == nil {
 		return errkind.New(errkind.Unsupported, "the device does not support %s", name)
 	}
-	if !n.forgetful[at] {
+	if !n.volatile[at] {
 		s.next = value
 	}
 	return nil
@@ -164,10 +164,10 @@ func (n *Node) FlipLinkType(address string) (done bool) {
 func (n *Node) LoseSettings(address string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.forgetful == nil {
-		n.forgetful = map[string]bool{}
+	if n.volatile == nil {
+		n.volatile = map[string]bool{}
 	}
-	n.forgetful[cardAt(address)] = true
+	n.volatile[cardAt(address)] = true
 }
 
 // OtherType reports whether a port runs as the other link type than its block says: its

@@ -87,22 +87,22 @@ type Node struct {
 	options Options
 	disks   []*Disk
 
-	mu        sync.Mutex
-	made      string // what serial numbers and MACs are derived from; guarded by mu, like all below
-	serial    string
-	uuid      string
-	mac       addr.MAC // of the port that boots
-	ports     []portState
-	modules   map[int]string                      // serial numbers of DIMMs that came from elsewhere, by slot
-	pulled    map[int]bool                        // DIMM slots
-	removed   map[int]bool                        // PCI functions
-	settings  map[string]map[string]*flashSetting // of cards whose settings were looked at, by place
-	forgetful map[string]bool                     // cards whose flash keeps nothing, by place
-	misfits   map[int]bool                        // functions whose port runs as the other link type than its block says
-	flashes   map[int]string                      // firmware of NICs that is not that of their kind, by function
-	pauses    map[int]int                         // of PCI functions whose register of paused priorities has a bit that is stuck
-	lanes     map[int]int                         // of PCI functions whose link is narrower than it can
-	gpus      map[int]GPUMemory
+	mu       sync.Mutex
+	made     string // what serial numbers and MACs are derived from; guarded by mu, like all below
+	serial   string
+	uuid     string
+	mac      addr.MAC // of the port that boots
+	ports    []portState
+	modules  map[int]string                      // serial numbers of DIMMs that came from elsewhere, by slot
+	pulled   map[int]bool                        // DIMM slots
+	removed  map[int]bool                        // PCI functions
+	settings map[string]map[string]*flashSetting // of cards whose settings were looked at, by place
+	volatile map[string]bool                     // cards whose flash keeps nothing, by place
+	misfits  map[int]bool                        // functions whose port runs as the other link type than its block says
+	flashes  map[int]string                      // firmware of NICs that is not that of their kind, by function
+	pauses   map[int]int                         // of PCI functions whose register of paused priorities has a bit that is stuck
+	lanes    map[int]int                         // of PCI functions whose link is narrower than it can
+	gpus     map[int]GPUMemory
 	delivered
 	hampered hampered
 	slowed   slowed

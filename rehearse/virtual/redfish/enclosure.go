@@ -58,16 +58,21 @@ func (s *server) watts() float64 {
 
 func supplyID(i int) string { return fmt.Sprintf("PSU%d", i+1) }
 
+// statusCritical is the status of a part in a state that has failed.
+func statusCritical(state string) obj {
+	return obj{"State": state, "Health": "Critical", "HealthRollup": "Critical"}
+}
+
 // supplyStatus is the status of a power supply with or without mains, and of one
 // that has failed.
 func supplyStatus(live, failed bool) obj {
 	switch {
 	case live && failed:
-		return obj{"State": "Enabled", "Health": "Critical", "HealthRollup": "Critical"}
+		return statusCritical("Enabled")
 	case live:
 		return statusOK()
 	}
-	return obj{"State": "UnavailableOffline", "Health": "Critical", "HealthRollup": "Critical"}
+	return statusCritical("UnavailableOffline")
 }
 
 func inputVolts(live bool) float64 {
@@ -113,7 +118,7 @@ func (s *server) share(supplies, failed []bool, live bool) float64 {
 // sensorStatus is the status of what a sensor reads.
 func sensorStatus(x chassis.Sensor) obj {
 	if x.Critical {
-		return obj{"State": "Enabled", "Health": "Critical", "HealthRollup": "Critical"}
+		return statusCritical("Enabled")
 	}
 	return statusOK()
 }

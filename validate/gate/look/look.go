@@ -25,9 +25,6 @@ import (
 // lets it wait forever.
 const patience = time.Minute
 
-// notThere is the status of a shell for a program that does not exist.
-const notThere = 127
-
 // looker reads one node.
 type looker struct {
 	nodes onnode.Nodes
@@ -78,7 +75,7 @@ func (l *looker) runTo(ctx context.Context, stdout io.Writer, argv ...string) (o
 		return nil, 0, false, fmt.Errorf("node %s: %s: %w", l.node, argv[0], err)
 	}
 	fmt.Fprintf(&l.text, "$ %s\n%s%s", strings.Join(argv, " "), o.Stdout, o.Stderr)
-	if o.Exit == notThere {
+	if o.Exit == onnode.NoProgram {
 		gap := "there is no " + argv[0] + " on the node: what it would say was not looked at"
 		if argv[0] != "journalctl" && argv[0] != "chronyc" && !slices.Contains(l.seen.Gaps, gap) { // dmesg and timedatectl take their place
 			l.seen.Gaps = append(l.seen.Gaps, gap)

@@ -49,8 +49,6 @@ type kind struct {
 	alone bool // keeps what others would be found by from happening
 	// tested: a test of an installed node finds it, whatever else is bad with that node.
 	tested bool
-	// pairs: that is the pair test. A node that is out takes no part in all-reduces.
-	pairs bool
 	// names are what a finding may say: of each a node, or "" for a finding of no node, and
 	// what its part has to match.
 	names func(*inventory.Inventory, planted) []name
@@ -227,8 +225,8 @@ var kindsOfFaults = map[string]kind{
 	"degraded-link":    {place: anyPort(isPort), names: ofPort},
 	"link-down":        {place: anyPort(isPort), names: ofPort},
 	"rail-config":      {place: eitherEnd, names: ofEitherEnd},
-	"high-ber":         {place: anyPort(isPort), tested: true, pairs: true, names: ofPort},
-	"slow-nic":         {place: anyPort(isPort), tested: true, pairs: true, names: ofPort},
+	"high-ber":         {place: anyPort(isPort), tested: true, names: ofPort},
+	"slow-nic":         {place: anyPort(isPort), tested: true, names: ofPort},
 	"bad-uplink":       {place: trunk, names: outside(func(f planted) string { return f.Port })},
 	"bad-leaf":         {place: leaf, names: outside(func(f planted) string { return f.Switch })},
 	"slow-trunk":       {place: anyTrunk, names: ofTrunk},

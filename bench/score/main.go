@@ -220,9 +220,6 @@ func drawInOne(n int, s site, kinds []string, lot *rand.Rand) (run, bool) {
 	r := run{site: s, seed: lot.Uint64N(1000) + 1}
 	for tries := 0; len(r.faults) < n && tries < 100*n; tries++ {
 		k := kinds[lot.IntN(len(kinds))]
-		if kindsOfFaults[k].pairs && !slices.ContainsFunc(s.inv.Validations, func(v *inventory.Validation) bool { return v.Pair != nil }) {
-			continue
-		}
 		f, ok := kindsOfFaults[k].place(s.inv, lot)
 		if f.Kind = k; !ok {
 			return run{}, false

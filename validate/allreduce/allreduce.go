@@ -69,13 +69,15 @@ func planAllReduce(r target.Request) plan.Step {
 	if onGPUs(*g) {
 		st.Inputs[len(st.Inputs)-1].Value = gpuInput(*g)
 		st.Deadline = grouprun.DeadlineOf(*g)
+		st.Examines = grouprun.ExaminesRails(*g)
 	}
 	return st
 }
 
 // runAllReduce runs the test.
 func runAllReduce(ctx context.Context, j *target.Job) error {
-	return j.Together(ctx, result.AllReduceReport, func() error {
+	members, _ := target.SplitOut(j.Inv, j.Run)
+	return j.Together(ctx, result.AllReduceReport, members, func() error {
 		if onGPUs(*j.Group) {
 			return collective.Run(ctx, j)
 		}

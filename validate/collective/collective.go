@@ -30,7 +30,8 @@ type collective struct {
 	*verdict.Test
 	st     plan.Step
 	fabric *crossing.Fabric
-	merged bool // the run over all nodes is that over their one unit as well
+	merged bool              // the run over all nodes is that over their one unit as well
+	alone  []*inventory.Node // members that are bad by themselves, and take part in nothing further
 }
 
 func newCollective(j *target.Job) *collective {
@@ -48,9 +49,9 @@ func (c *collective) run(ctx context.Context) error {
 		Does: fmt.Sprintf("load the GPUs and rails of %d nodes with all-reduces", len(c.Members)),
 		Do: func(ctx context.Context) error {
 			c.Forget()
-			c.merged = false
+			c.merged, c.alone = false, nil
 			c.fabric.Begin(ctx)
-			c.loaded(ctx, func(ctx context.Context) { c.scopes(ctx); c.operations(ctx) })
+			c.loaded(ctx, func(ctx context.Context) { c.scopes(ctx); c.operations(ctx); c.examine(ctx) })
 			if c.Cut != nil {
 				return c.notJudged(c.Cut)
 			}
@@ -109,6 +110,7 @@ func (c *collective) test(ctx context.Context, scope string) {
 		for _, b := range runs {
 			if b.Why != "" {
 				c.SuspectNode(b, b.Nodes[0].Name, "it alone is bad")
+				c.alone = append(c.alone, b.Nodes[0])
 			}
 		}
 	case "pair":

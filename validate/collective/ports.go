@@ -4,6 +4,7 @@ package collective
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/ironrail/ironrail/engine/stage"
@@ -13,10 +14,11 @@ import (
 	"github.com/ironrail/ironrail/validate/target"
 )
 
-// ends are the ports that the GPUs of all members speak over.
+// ends are the ports that the GPUs of all members speak over, those that are out among them.
 func (c *collective) ends() (list []rail.End) {
-	word := rail.FabricNames(c.Members)
-	for _, n := range c.Members {
+	all := slices.Concat(c.Members, c.Out)
+	word := rail.FabricNames(all)
+	for _, n := range all {
 		for _, f := range rail.GPUFabrics(n) {
 			of, _ := target.ReadFact(c.Rec, fabric.Ports(f.Name), subject.OfNode(n.Name))
 			for _, p := range of {
@@ -37,23 +39,28 @@ func (c *collective) loaded(ctx context.Context, runs func(context.Context)) {
 	c.suspectPorts(rail.DegradedPorts(ends, before, after, took))
 }
 
-// suspectPorts blames ports whose links are bad. A node that is suspected already
-// has one cause, and what its ports counted is evidence of it.
+// suspectPorts blames ports whose links are bad. What a rail counted that a slow run is
+// blamed on already is evidence of that; of another rail of such a node it is a finding.
 func (c *collective) suspectPorts(ports []rail.DegradedPort) {
 	var fresh []rail.DegradedPort
 	for _, p := range ports {
-		if !slices.Contains(c.Suspects, p.Node.Name) {
+		i := slices.IndexFunc(c.Findings, func(f stage.Finding) bool { return blames(f, p) })
+		if i < 0 {
 			fresh = append(fresh, p)
-			continue
-		}
-		for i := range c.Findings {
-			if slices.ContainsFunc(c.Findings[i].Suspects, func(s stage.Suspect) bool { return s.Subject == subject.OfNode(p.Node.Name) }) {
-				c.Findings[i].Evidence = append(c.Findings[i].Evidence, p.Describe())
-			}
+		} else {
+			c.Findings[i].Evidence = append(c.Findings[i].Evidence, p.Describe())
 		}
 	}
 	for _, f := range rail.DegradedFindings(fresh) {
-		c.Suspects = append(c.Suspects, f.Suspects[0].Subject.Name)
+		if name := f.Suspects[0].Subject.Name; !slices.Contains(c.Suspects, name) {
+			c.Suspects = append(c.Suspects, name)
+		}
 		c.Findings = append(c.Findings, f)
 	}
+}
+
+// blames reports whether a finding blames the rail of a port.
+func blames(f stage.Finding, p rail.DegradedPort) bool {
+	of := subject.OfNode(p.Node.Name)
+	return slices.Contains(f.Suspects, stage.Suspect{Subject: of, Part: p.Rail()}) || slices.Contains(f.Suspects, stage.Suspect{Subject: of, Part: fmt.Sprintf("rail %d", p.Port.Rail)})
 }

@@ -34,11 +34,20 @@ func DeadlineOf(g target.Group) plan.Budget {
 	operations := time.Duration(len(g.Validation.AllReduce.Operations)) // over the largest scope, of which most are one round
 	b.Expected += operations * sizes * 30 * time.Second
 	b.Limit += operations * sizes * time.Duration(2+n/AtOnce) * (GPULimit(n, gpus) + time.Minute)
+	if ExaminesRails(g) { // a pair, then each rail of it
+		b.Limit += time.Duration((1+n/AtOnce)*(1+gpus)) * sizes * (GPULimit(2, gpus) + time.Minute)
+	}
 	if slices.Contains(g.Validation.AllReduce.Scope, "all") {
 		b.Limit += leafSearchLimit(n, gpus)
 		b.Expected += time.Duration(trunkRounds(g)*(1+(n/2-1)/AtOnce)) * sizes * 30 * time.Second
 	}
 	return b
+}
+
+// ExaminesRails reports whether the all-reduce tests the rails of nodes that are out: it is
+// asked over rails, and there is no pair test, which does so in less time.
+func ExaminesRails(g target.Group) bool {
+	return g.Validation.Pair == nil && slices.ContainsFunc(g.Validation.AllReduce.Scope, func(s string) bool { return s != "node" && s != Domain })
 }
 
 // MostRounds is how many rounds of pairs across leaves load the cables between switches.

@@ -68,7 +68,7 @@ func planPair(r target.Request) plan.Step {
 
 // runPair runs the test.
 func runPair(ctx context.Context, j *target.Job) error {
-	return j.Together(ctx, result.PairReport, func() error { return newPairTest(j).run(ctx) })
+	return j.Together(ctx, result.PairReport, target.FrozenMembers(j.Inv, j.Run), func() error { return newPairTest(j).run(ctx) })
 }
 
 // pairTest is one run of the pair test.

@@ -8,6 +8,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -73,10 +74,9 @@ type Job struct {
 // fabric.Counting does.
 type CounterReader func(context.Context, *inventory.Fabric) (map[fabric.SwitchPort]fabric.SwitchCounters, error)
 
-// Together runs a test of a group, unless there is nobody left to test. Partners alone
-// work: they are not loaded for nothing.
-func (j *Job) Together(ctx context.Context, name fact.Name[result.Report], do func() error) error {
-	left := FrozenMembers(j.Inv, j.Run)
+// Together runs a test of a group over the members that are left, unless there is nobody to
+// test. Partners alone work: they are not loaded for nothing.
+func (j *Job) Together(ctx context.Context, name fact.Name[result.Report], left []*inventory.Node, do func() error) error {
 	if focus, _ := InFocus(j.Step, left); j.Step.Group != nil && len(j.Step.Group.Focus) > 0 && len(focus) == 0 {
 		j.Run.Emit(event.Event{Type: event.Note, Text: "none of the nodes that the test is about is left; their partners are left in peace"})
 		return nil
@@ -124,6 +124,20 @@ func FrozenMembers(inv *inventory.Inventory, run stage.Run) []*inventory.Node {
 		}
 	}
 	return list
+}
+
+// SplitOut returns the nodes among the frozen members, and apart those that are out for a
+// bad part and only examined.
+func SplitOut(inv *inventory.Inventory, run stage.Run) (members, out []*inventory.Node) {
+	examined := run.Examined()
+	for _, n := range FrozenMembers(inv, run) {
+		if slices.Contains(examined, subject.OfNode(n.Name)) {
+			out = append(out, n)
+		} else {
+			members = append(members, n)
+		}
+	}
+	return members, out
 }
 
 // NodeNames returns those of nodes.

@@ -37,22 +37,61 @@ func (c *Test) SuspectRails(ctx context.Context, b *grouprun.Run, node string, h
 		c.SuspectNode(b, node, how)
 		return
 	}
-	sorted := slices.Clone(speeds)
-	slices.SortFunc(sorted, func(a, b railSpeed) int { return cmp.Compare(a.busbw, b.busbw) })
-	median := sorted[len(sorted)/2].busbw
-	var parts []string
-	for _, s := range speeds {
-		if s.busbw < railShare*median {
-			parts = append(parts, fmt.Sprintf("rail %d", s.rail))
-		}
-	}
-	if 2*len(parts) >= len(speeds) { // what is slow is no single rail
-		parts = nil
-	}
+	parts := slowRails(speeds)
 	known := len(c.Findings)
 	c.suspectParts(b, node, parts, how, "one rail at a time with "+healthy[j].Name+": "+text)
 	if len(parts) == 1 && len(c.Findings) > known {
-		c.loopback(ctx, c.Members[i], sorted[0], sorted[len(sorted)-1]).Explain(&c.Findings[known])
+		slow, fast := slices.MinFunc(speeds, bySpeed), slices.MaxFunc(speeds, bySpeed)
+		c.loopback(ctx, c.Members[i], slow, fast).Explain(&c.Findings[known])
+	}
+}
+
+func bySpeed(a, b railSpeed) int { return cmp.Compare(a.busbw, b.busbw) }
+
+// slowRails names the rails that are slow beside the others of their node; none where half
+// of them are, since what is slow is then no single rail.
+func slowRails(speeds []railSpeed) (parts []string) {
+	sorted := slices.SortedFunc(slices.Values(speeds), bySpeed)
+	for _, s := range speeds {
+		if s.busbw < railShare*sorted[len(sorted)/2].busbw {
+			parts = append(parts, fmt.Sprintf("rail %d", s.rail))
+		}
+	}
+	if 2*len(parts) >= len(speeds) {
+		return nil
+	}
+	return parts
+}
+
+// Examined is what a pair of a node that is out and a good partner showed.
+type Examined struct {
+	b     *grouprun.Run
+	parts []string // rails that are slow beside the others of the node
+	text  string
+}
+
+// Examine runs a pair of a node that is out and a good partner, and where it is slow each of
+// its rails by itself. It changes nothing of the test, so that pairs can be examined side by side.
+func (c *Test) Examine(ctx context.Context, out, partner *inventory.Node) Examined {
+	x := Examined{b: &grouprun.Run{Scope: "pair", Nodes: []*inventory.Node{out, partner}}}
+	c.Try(ctx, x.b)
+	c.JudgeAlone(x.b)
+	c.JudgeCohort(x.b)
+	if x.b.Why == "" || x.b.Err != nil || x.b.Got.Wrong > 0 || ctx.Err() != nil { // a run that fails is as well explained by what the node is out for
+		return x
+	}
+	var speeds []railSpeed
+	if speeds, x.text = c.railByRail(ctx, out, partner); len(speeds) > 1 {
+		x.parts = slowRails(speeds)
+	}
+	return x
+}
+
+// SuspectExamined blames those rails of a node that is out which are slow beside its
+// others. All of them alike are slow by its GPUs as well, which may be what it is out for.
+func (c *Test) SuspectExamined(x Examined) {
+	if len(x.parts) > 0 {
+		c.blameParts(x.b, x.b.Nodes[0].Name, x.parts, "other findings speak of it already; this is of its rails alone", "one rail at a time with "+x.b.Nodes[1].Name+": "+x.text)
 	}
 }
 

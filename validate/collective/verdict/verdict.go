@@ -29,6 +29,7 @@ import (
 type Test struct {
 	*grouprun.Runner
 	Members []*inventory.Node
+	Out     []*inventory.Node // members that are out for a bad part: nothing is judged with them
 
 	Usual    map[string]float64 // median bandwidth of all-reduces by scope; none of a scope with few runs
 	common   map[likeness]string
@@ -40,7 +41,9 @@ type Test struct {
 
 // New returns the test of a job, which has run nothing.
 func New(j *target.Job) *Test {
-	return &Test{Runner: grouprun.NewRunner(j), Members: target.FrozenMembers(j.Inv, j.Run), Usual: map[string]float64{}, common: map[likeness]string{}}
+	t := &Test{Runner: grouprun.NewRunner(j), Usual: map[string]float64{}, common: map[likeness]string{}}
+	t.Members, t.Out = target.SplitOut(j.Inv, j.Run)
+	return t
 }
 
 // Forget makes a test as one that has run nothing: it is run once more.
@@ -157,12 +160,19 @@ func (c *Test) Among(b *grouprun.Run) []string {
 // SuspectNode blames the whole of a node for a bad run.
 func (c *Test) SuspectNode(b *grouprun.Run, node, how string) { c.suspectParts(b, node, nil, how) }
 
-// suspectParts blames parts of a node, or the whole of it when none is named.
+// suspectParts blames parts of a node, or the whole of it when none is named, unless it is
+// suspected already.
 func (c *Test) suspectParts(b *grouprun.Run, node string, parts []string, how ...string) {
-	if slices.Contains(c.Suspects, node) {
-		return
+	if !slices.Contains(c.Suspects, node) {
+		c.blameParts(b, node, parts, how...)
 	}
-	c.Suspects = append(c.Suspects, node)
+}
+
+// blameParts blames parts of a node, or the whole of it, whatever else speaks against it.
+func (c *Test) blameParts(b *grouprun.Run, node string, parts []string, how ...string) {
+	if !slices.Contains(c.Suspects, node) {
+		c.Suspects = append(c.Suspects, node)
+	}
 	action := "Look at " + node + ": its GPUs, the links between them, and the driver's log."
 	switch {
 	case len(parts) > 0:

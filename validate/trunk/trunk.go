@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/validate/result"
 	"github.com/ironrail/ironrail/validate/target"
 )
 
@@ -172,7 +173,7 @@ func grown(now, was uint64) uint64 {
 // notTested says in sentences what of the trunks of one fabric a test does not speak of.
 func (l Load) notTested() (list []string) {
 	if len(l.idle) > 0 {
-		list = append(list, fmt.Sprintf("%d of %d cables between switches of fabric %s carried no data during the test: %s", len(l.idle), l.all, l.fabric, result.NameSome(l.idle)))
+		list = append(list, fmt.Sprintf("%d of %d cables between switches of fabric %s carried no data during the test: %s", len(l.idle), l.all, l.fabric, namePorts(l.idle)))
 	}
 	if l.unread > 0 {
 		why := "the site gives no way to ask their switches"
@@ -182,6 +183,41 @@ func (l Load) notTested() (list []string) {
 		list = append(list, fmt.Sprintf("whether the test loaded %d of %d cables between switches of fabric %s is not known: %s", l.unread, l.all, l.fabric, why))
 	}
 	return list
+}
+
+// mostSwitches is how many switches a sentence about cables names.
+const mostSwitches = 32
+
+// namePorts names ports of switches, written SWITCH/PORT, in their order: those of switches
+// with the same ports in one breath.
+func namePorts(list []string) string {
+	of := map[string][]string{} // ports by switch
+	var switches []string
+	for _, at := range list {
+		i := strings.LastIndex(at, "/")
+		if of[at[:i]] == nil {
+			switches = append(switches, at[:i])
+		}
+		of[at[:i]] = append(of[at[:i]], at[i+1:])
+	}
+	alike := map[string][]string{} // switches by their ports
+	var ports []string
+	for _, s := range switches {
+		key := strings.Join(of[s], ", ")
+		if alike[key] == nil {
+			ports = append(ports, key)
+		}
+		alike[key] = append(alike[key], s)
+	}
+	var parts []string
+	for _, p := range ports {
+		if all := alike[p]; len(all) == 1 && !strings.Contains(p, ",") {
+			parts = append(parts, all[0]+"/"+p)
+		} else {
+			parts = append(parts, fmt.Sprintf("port %s of %s", p, subject.Some(all, mostSwitches)))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Watches are those of the fabrics of some nodes, by the fabric's name; nil: it has no

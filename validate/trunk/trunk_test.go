@@ -60,6 +60,19 @@ func (w *wire) send(at string, sent, received, wrong uint64) {
 	w.counters[at] = fabric.SwitchCounters{Sent: c.Sent + sent, Received: c.Received + received, Errors: c.Errors + wrong}
 }
 
+func TestNamePorts(t *testing.T) {
+	t.Parallel()
+	for want, list := range map[string][]string{
+		"net/leaf-1/36":                {"net/leaf-1/36"},
+		"net/leaf-1/36; net/leaf-2/40": {"net/leaf-1/36", "net/leaf-2/40"},
+		"port 36, 40 of net/leaf-1, net/leaf-3; port 1, 2 of s": {"net/leaf-1/36", "net/leaf-1/40", "s/1", "s/2", "net/leaf-3/36", "net/leaf-3/40"},
+	} {
+		if got := namePorts(list); got != want {
+			t.Errorf("%v: %q, want %q", list, got, want)
+		}
+	}
+}
+
 // TestLoad: a cable whose counters did not move is not tested, one that carried what
 // manages a fabric neither, and one of which only one end is read is.
 func TestLoad(t *testing.T) {
@@ -76,7 +89,7 @@ func TestLoad(t *testing.T) {
 	w.err = errors.New("switch s1: no answer")
 	l := watch.Now(t.Context(), start.Add(100*time.Second))
 	got := strings.Join(l.notTested(), "\n")
-	if want := "3 of 6 cables between switches of fabric compute carried no data during the test: a/2, b/2, c/2\nwhether the test loaded 1 of 6 cables between switches of fabric compute is not known: switch s1: no answer"; got != want {
+	if want := "3 of 6 cables between switches of fabric compute carried no data during the test: port 2 of a, b, c\nwhether the test loaded 1 of 6 cables between switches of fabric compute is not known: switch s1: no answer"; got != want {
 		t.Errorf("got %q", got)
 	}
 	if len(l.Worn) != 1 || l.Worn[0].String() != "s1/1 counted 2000 errors in 1m40s of load, of what comes from a" {

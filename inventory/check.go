@@ -51,12 +51,13 @@ func (l *loader) checkNetwork(n *Network) {
 	if !n.CIDR.IsValid() {
 		return
 	}
-	inside := func(a netip.Addr) bool { return n.CIDR.Contains(a) || n.CIDR6.IsValid() && n.CIDR6.Contains(a) }
-	if n.CIDR6.IsValid() && !n.CIDR6.Addr().Is6() {
-		l.diags.Add("language.value", l.place(n, "cidr6"), "Wrong value of cidr6", fmt.Sprintf("%s is not an IPv6 network.", n.CIDR6)).In(n.Decl)
-	}
+	second := func(a netip.Addr) bool { return n.CIDR6.IsValid() && n.CIDR6.Contains(a) }
+	inside := func(a netip.Addr) bool { return n.CIDR.Contains(a) || second(a) }
+	l.checkSecondPrefix(n)
 	if g := n.Gateway; g.IsValid() {
-		if !inside(g) {
+		if second(g) {
+			l.diags.Add("address.outside-network", l.place(n, "gateway"), "Gateway outside of its network", fmt.Sprintf("The gateway %s is of cidr6 of network %q: write it as gateway6. gateway is of cidr, %s.", g, n.Name, n.CIDR)).Also("the network", l.place(n, "cidr6")).In(n.Decl)
+		} else if !inside(g) {
 			l.diags.Add("address.outside-network", l.place(n, "gateway"), "Gateway outside of its network", fmt.Sprintf("The gateway %s is not in network %q, %s.", g, n.Name, n.CIDR)).Also("the network", l.place(n, "cidr")).In(n.Decl)
 		} else if n.DHCP.Pool.Contains(g) {
 			l.diags.Add("address.in-pool", l.place(n, "gateway"), "Gateway inside of the pool", fmt.Sprintf("The gateway %s is in the pool of network %q.", g, n.Name)).Also("the pool", l.poolPlace(n)).In(n.Decl)
@@ -106,14 +107,7 @@ func (l *loader) checkOverlaps() {
 // checkAddresses reports addresses with two owners, and those of infrastructure
 // in a pool.
 func (l *loader) checkAddresses() {
-	first := make(map[netip.Addr]addressEntry, len(l.addresses))
-	for _, n := range l.inv.Networks {
-		if n.Gateway.IsValid() {
-			if _, again := first[n.Gateway]; !again {
-				first[n.Gateway] = addressEntry{n.Gateway, fmt.Sprintf("the gateway of network %q", n.Name), l.place(n, "gateway"), ""}
-			}
-		}
-	}
+	first := l.gateways()
 	controllers := map[netip.Addr]bool{}
 	for _, c := range l.inv.Controllers {
 		controllers[c.Address] = true
@@ -128,7 +122,7 @@ func (l *loader) checkAddresses() {
 		if controllers[e.addr] && strings.HasPrefix(e.owner, "controller") && strings.HasPrefix(was.owner, "the gateway") {
 			continue // a controller may be the router of its network
 		}
-		if !placesAllowed && l.onePlace(was, e) {
+		if l.followsFrom(was, e) || !placesAllowed && l.onePlace(was, e) {
 			continue // the unit, or the number of the rack, is what is wrong
 		}
 		d := l.diags.Add("address.duplicate", e.at, "Address used twice", fmt.Sprintf("%s belongs to %s and to %s. Give one of them another address.", e.addr, was.owner, e.owner)).Also("used first here", was.at)

@@ -127,6 +127,7 @@ func (l *loader) bootAddress(n *Node, src *language.Body) {
 		l.inNetwork(n.Address, n.BootNetwork, n, "node", n.Ranges.Address, given)
 	}
 	l.addresses.add(n.Address, "node "+n.Name, n.Ranges.Address, n.Name)
+	l.secondAddress(n)
 }
 
 // target resolves the node's BMC: the profile of the role, with what the node's

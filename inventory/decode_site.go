@@ -49,7 +49,7 @@ func (l *loader) controller(b *language.Body) *Controller {
 
 func (l *loader) network(b *language.Body) *Network {
 	n := &Network{
-		Name: b.Name, CIDR: language.Get[netip.Prefix](b, "cidr"), CIDR6: language.Get[netip.Prefix](b, "cidr6"), Gateway: language.Get[netip.Addr](b, "gateway"),
+		Name: b.Name, CIDR: language.Get[netip.Prefix](b, "cidr"), CIDR6: language.Get[netip.Prefix](b, "cidr6"), Gateway: language.Get[netip.Addr](b, "gateway"), Gateway6: language.Get[netip.Addr](b, "gateway6"),
 		DNS: language.GetList[netip.Addr](b, "dns"), VLAN: language.Get[int](b, "vlan"), MTU: language.Get[int](b, "mtu"), DHCP: DHCP{Mode: DHCPOff, RouterAdvertisement: "off"}, Decl: b.Decl, Ranges: rangesOf(b),
 	}
 	if d := b.Block("dhcp"); d != nil {

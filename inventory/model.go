@@ -113,12 +113,15 @@ type Network struct {
 	CIDR    netip.Prefix // IPv4 or IPv6, masked
 	CIDR6   netip.Prefix // a second, IPv6 prefix; may be invalid (not given)
 	Gateway netip.Addr   // invalid when not given
-	DNS     []netip.Addr
-	VLAN    int // 1..4094; 0: untagged
-	MTU     int // bytes; 0: not given, means 1500
-	DHCP    DHCP
-	Decl    hcl.Range
-	Ranges  map[string]hcl.Range // the places of the attributes that were given
+	// Gateway6 is that of the second prefix: an address of it, or one of a link (fe80::/10);
+	// invalid when not given.
+	Gateway6 netip.Addr
+	DNS      []netip.Addr
+	VLAN     int // 1..4094; 0: untagged
+	MTU      int // bytes; 0: not given, means 1500
+	DHCP     DHCP
+	Decl     hcl.Range
+	Ranges   map[string]hcl.Range // the places of the attributes that were given
 }
 
 // DHCP is a network's dhcp block.

@@ -145,6 +145,7 @@ type Node struct {
 	BootMAC      addr.MAC // zero: not given
 	BootNetwork  *Network // of the NIC that boots; nil without one
 	Address      netip.Addr
+	Address6     netip.Addr // of the second prefix of BootNetwork, by Address; invalid without one
 	BMC          BMCTarget
 	Feeds        []Feed
 	Domain       string // NVLink domain; empty: none

@@ -41,6 +41,7 @@ func networkSpec() language.BlockSpec {
 		requiredAttr("cidr", typePrefix),
 		optionalAttr("cidr6", typePrefix),
 		optionalAttr("gateway", typeAddress),
+		optionalAttr("gateway6", typeAddress),
 		optionalAttr("dns", language.List(typeAddress)),
 		numberAttr("vlan", 1, 4094),
 		numberAttr("mtu", 576, 65_520),

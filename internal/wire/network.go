@@ -2,11 +2,25 @@
 
 package wire
 
+import (
+	"net/netip"
+
+	"github.com/ironrail/ironrail/internal/addr"
+)
+
 // NetworkParams are how the interfaces of a node's networks are to be, rails of fabrics
 // aside. An interface that is not named is left as it is.
 type NetworkParams struct {
-	Ports []NetworkPort `json:"ports,omitempty"` // members of bonds among them
-	Bonds []NetworkBond `json:"bonds,omitempty"`
+	Ports []NetworkPort   `json:"ports,omitempty"` // members of bonds among them
+	Bonds []NetworkBond   `json:"bonds,omitempty"`
+	IPv6  *NetworkAddress `json:"ipv6,omitempty"` // of the interface that the node booted from; nil: none was set
+}
+
+// NetworkAddress is the IPv6 address that a node has beside its IPv4 address.
+type NetworkAddress struct {
+	MAC     addr.MAC     `json:"mac"` // of the interface: the NIC that the node booted from, or a bond over it
+	Address netip.Prefix `json:"address"`
+	Gateway netip.Addr   `json:"gateway,omitzero"` // of the default route; the zero value: there is none
 }
 
 // NetworkPort is one port of a NIC on a network. It is found by its PCI address.
@@ -39,5 +53,14 @@ type InterfaceState struct {
 	Netdev   string   `json:"netdev,omitempty"`
 	MTU      int      `json:"mtu,omitempty"`
 	Bonding  bool     `json:"bonding,omitempty"` // the first problem is one of a bond
+	IPv6     string   `json:"ipv6,omitempty"`    // the first problem is one of the IPv6 address: which
 	Problems []string `json:"problems,omitempty"`
 }
+
+// What may be wrong with an IPv6 address, as InterfaceState has it.
+const (
+	IPv6Absent    = "absent"    // on no interface, or on another one
+	IPv6Duplicate = "duplicate" // another machine on the network has it
+	IPv6Pending   = "pending"   // the kernel still asks whether another machine has it
+	IPv6Route     = "route"     // no default route by the gateway
+)

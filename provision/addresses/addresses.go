@@ -89,6 +89,9 @@ func (l *lister) infrastructure() {
 	}
 	for _, n := range l.inv.Networks {
 		l.add(Gateway, "gw-"+n.Name, n.Gateway, "")
+		if !n.Gateway6.IsLinkLocalUnicast() { // every link has that one
+			l.add(Gateway, "gw-"+n.Name, n.Gateway6, "")
+		}
 	}
 	for _, r := range l.inv.Racks {
 		for _, p := range r.PDUs {
@@ -105,6 +108,7 @@ func (l *lister) infrastructure() {
 func (l *lister) nodes() {
 	for _, n := range l.inv.Nodes {
 		l.on(Node, n.Name, n.BootNetwork, n.Address, n.Name)
+		l.add(Node, n.Name, n.Address6, n.Name)
 		l.on(BMC, n.Name+"-bmc", n.BMC.Network, n.BMC.Address, n.Name)
 		for _, f := range l.inv.Fabrics {
 			for _, p := range roce.RailAddresses(f, n) {

@@ -20,7 +20,7 @@ import (
 // site has an address of every kind: networks of /20, /26 and IPv6, a fabric with
 // a subnet for each rail and one of links.
 func site() *inventory.Inventory {
-	boot := &inventory.Network{Name: "boot", CIDR: netip.MustParsePrefix("10.20.0.0/20"), CIDR6: netip.MustParsePrefix("fd20::/64"), Gateway: netip.MustParseAddr("fd20::1")}
+	boot := &inventory.Network{Name: "boot", CIDR: netip.MustParsePrefix("10.20.0.0/20"), CIDR6: netip.MustParsePrefix("fd20::/64"), Gateway6: netip.MustParseAddr("fd20::1")}
 	oob := &inventory.Network{Name: "oob", CIDR: netip.MustParsePrefix("192.0.2.64/26"), Gateway: netip.MustParseAddr("192.0.2.65")}
 	ai := &inventory.Fabric{Block: inventory.Block{Kind: "roce", Name: "ai"}, Rails: 2, Addressing: "subnet", CIDR: netip.MustParsePrefix("10.30.0.0/16")}
 	links := &inventory.Fabric{Block: inventory.Block{Kind: "roce", Name: "links"}, Rails: 1, Addressing: "point-to-point", CIDR: netip.MustParsePrefix("fd30::/116")}
@@ -36,7 +36,7 @@ func site() *inventory.Inventory {
 	leaf := &inventory.Switch{Name: "R_1/leaf.1", Rack: rack, Fabric: links, Tier: inventory.Leaf, Address: netip.MustParseAddr("203.0.113.7")}
 	inv.Racks, inv.Switches = []*inventory.Rack{rack}, []*inventory.Switch{leaf}
 	for i, name := range []string{"n1", "n2"} {
-		n := &inventory.Node{Name: name, Rack: rack, Hardware: hw, BootNetwork: boot, Address: netip.AddrFrom4([4]byte{10, 20, byte(i), 73})}
+		n := &inventory.Node{Name: name, Rack: rack, Hardware: hw, BootNetwork: boot, Address: netip.AddrFrom4([4]byte{10, 20, byte(i), 73}), Address6: netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x20, 14: byte(i), 15: 73})}
 		n.BMC = inventory.BMCTarget{Network: oob, Address: netip.AddrFrom4([4]byte{192, 0, 2, byte(70 + i)})}
 		inv.Nodes = append(inv.Nodes, n)
 		inv.Cables = append(inv.Cables, &inventory.Cable{Fabric: links, From: inventory.CableEnd{Node: n, NIC: &hw.NICs[1]}, To: inventory.CableEnd{Switch: leaf, Port: i + 1}})
@@ -62,6 +62,8 @@ func TestEveryAddressIsListed(t *testing.T) {
 		"boot 10.20.0.73/20 n1 node n1",
 		"boot 10.20.1.73/20 n2 node n2",
 		"boot fd20::1/64 gw-boot gateway",
+		"boot fd20::49/64 n1 node n1",
+		"boot fd20::149/64 n2 node n2",
 		"links fd30::/127 r-1-leaf-1-1 link  R_1/leaf.1/1",
 		"links fd30::1/127 n1-links-r0 rail n1 n1/s/0",
 		"links fd30::2/127 r-1-leaf-1-2 link  R_1/leaf.1/2",
@@ -94,7 +96,7 @@ func TestZones(t *testing.T) {
 	inv := site()
 	zones := Zones(inv, list(inv), Options{Domain: "dc1.example", NS: "head1", Serial: 2026112101})
 	holds := map[string]string{
-		"dc1.example":                              "n1-links-r0\tIN\tAAAA\tfd30::1\n",
+		"dc1.example":                              "n1\tIN\tAAAA\tfd20::49\n",
 		"0.20.10.in-addr.arpa":                     "73\tIN\tPTR\tn1.dc1.example.\n",
 		"1.20.10.in-addr.arpa":                     "73\tIN\tPTR\tn2.dc1.example.\n",
 		"30.10.in-addr.arpa":                       "73.129\tIN\tPTR\tn2-ai-r1.dc1.example.\n",

@@ -38,7 +38,9 @@ type given struct {
 func Settings() []Setting {
 	return []Setting{
 		{Refused, "state", "", "the state is a file on the controller. Write state \"file\" {}, or remove the block.", stateBlocks},
-		{Refused, "network", "cidr6", "no node gets an address of it. Remove it.", networks("cidr6", func(_ *inventory.Inventory, n *inventory.Network) bool { return n.CIDR6.IsValid() })},
+		{NoEffect, "network", "cidr6", "no node boots from this network, and BMCs, PDUs and switches have of it what is written alone.", networks("cidr6", func(inv *inventory.Inventory, n *inventory.Network) bool {
+			return n.CIDR6.IsValid() && !slices.ContainsFunc(inv.Nodes, func(node *inventory.Node) bool { return node.Address6.IsValid() && node.BootNetwork == n })
+		})},
 		{Refused, "network", "vlan", "no interface is tagged. Remove it, and make the ports of this network untagged members of the VLAN on their switches.", networks("vlan", func(_ *inventory.Inventory, n *inventory.Network) bool { return n.VLAN != 0 })},
 		{NoEffect, "network", "mtu", "no port of a node is on this network, and BMCs, PDUs and switches keep the MTU that they have.", networks("mtu", func(inv *inventory.Inventory, n *inventory.Network) bool {
 			return n.MTU != 0 && n.MTU != defaultMTU && !hasPorts(inv, n)

@@ -37,6 +37,7 @@ type Node struct {
 	UUID       string `json:"uuid,omitempty"`
 	BootMAC    string `json:"boot_mac,omitempty"`
 	Address    string `json:"address,omitempty"`
+	Address6   string `json:"address6,omitempty"` // IPv6, where the boot network has a cidr6
 	BMCAddress string `json:"bmc_address,omitempty"`
 	Rack       string `json:"rack,omitempty"`
 	Unit       int    `json:"unit,omitempty"`
@@ -80,6 +81,9 @@ func nodeOf(n *inventory.Node) Node {
 	}
 	if n.Address.IsValid() {
 		out.Address = n.Address.String()
+	}
+	if n.Address6.IsValid() {
+		out.Address6 = n.Address6.String()
 	}
 	if n.BMC.Address.IsValid() {
 		out.BMCAddress = n.BMC.Address.String()

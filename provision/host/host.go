@@ -108,7 +108,7 @@ func (s *Stage) Plan(view stage.View) (steps []plan.Step, diags hcl.Diagnostics)
 			steps = append(steps, st)
 		}
 		net, known := lastNetwork(view, n.Name)
-		if givesNetwork(n) || n.Image != nil && !n.Retired && len(net.Ports) > 0 {
+		if givesNetwork(n) || n.Image != nil && !n.Retired && hasAny(net) {
 			st := networkStep(n)
 			st.Inherited = !known
 			steps = append(steps, st)

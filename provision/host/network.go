@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -43,15 +44,24 @@ func Network(n *inventory.Node) wire.NetworkParams {
 			bonds = append(bonds, wire.NetworkBond{Name: b.Name, Mode: b.Mode, Members: b.Members})
 		}
 	}
-	return networkWith(n, bonds)
+	return networkWith(n, wire.NetworkParams{Bonds: bonds, IPv6: ipv6Of(n)})
 }
 
-// networkWith is Network with other bonds than those of the files.
-func networkWith(n *inventory.Node, bonds []wire.NetworkBond) (p wire.NetworkParams) {
+// ipv6Of is the second address of a node as the files say; nil: it has none.
+func ipv6Of(n *inventory.Node) *wire.NetworkAddress {
+	if !n.Address6.IsValid() || n.BootNetwork == nil || n.BootMAC.IsZero() {
+		return nil
+	}
+	return &wire.NetworkAddress{MAC: n.BootMAC, Address: netip.PrefixFrom(n.Address6, n.BootNetwork.CIDR6.Bits()), Gateway: n.BootNetwork.Gateway6}
+}
+
+// networkWith is Network with what an installation alone makes, bonds and the IPv6 address,
+// otherwise than by the files.
+func networkWith(n *inventory.Node, made wire.NetworkParams) (p wire.NetworkParams) {
 	if n.Hardware == nil {
 		return p
 	}
-	bonds = slices.Clone(bonds)
+	bonds := slices.Clone(made.Bonds)
 	for i := range bonds {
 		bonds[i].MTU = 0
 	}
@@ -70,30 +80,33 @@ func networkWith(n *inventory.Node, bonds []wire.NetworkBond) (p wire.NetworkPar
 			}
 		}
 	}
-	p.Bonds = bonds
+	p.Bonds, p.IPv6 = bonds, made.IPv6
 	return p
 }
 
-// wanted is how the interfaces of a node are to be as it is installed: bonds are made by an
-// installation alone, so that an edit of theirs is none of an installed node. Ports of
+// wanted is how the interfaces of a node are to be as it is installed: bonds and addresses are
+// made by an installation alone, so that an edit of theirs is none of an installed node. Ports of
 // which nothing is said any more get the usual MTU.
 func wanted(n *inventory.Node, last wire.NetworkParams, known bool) wire.NetworkParams {
 	return withoutOld(installed(n, last, known), last)
 }
 
-// installed is what the files say, with the bonds that an installation has made where these are
-// known.
+// installed is what the files say, with the bonds and the IPv6 address that an installation has
+// made where these are known.
 func installed(n *inventory.Node, last wire.NetworkParams, known bool) wire.NetworkParams {
 	if known {
-		return networkWith(n, last.Bonds)
+		return networkWith(n, last)
 	}
 	return Network(n)
 }
 
 // givesNetwork reports whether the files say anything of a node's interfaces.
 func givesNetwork(n *inventory.Node) bool {
-	return n.Image != nil && !n.Retired && len(Network(n).Ports) > 0
+	return n.Image != nil && !n.Retired && hasAny(Network(n))
 }
+
+// hasAny reports whether anything is said of interfaces.
+func hasAny(p wire.NetworkParams) bool { return len(p.Ports) > 0 || p.IPv6 != nil }
 
 // withoutOld is what is wanted, with the usual MTU for ports of which nothing is said any
 // more.
@@ -152,6 +165,9 @@ func networkText(p wire.NetworkParams) string {
 	var words []string
 	for _, b := range p.Bonds {
 		words = append(words, b.Name+" ("+b.Mode+")")
+	}
+	if p.IPv6 != nil {
+		words = append(words, "IPv6 address "+p.IPv6.Address.String())
 	}
 	for _, q := range p.Ports {
 		if text := fmt.Sprintf("MTU %d", q.MTU); q.MTU != 0 && !slices.Contains(words, text) {
@@ -236,7 +252,10 @@ func (s *Stage) networkFinding(view stage.View, n *inventory.Node, r wire.Networ
 			continue
 		}
 		part, far := l.Name, s.farEnd(view, n, l.Name)
-		if !strings.Contains(l.Name, "/") {
+		switch {
+		case l.IPv6 != "":
+			part = "IPv6 address"
+		case !strings.Contains(l.Name, "/"):
 			part = "bond " + l.Name
 		}
 		f.Suspects = append(f.Suspects, stage.Suspect{Subject: subject.OfNode(n.Name), Part: part})
@@ -260,12 +279,27 @@ func (s *Stage) networkFinding(view stage.View, n *inventory.Node, r wire.Networ
 // actionOf says what to do about an interface.
 func actionOf(n *inventory.Node, l wire.InterfaceState) string {
 	switch {
+	case l.IPv6 != "":
+		return actionOfIPv6(n, l)
 	case !l.Bonding:
 		return "Give the network an mtu that the NIC can do, or find out what else sets it on the node (udev, another network manager); then run `ironrail apply`. A node that ironrail did not install has its networks set up by others: set it there."
 	case !strings.Contains(l.Name, "/"): // the bond itself
 		return "Install the node again, which erases it: `ironrail plan --replace " + n.Name + "`; or remove the bond from the files."
 	}
 	return "Check the cable of the port and its switch port: link, speed, LACP, and that the ports of all members are in one aggregation (of two switches: MLAG). Then run `ironrail apply`."
+}
+
+// actionOfIPv6 says what to do about an IPv6 address.
+func actionOfIPv6(n *inventory.Node, l wire.InterfaceState) string {
+	switch l.IPv6 {
+	case wire.IPv6Duplicate:
+		return fmt.Sprintf("Find the machine that has it: ping the address from another node of the network, whose `ip -6 neighbour` then shows the MAC. Take it from that machine, restart node %s, and run `ironrail apply`.", n.Name)
+	case wire.IPv6Pending:
+		return "Look at the link of the port: a switch port that blocks (spanning tree) or loses multicast keeps the node asking. Then run `ironrail apply`."
+	case wire.IPv6Route:
+		return "Find out what removed the route on the node (`ip -6 route`, the log of systemd-networkd or NetworkManager), and restart the node; then run `ironrail apply`."
+	}
+	return "Find out on the node what removed or moved it (`ip -6 address`, the log of systemd-networkd or NetworkManager, ipv6.disable in /proc/cmdline, a duplicate in the kernel's log), and restart the node. Addresses are written by an installation: `ironrail plan --replace " + n.Name + "` erases the node and makes it anew."
 }
 
 // farEnd says where the cable of a port ends: by the site's cables, else by what the port

@@ -87,6 +87,7 @@ func Settings(inv *inventory.Inventory, n *inventory.Node) []Setting {
 	if !p.BootNIC.IsZero() {
 		mac = p.BootNIC.String()
 	}
+	address6, gateway6 := ipv6Text(p.Network.IPv6)
 	list := func(l []string) string { return strings.Join(l, " ") }
 	return []Setting{
 		{Name: "kernel_args", Value: list(p.KernelArgs), Block: host, Decl: hostDecl},
@@ -100,8 +101,21 @@ func Settings(inv *inventory.Inventory, n *inventory.Node) []Setting {
 		{Name: "dns", Value: list(p.DNS), Block: net, Decl: netDecl},
 		{Name: "console", Value: p.Console, Block: "hardware " + n.Hardware.Name, Decl: n.Hardware.Decl},
 		{Name: "address", Value: p.Address, Block: "nodes", Decl: n.Ranges.Address, Own: true},
+		{Name: "cidr6", Value: address6, Block: net, Decl: netDecl, Own: true},
+		{Name: "gateway6", Value: gateway6, Block: net, Decl: netDecl},
 		{Name: "boot_mac", Value: mac, Block: "nodes", Decl: n.Ranges.BootMAC, Own: true},
 	}
+}
+
+// ipv6Text is the second address of a node, and its gateway.
+func ipv6Text(a *wire.NetworkAddress) (address, gateway string) {
+	if a == nil {
+		return "", ""
+	}
+	if a.Gateway.IsValid() {
+		gateway = a.Gateway.String()
+	}
+	return a.Address.String(), gateway
 }
 
 // bondsText is bonds in words.

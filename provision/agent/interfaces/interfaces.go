@@ -49,6 +49,7 @@ type File struct {
 type Layout struct {
 	Ports []Port
 	Bonds []wire.NetworkBond
+	IPv6  *wire.NetworkAddress // of the boot interface, beside its own; nil: none
 }
 
 // Port is a port that was found.
@@ -117,7 +118,7 @@ func Check(p wire.NetworkParams) error {
 			return err
 		}
 	}
-	return nil
+	return checkIPv6(p.IPv6)
 }
 
 // checkBond checks a bond; free are the ports that none has yet.
@@ -146,7 +147,7 @@ func Find(fs sysfs.FS, p wire.NetworkParams) (l Layout, err error) {
 	if err := Check(p); err != nil {
 		return l, err
 	}
-	l.Bonds = p.Bonds
+	l.Bonds, l.IPv6 = p.Bonds, p.IPv6
 	for _, q := range p.Ports {
 		found, err := find(fs, q)
 		if err != nil {

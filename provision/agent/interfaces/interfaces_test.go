@@ -31,6 +31,9 @@ type fake struct {
 	dir  string
 	said []string // commands that were run, and links that were set
 	fail error    // of a link
+	// taken is an IPv6 address, with its prefix, that another machine on the network has
+	// while networkd runs; "": none.
+	taken string
 }
 
 func put(t *testing.T, dir, name, text string) {

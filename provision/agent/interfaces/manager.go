@@ -22,7 +22,7 @@ func Manager(b Boot, l Layout) (list []File) {
 	if bonded {
 		begin = l.bondProfile(b, own, "boot")
 	}
-	list = []File{profile("boot", begin+addresses(b), own.MTU)}
+	list = []File{profile("boot", begin+l.managerAddresses(b), own.MTU)}
 	for _, x := range l.Bonds {
 		if !bonded || x.Name != own.Name {
 			list = append(list, profile("bond-"+x.Name, l.bondProfile(b, x, "bond-"+x.Name)+unaddressed, x.MTU))
@@ -45,25 +45,36 @@ func Manager(b Boot, l Layout) (list []File) {
 	return list
 }
 
-// addresses is the end of the profile with the addresses of the node.
-func addresses(b Boot) string {
-	prefix := netip.MustParsePrefix(b.Address)
-	other := "\n[ipv6]\nmethod=link-local\n"
-	family := "ipv4"
-	if prefix.Addr().Is6() {
-		family, other = "ipv6", "\n[ipv4]\nmethod=disabled\n"
+// managerAddresses is the end of the profile with the addresses of the node: a section of
+// each family, of which the one of the address that the node is reached by has the domain.
+func (l Layout) managerAddresses(b Boot) (text string) {
+	first := netip.MustParsePrefix(b.Address).Addr().Is6()
+	for _, six := range []bool{first, !first} {
+		name := map[bool]string{false: "ipv4", true: "ipv6"}[six]
+		is := func(a string) bool {
+			p, err := netip.ParsePrefix(a)
+			return err == nil && p.Addr().Is6() == six
+		}
+		of := func(a string) bool { return netip.MustParseAddr(a).Is6() == six }
+		i := slices.IndexFunc(l.addresses(b), is)
+		if i < 0 {
+			text += "\n[" + name + "]\nmethod=" + map[bool]string{false: "disabled", true: "link-local"}[six] + "\n"
+			continue
+		}
+		text += "\n[" + name + "]\nmethod=manual\naddress1=" + l.addresses(b)[i] + "\n"
+		for _, g := range l.gateways(b) {
+			if of(g) {
+				text += "gateway=" + g + "\n"
+			}
+		}
+		if dns := slices.DeleteFunc(slices.Clone(b.DNS), func(d string) bool { return !of(d) }); len(dns) > 0 {
+			text += "dns=" + strings.Join(dns, ";") + ";\n"
+		}
+		if b.Domain != "" && six == first {
+			text += "dns-search=" + b.Domain + ";\n"
+		}
 	}
-	text := fmt.Sprintf("\n[%s]\nmethod=manual\naddress1=%s\n", family, prefix)
-	if b.Gateway != "" {
-		text += "gateway=" + b.Gateway + "\n"
-	}
-	if dns := slices.DeleteFunc(slices.Clone(b.DNS), func(d string) bool { return netip.MustParseAddr(d).Is6() != prefix.Addr().Is6() }); len(dns) > 0 {
-		text += "dns=" + strings.Join(dns, ";") + ";\n"
-	}
-	if b.Domain != "" {
-		text += "dns-search=" + b.Domain + ";\n"
-	}
-	return text + other
+	return text
 }
 
 // unaddressed is the end of the profile of an interface without addresses.

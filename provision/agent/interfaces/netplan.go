@@ -41,7 +41,7 @@ func Netplan(b Boot, l Layout) []File {
 	own, bonded := l.bootBond(b.MAC)
 	ethernets := []netplanSection{}
 	if !bonded {
-		ethernets = append(ethernets, netplanEthernet(netplanBoot, b.MAC.String(), netplanAddresses(b)))
+		ethernets = append(ethernets, netplanEthernet(netplanBoot, b.MAC.String(), l.netplanAddresses(b)))
 	}
 	for _, p := range l.Ports {
 		switch _, member := bondOf(l.Bonds, p.Name); {
@@ -60,7 +60,7 @@ func Netplan(b Boot, l Layout) []File {
 	for _, x := range l.Bonds {
 		lines := netplanUnaddressed
 		if bonded && x.Name == own.Name {
-			lines = netplanAddresses(b)
+			lines = l.netplanAddresses(b)
 		}
 		bonds = append(bonds, l.netplanBond(b, x, lines))
 	}
@@ -80,10 +80,16 @@ var (
 )
 
 // netplanAddresses is what the interface with the addresses of the node has.
-func netplanAddresses(b Boot) []string {
-	lines := append(append([]string{}, netplanQuiet...), "addresses:", "- "+strconv.Quote(b.Address))
-	if b.Gateway != "" {
-		lines = append(lines, "routes:", "- to: default", "  via: "+strconv.Quote(b.Gateway))
+func (l Layout) netplanAddresses(b Boot) []string {
+	lines := append(append([]string{}, netplanQuiet...), "addresses:")
+	for _, a := range l.addresses(b) {
+		lines = append(lines, "- "+strconv.Quote(a))
+	}
+	for i, g := range l.gateways(b) {
+		if i == 0 {
+			lines = append(lines, "routes:")
+		}
+		lines = append(lines, "- to: default", "  via: "+strconv.Quote(g)) // of the family of via
 	}
 	if len(b.DNS) == 0 && b.Domain == "" {
 		return lines

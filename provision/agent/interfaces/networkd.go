@@ -46,9 +46,12 @@ const bondingFile, bondingText = "etc/modprobe.d/ironrail-bonding.conf", written
 // Those of ports match by MAC: names of interfaces differ between kernels. Type=ether
 // keeps bonds, bridges and VLANs with the same MAC out.
 func Networkd(b Boot, l Layout) (list []File) {
-	boot := "[Network]\nDHCP=no\nIPv6AcceptRA=no\nAddress=" + b.Address + "\n"
-	if b.Gateway != "" {
-		boot += "Gateway=" + b.Gateway + "\n"
+	boot := "[Network]\nDHCP=no\nIPv6AcceptRA=no\n"
+	for _, a := range l.addresses(b) {
+		boot += "Address=" + a + "\n"
+	}
+	for _, g := range l.gateways(b) {
+		boot += "Gateway=" + g + "\n"
 	}
 	for _, d := range b.DNS {
 		boot += "DNS=" + d + "\n"

@@ -62,6 +62,9 @@ func (n Node) Look(p wire.NetworkParams) wire.NetworkResult {
 		n.lookAtMTU(&l, q.MTU, n.fileOf(found, member))
 		add(l)
 	}
+	if p.IPv6 != nil {
+		add(n.lookAtIPv6(*p.IPv6))
+	}
 	return r
 }
 
@@ -105,7 +108,7 @@ func (n Node) Set(ctx context.Context, p wire.NetworkParams) wire.NetworkResult 
 		return failed(err)
 	}
 	r := n.Look(p)
-	for until := time.Now().Add(settle); len(p.Bonds) > 0 && !r.Conforms && time.Now().Before(until) && (clock.Wall{}).Sleep(ctx, lookEvery) == nil; {
+	for until := time.Now().Add(settle); (len(p.Bonds) > 0 || p.IPv6 != nil) && !r.Conforms && time.Now().Before(until) && (clock.Wall{}).Sleep(ctx, lookEvery) == nil; {
 		r = n.Look(p)
 	}
 	r.Changed = done

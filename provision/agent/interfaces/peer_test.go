@@ -28,6 +28,7 @@ ip link set lo up
 ip link add eth0 address 52:54:00:77:00:11 type veth peer name peer0
 ip link add eth1 address 52:54:00:77:00:12 type veth peer name peer1
 ip link set peer0 mtu 9216 up
+if [ -n "$4" ]; then ip -6 address add "$4" dev peer0 nodad; fi
 SYSTEMD_LOG_LEVEL=debug SYSTEMD_LOG_TARGET=console /usr/lib/systemd/systemd-networkd &
 for i in $(seq "$3"); do
   sleep 0.1
@@ -37,6 +38,14 @@ kill $! || true
 wait $! || true
 for i in eth0 eth1; do echo "$i $(cat /sys/class/net/$i/mtu) $(ip -o addr show $i | grep -v fe80 | sed 's/.*inet6* \([^ ]*\) .*/\1/' | tr '\n' ' ')"; done
 ip route show default
+for i in $(seq 30); do
+  ip -6 address show tentative -dadfailed | grep -q inet6 || break
+  sleep 0.1
+done
+echo "--- if_inet6"
+cat /proc/net/if_inet6
+echo "--- ipv6_route"
+cat /proc/net/ipv6_route
 `
 
 // TestPeerNetworkd: systemd-networkd takes every line of the files, and sets up what they
@@ -69,7 +78,7 @@ func TestPeerNetworkd(t *testing.T) {
 // what there was then, after tenths of a second at most. What it does not understand is an error.
 func runNetworkd(t *testing.T, f *fake, tenths string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "sh", "-c", networkdScript, "sh", filepath.Join(f.dir, "etc/systemd/network"), "mtu 9000", tenths)
+	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--mount", "sh", "-c", networkdScript, "sh", filepath.Join(f.dir, "etc/systemd/network"), "mtu 9000", tenths, f.taken)
 	b, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b)

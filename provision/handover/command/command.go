@@ -54,6 +54,7 @@ type Node struct {
 	Handover string `json:"handover"`
 	Name     string `json:"name"`
 	Address  string `json:"address"`
+	Address6 string `json:"address6,omitempty"` // IPv6, where the boot network has a cidr6
 	Rack     string `json:"rack,omitempty"`
 	Serial   string `json:"serial,omitempty"`
 	Reason   string `json:"reason,omitempty"` // of a drain
@@ -195,6 +196,9 @@ func (c Command) runVerb(ctx context.Context, run stage.Run, t handover.Target, 
 		args = argvOf(t.Handover, join)
 	}
 	n := Node{Verb: string(v), Handover: t.Name, Name: m.Node.Name, Address: m.Node.Address.String(), Serial: m.Node.Serial}
+	if m.Node.Address6.IsValid() {
+		n.Address6 = m.Node.Address6.String()
+	}
 	if m.Node.Rack != nil {
 		n.Rack = m.Node.Rack.Name
 	}

@@ -5,6 +5,7 @@
 package host_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -256,5 +257,82 @@ func tryBond(t *testing.T, write func(interfaces.Boot, interfaces.Layout) []inte
 		if err == nil || time.Since(begun) < 40*time.Second || f.Suspects[0].Part != "mgmt/1" || !strings.Contains(f.Cause, "its cable ends at mgmt-1/7") || !strings.Contains(f.Action, "LACP") {
 			t.Errorf("a member without a link, after %s: %v, %+v", time.Since(begun), err, f)
 		}
+	})
+}
+
+// TestIPv6: a node has the address that its installation set beside its IPv4 address, on the
+// interface that it booted from; one that is lost is named, and an edit of the files is none
+// of an installed node.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	t.Run("networkd", func(t *testing.T) { t.Parallel(); tryIPv6(t, interfaces.Networkd) })
+	t.Run("netplan", func(t *testing.T) {
+		t.Parallel()
+		tryIPv6(t, func(b interfaces.Boot, l interfaces.Layout) []interfaces.File {
+			return append(interfaces.Netplan(b, l), interfaces.File{Name: "usr/sbin/netplan", Mode: 0o755})
+		})
+	})
+}
+
+// tryIPv6 is TestIPv6 of one way to set up interfaces.
+func tryIPv6(t *testing.T, write func(interfaces.Boot, interfaces.Layout) []interfaces.File) {
+	synctest.Test(t, func(t *testing.T) {
+		inv := systemtest.NewSite(1, 1, 0)
+		n, net := inv.Nodes[0], inv.Networks[0]
+		n.Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
+		net.CIDR6, net.Gateway6, n.Address6 = netip.MustParsePrefix("fd77::/64"), netip.MustParseAddr("fe80::1"), netip.MustParseAddr("fd77::b")
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
+		s, run := host.New(inv, r), onnodetest.NewRun()
+		st := steps(t, s, run, 1)[0]
+		install := func() {
+			t.Helper()
+			found, err := interfaces.Find(sysfs.Of(r.Metal["n1"].FS()), host.Network(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range write(interfaces.Boot{MAC: n.BootMAC, Address: n.Address.String() + "/24"}, found) {
+				if err := rootfs.WriteText(r.Metal["n1"].Root(), f.Name, f.Text, f.Mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		becomes := func(want stage.Conformity, evidence string) {
+			t.Helper()
+			for range 200 {
+				if o, err := s.Observe(t.Context(), run, st); err == nil && o.State == want && strings.Contains(o.Evidence, evidence) {
+					return
+				}
+				if err := (clock.Wall{}).Sleep(t.Context(), time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o, err := s.Observe(t.Context(), run, st)
+			t.Fatalf("%+v, %v, and never %s with %q", o, err, want, evidence)
+		}
+		reboot := func() { r.Sh("n1", "reboot"); r.Disconnect() }
+		becomes(stage.Differs, "IPv6 address fd77::b/64: no interface has it")
+		begun := time.Now()
+		if err := s.Apply(t.Context(), run, st); errkind.Of(err).Base() != errkind.Mismatch || time.Since(begun) < 40*time.Second || run.Findings[0].Suspects[0].Part != "IPv6 address" || !strings.Contains(run.Findings[0].Action, "`ironrail plan --replace n1`") {
+			t.Fatalf("a node without its address, after %s: %v, %+v", time.Since(begun), err, run.Findings)
+		}
+		install()
+		r.Sh("n1", "rm /etc/systemd/network/10-b.network")
+		reboot()
+		becomes(stage.Conforms, "IPv6 address fd77::b/64")
+		if out, _ := r.Sh("n1", "ip addr show dev eth0"); !strings.Contains(out, "inet6 fd77::b/64 scope global") || !strings.Contains(out, n.Address.String()+"/24") {
+			t.Errorf("the node says %q", out)
+		}
+		n.Address6 = netip.MustParseAddr("fd77::c") // holds from the next installation on
+		becomes(stage.Conforms, "IPv6 address fd77::b/64")
+		n.Address6, net.CIDR6 = netip.Addr{}, netip.Prefix{}
+		if list := steps(t, s, run, 1); !strings.Contains(list[0].Title, "nothing is asked for any more") {
+			t.Errorf("%+v", list)
+		}
+		net.CIDR6, n.Address6, net.Gateway6 = netip.MustParsePrefix("fd77::/64"), netip.MustParseAddr("fd77::b"), netip.Addr{}
+		install() // another gateway than the node was installed with
+		reboot()
+		becomes(stage.Differs, "there is no default route by fe80::1 on ")
 	})
 }

@@ -46,6 +46,7 @@ type netdev struct {
 	up        bool
 	mtu       int
 	addresses []netip.Prefix
+	gateway6  netip.Addr       // of an IPv6 default route; the zero value: none
 	sorting   wire.RoCESorting // zero: as NICs come up
 }
 

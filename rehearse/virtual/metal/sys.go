@@ -131,6 +131,8 @@ func (s *shape) addProc(b branch) {
 	b.live("meminfo", func(k *Kernel) string {
 		return fmt.Sprintf("MemTotal:       %d kB", usableMemory(k.node.memory())>>10)
 	})
+	b.attr("net/if_inet6", func(k *Kernel) (string, error) { return k.inet6() })
+	b.attr("net/ipv6_route", func(k *Kernel) (string, error) { return k.routes6() })
 	b.live("mdstat", func(k *Kernel) string { return k.mdstat() })
 	b.live("self/auxv", func(k *Kernel) string { return auxv(k.release) })
 	b.live("self/mountinfo", func(k *Kernel) string { return k.mountinfo() })

@@ -114,6 +114,9 @@ func (n *node) apply(netdev string, f networkFile) {
 	for _, a := range f.addresses {
 		_ = n.cfg.Kernel.SetAddress(netdev, a) // as above
 	}
+	if f.gateway6.IsValid() {
+		_ = n.cfg.Kernel.SetGateway6(netdev, f.gateway6) // as above
+	}
 }
 
 // networkFile is what matters of a systemd.network(5) or systemd.netdev(5) file.
@@ -122,6 +125,7 @@ type networkFile struct {
 	match     string   // name that is matched
 	mtu       int
 	addresses []netip.Prefix
+	gateway6  netip.Addr
 	bond      string // that it is a member of
 
 	name, kind, mode string // of an interface that is made
@@ -158,6 +162,8 @@ func (f *networkFile) set(key, value string) {
 		if a, err := netip.ParsePrefix(value); err == nil {
 			f.addresses = append(f.addresses, a)
 		}
+	case "[Network]Gateway":
+		f.setGateway(value)
 	case "[NetDev]Name":
 		f.name = value
 	case "[NetDev]Kind":
@@ -166,6 +172,13 @@ func (f *networkFile) set(key, value string) {
 		f.own, _ = addr.ParseMAC(value)
 	case "[Bond]Mode":
 		f.mode = value
+	}
+}
+
+// setGateway takes the gateway of IPv6: nothing here asks for that of IPv4.
+func (f *networkFile) setGateway(text string) {
+	if g, err := netip.ParseAddr(text); err == nil && g.Is6() {
+		f.gateway6 = g
 	}
 }
 

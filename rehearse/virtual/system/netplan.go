@@ -30,10 +30,14 @@ type netplanInterface struct {
 	Match struct {
 		MAC string `yaml:"macaddress"`
 	} `yaml:"match"`
-	MAC        string         `yaml:"macaddress"`
-	MTU        int            `yaml:"mtu"`
-	Addresses  []netip.Prefix `yaml:"addresses"`
-	Interfaces []string       `yaml:"interfaces"` // of a bond, by their identifiers
+	MAC       string         `yaml:"macaddress"`
+	MTU       int            `yaml:"mtu"`
+	Addresses []netip.Prefix `yaml:"addresses"`
+	Routes    []struct {
+		To  string `yaml:"to"`
+		Via string `yaml:"via"`
+	} `yaml:"routes"`
+	Interfaces []string `yaml:"interfaces"` // of a bond, by their identifiers
 	Parameters struct {
 		Mode string `yaml:"mode"`
 	} `yaml:"parameters"`
@@ -78,7 +82,7 @@ func (f netplanFile) networkd() (list []networkFile, err error) {
 			}
 			bond[id] = name
 		}
-		list = append(list, networkFile{name: name, kind: "bond", mode: x.Parameters.Mode, own: own}, networkFile{match: name, mtu: x.MTU, addresses: x.Addresses})
+		list = append(list, networkFile{name: name, kind: "bond", mode: x.Parameters.Mode, own: own}, x.file(networkFile{match: name}))
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.Network.Ethernets)) {
 		x := f.Network.Ethernets[id]
@@ -86,9 +90,20 @@ func (f netplanFile) networkd() (list []networkFile, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
-		list = append(list, networkFile{mac: mac, mtu: x.MTU, addresses: x.Addresses, bond: bond[id]})
+		list = append(list, x.file(networkFile{mac: mac, bond: bond[id]}))
 	}
 	return list, nil
+}
+
+// file is an interface with its addresses and routes.
+func (x netplanInterface) file(f networkFile) networkFile {
+	f.mtu, f.addresses = x.MTU, x.Addresses
+	for _, r := range x.Routes {
+		if r.To == "default" {
+			f.setGateway(r.Via)
+		}
+	}
+	return f
 }
 
 // runNetplan is `netplan generate`.

@@ -55,6 +55,7 @@ type Kernel interface {
 	roce.QoS
 	FS() fs.FS // sys and proc, among others; links by fs.ReadLinkFS
 	Up(netdev string) error
+	SetGateway6(netdev string, gateway netip.Addr) error // a default route by it
 	AddBond(name, mode string, mac addr.MAC)
 	Enslave(netdev, bond string) error // and bring it up
 	Bonds() []string                   // names

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -37,7 +39,8 @@ type rack struct {
 	silent  bool              // the firmware does not say what is in force
 	boots   int
 	on      bool
-	deaf    bool // the system ignores the power button
+	deaf    bool   // the system ignores the power button
+	hangs   string // the command of a card that does not end
 	presses []string
 }
 
@@ -50,7 +53,7 @@ func newRack() *rack {
 	return r
 }
 
-func (r *rack) answer(_ context.Context, c onnodetest.Call) (onnode.Output, error, bool) {
+func (r *rack) answer(ctx context.Context, c onnodetest.Call) (onnode.Output, error, bool) {
 	switch {
 	case !r.on:
 		return onnode.Output{}, errkind.New(errkind.Unreachable, "no route to host"), true
@@ -60,6 +63,10 @@ func (r *rack) answer(_ context.Context, c onnodetest.Call) (onnode.Output, erro
 		return onnode.Output{Stdout: vpd}, nil, true
 	case c.Argv[0] != r.program:
 		return onnode.Output{Exit: onnode.NoProgram, Stderr: []byte("sh: 1: " + c.Argv[0] + ": not found\n")}, nil, true
+	}
+	if r.hangs != "" && strings.Contains(c.Line(), r.hangs) {
+		<-ctx.Done()
+		return onnode.Output{}, ctx.Err(), true
 	}
 	card := r.cards[c.Argv[2]]
 	if card == nil {
@@ -276,6 +283,27 @@ func TestFindings(t *testing.T) {
 			}
 			if got := strings.Join(r.presses, " "); got != c.presses || len(r.Calls(" set ")) != c.sets {
 				t.Errorf("the power button: %q; %d writes", got, len(r.Calls(" set ")))
+			}
+		})
+	}
+}
+
+// TestCardThatHangs: a program that does not end over one card is a finding about that card,
+// after minutes and not after the hour that the step has.
+func TestCardThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, hangs := range []string{"-d 0000:2a:00.0 -e q", "-d 0000:18:00.0 -y set"} {
+		synctest.Test(t, func(t *testing.T) {
+			inv, r, run := site(hardware("ethernet", nil)), newRack(), onnodetest.NewRun(subject.OfNode("n1"))
+			r.hangs = hangs
+			s, st := stageOf(inv, r)
+			began := time.Now()
+			err := s.Apply(t.Context(), run, st)
+			if err == nil || len(run.Findings) != 1 || run.Findings[0].Suspects[0].Part != "NIC at "+strings.Fields(hangs)[1] || !strings.Contains(strings.Join(run.Findings[0].Evidence, " "), "does not end within 2m0s") {
+				t.Errorf("%v, %+v", err, run.Findings)
+			}
+			if took := time.Since(began); took > 5*time.Minute {
+				t.Errorf("it took %s", took)
 			}
 		})
 	}

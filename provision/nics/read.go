@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/addr"
@@ -132,8 +133,10 @@ func (s *Stage) query(ctx context.Context, node string, c card, program string) 
 		if program != "" && name != program {
 			continue
 		}
-		out, err := s.nodes.Run(ctx, node, onnode.Command{Argv: []string{name, "-d", c.pci, "-e", "q"}})
-		if err != nil {
+		out, err := s.ask(ctx, node, c, onnode.Command{Argv: []string{name, "-d", c.pci, "-e", "q"}})
+		if hung := (*cardError)(nil); errors.As(err, &hung) {
+			return mlxconfig.Card{}, "", err
+		} else if err != nil {
 			return mlxconfig.Card{}, "", fmt.Errorf("node %s: %s: %w", node, name, err)
 		}
 		if out.Exit == onnode.NoProgram {
@@ -147,6 +150,22 @@ func (s *Stage) query(ctx context.Context, node string, c card, program string) 
 	}
 	return mlxconfig.Card{}, "", errkind.New(errkind.Unsupported, "node %s has neither mlxconfig nor mstconfig", node).
 		Do("Add package mstflint to the image or to a driver of kind inbox, or give the role a driver of kind doca; then run `ironrail apply`.")
+}
+
+// answerTime is how long the program may take over one card: it takes seconds, and waits
+// without an end for firmware that hangs. Belief: nobody has published how long the slowest
+// card takes.
+const answerTime = 2 * time.Minute
+
+// ask runs the program on one card. That it does not end in answerTime is the card's fault.
+func (s *Stage) ask(ctx context.Context, node string, c card, cmd onnode.Command) (onnode.Output, error) {
+	within, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	out, err := s.nodes.Run(within, node, cmd)
+	if err != nil && ctx.Err() == nil && within.Err() != nil {
+		err = &cardError{c, errkind.New(errkind.Timeout, "%s does not end within %s", strings.Join(cmd.Argv[:3], " "), answerTime)}
+	}
+	return out, err
 }
 
 // parse reads the answer about one card. Lines of settings that nobody asked for may be
@@ -178,11 +197,12 @@ func (s *Stage) set(ctx context.Context, node string, seen []reading) error {
 		for _, w := range list {
 			argv = append(argv, fmt.Sprintf("%s=%d", w.name, w.value))
 		}
-		_, err := onnode.Do(ctx, s.nodes, node, argv...)
-		if exit := (*onnode.ExitError)(nil); errors.As(err, &exit) {
-			return &cardError{r.card, errkind.New(errkind.Refused, "%w", err)}
-		} else if err != nil {
+		out, err := s.ask(ctx, node, r.card, onnode.Command{Argv: argv})
+		switch {
+		case err != nil:
 			return err
+		case out.Exit != 0:
+			return &cardError{r.card, errkind.New(errkind.Refused, "%w", &onnode.ExitError{Node: node, Argv: argv, Output: out})}
 		}
 	}
 	return nil

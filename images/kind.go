@@ -95,4 +95,14 @@ const (
 	KeyringFile = "archive-keyring.gpg" // who signs there
 	ShimFile    = "shimaa64.efi"        // of arm64: shim, for the network
 	GRUBFile    = "grubaa64.efi"        // of arm64: GRUB with an HTTP client, which shim loads
+	ShimX64File = "shimx64.efi"         // the same two of x86-64, of images for Secure Boot
+	GRUBX64File = "grubx64.efi"
 )
+
+// SignedLoaders are the names of shim, and of the GRUB that it loads, for the network.
+func SignedLoaders(arch inventory.Arch) [2]string {
+	if arch == inventory.ARM64 {
+		return [2]string{ShimFile, GRUBFile}
+	}
+	return [2]string{ShimX64File, GRUBX64File}
+}

@@ -27,6 +27,7 @@ func (l *loader) check(kinds Kinds) {
 	l.checkLayouts()
 	l.checkInstallDisks()
 	l.checkArchitectures()
+	l.checkSecureBoot()
 	l.checkMoves()
 	l.checkRoles()
 	l.checkKinds(kinds)

@@ -23,3 +23,24 @@ func (l *loader) checkArchitectures() {
 			Also("the hardware", l.place(p.h, "arch")).In(n.Decl)
 	}
 }
+
+// checkSecureBoot finds hardware that asks for Secure Boot and for what boots without it: a
+// BIOS has none, and no loader that is forced is signed.
+func (l *loader) checkSecureBoot() {
+	for _, h := range l.inv.Hardware {
+		if !h.SecureBoot {
+			continue
+		}
+		add := func(at, why string) {
+			l.diags.Add("hardware.secure-boot", l.place(h, at), "Secure Boot that cannot be",
+				fmt.Sprintf("Hardware %q says secure_boot = true, and %s. Set boot to \"uefi\" or \"uefi-http\", without loader; or set secure_boot = false.", h.Name, why)).
+				Also("Secure Boot", l.place(h, "secure_boot")).In(h.Decl)
+		}
+		switch {
+		case h.Boot == BootBIOS:
+			add("boot", "boot is \"bios\": Secure Boot is a part of UEFI")
+		case h.Loader != "":
+			add("loader", fmt.Sprintf("loader is %q: nobody has signed it, and the firmware would refuse it", h.Loader))
+		}
+	}
+}

@@ -50,10 +50,15 @@ func (l *loader) unknownDisk(h *Hardware, d *DiskLayout, name string, at hcl.Ran
 	l.diags.Add("reference.unknown", at, "Unknown disk", fmt.Sprintf("Hardware %q has no disk block %q.%s", h.Name, name, diag.DidYouMean(name, known))).Also("the hardware", h.Decl).In(d.Decl)
 }
 
-// setStorage enters into the images what the disk layouts of their nodes need in them.
-func (inv *Inventory) setStorage() {
+// setNeeds enters into the images what their nodes need in them: of disk layouts, and
+// signed loaders.
+func (inv *Inventory) setNeeds() {
 	for _, n := range inv.Nodes {
-		if n.Image == nil || n.Disks == nil || n.Retired {
+		if n.Image == nil || n.Retired {
+			continue
+		}
+		n.Image.SecureBoot = n.Image.SecureBoot || n.Hardware != nil && n.Hardware.SecureBoot
+		if n.Disks == nil {
 			continue
 		}
 		all := append(slices.Clone(n.Image.Storage), n.Disks.Storage()...)

@@ -57,7 +57,7 @@ func LoadFS(fsys fs.FS, opt Options) (*Inventory, Diagnostics, Files) {
 	l := newLoader(fsys, result, opt)
 	l.decode()
 	l.readLock()
-	l.inv.setStorage()
+	l.inv.setNeeds()
 	l.check(*kinds)
 	return l.inv, l.lower(result.Diags, opt.Now).Sort(), result.Files
 }

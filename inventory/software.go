@@ -30,7 +30,9 @@ type Image struct {
 	Repositories []PackageRepository
 	CryptoPolicy string // of an image of kind rhel; "": as its distribution has it
 	Vendor       VendorSignature
-	Storage      []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
+	// SecureBoot: some of its nodes boot with Secure Boot, so that all that boots them is signed.
+	SecureBoot bool
+	Storage    []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
 }
 
 // Registry is how the registry that an image of kind oci comes from is reached.

@@ -47,7 +47,7 @@ func TestStorage(t *testing.T) {
 	}
 	for _, retired := range []bool{false, true} {
 		inv := Inventory{Nodes: []*Node{node(retired)}}
-		if inv.setStorage(); (len(inv.Nodes[0].Image.Storage) > 0) == retired {
+		if inv.setNeeds(); (len(inv.Nodes[0].Image.Storage) > 0) == retired {
 			t.Errorf("retired %v: %v", retired, inv.Nodes[0].Image.Storage)
 		}
 	}
@@ -59,5 +59,20 @@ func TestSystemPart(t *testing.T) {
 		if got := systemPart(mount); got != want {
 			t.Errorf("%s is of %q, want %q", mount, got, want)
 		}
+	}
+}
+
+// TestSecureBootOfImages: an image is made for Secure Boot where one of its nodes has it.
+func TestSecureBootOfImages(t *testing.T) {
+	t.Parallel()
+	plain, secure := &Hardware{}, &Hardware{SecureBoot: true}
+	shared, other, left := &Image{}, &Image{}, &Image{}
+	inv := &Inventory{Nodes: []*Node{
+		{Image: shared, Hardware: secure}, {Image: shared, Hardware: plain}, {Image: other, Hardware: plain}, {Image: other},
+		{Image: left, Hardware: secure, Retired: true}, {Hardware: secure},
+	}}
+	inv.setNeeds()
+	if !shared.SecureBoot || other.SecureBoot || left.SecureBoot {
+		t.Errorf("shared %v, without %v, of a retired node %v", shared.SecureBoot, other.SecureBoot, left.SecureBoot)
 	}
 }

@@ -56,8 +56,11 @@ type Maker struct {
 	// written as it is.
 	Storage []string
 
+	// SecureBoot: nodes boot it with Secure Boot, by signed loaders alone.
+	SecureBoot bool
+
 	// Archive is where loaders come from that this controller's own packages do not have:
-	// those of arm64, signed, from Debian's. The keys are the root's.
+	// signed ones, from Debian's. The keys are the root's.
 	Archive repo.Source
 
 	kernel string // release of the newest in the root, once PackRamdisk found it
@@ -97,6 +100,9 @@ func (m *Maker) PackRamdisk(ctx context.Context) error {
 	}
 	m.kernel = release
 	if err := CopyOut(root, m.Family.Boot.KernelFile(release), m.Path(images.KernelFile)); err != nil {
+		return err
+	}
+	if err := m.checkKernelSigned(); err != nil {
 		return err
 	}
 	drivers, err := os.Create(m.Path(images.DriversFile))

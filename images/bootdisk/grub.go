@@ -44,6 +44,16 @@ var platforms = map[inventory.Arch]platform{
 	inventory.ARM64: {gpt.LinuxRootArm64, "ttyAMA0,115200", nil, signedARM64},
 }
 
+// platform is that of the image: with Secure Boot, no GRUB for UEFI is made here.
+func (m *Maker) platform() platform {
+	p := platformOf(m.Arch)
+	if m.SecureBoot && m.Arch != inventory.ARM64 {
+		p.signed = signedAMD64
+		p.loaders = slices.DeleteFunc(slices.Clone(p.loaders), func(l loader) bool { return l.file != coreFile })
+	}
+	return p
+}
+
 // hasBIOS reports whether machines of the platform may have a BIOS.
 func (p platform) hasBIOS() bool {
 	return slices.ContainsFunc(p.loaders, func(l loader) bool { return l.file == coreFile })
@@ -133,9 +143,9 @@ func (m *Maker) MakeLoaders(ctx context.Context) error {
 	if err := os.MkdirAll(m.Path("EFI/BOOT"), 0o755); err != nil {
 		return err
 	}
-	if all := platformOf(m.Arch).signed; len(all) > 0 {
+	if all := m.platform().signed; len(all) > 0 {
 		if len(m.Storage) > 0 {
-			return errkind.New(errkind.Unsupported, "disk layouts beside the image's own need a GRUB that is made here, and %s has only signed ones", m.Arch)
+			return errkind.New(errkind.Unsupported, "disk layouts beside the image's own need a GRUB that is made here, and this image for %s has only signed ones", m.Arch)
 		}
 		if err := m.fetchSigned(ctx, all); err != nil {
 			return err
@@ -154,7 +164,7 @@ func (m *Maker) MakeLoaders(ctx context.Context) error {
 			modules = append(modules, lvmModule)
 		}
 	}
-	for _, l := range platformOf(m.Arch).loaders {
+	for _, l := range m.platform().loaders {
 		argv := slices.Concat([]string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", prefix, "-o", m.Path(l.file)}, config, modules)
 		for _, more := range l.modules {
 			if !slices.Contains(modules, more) {

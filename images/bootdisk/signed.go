@@ -3,6 +3,7 @@
 package bootdisk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -12,10 +13,10 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/internal/pesign"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/inventory"
 )
 
 // signed is a boot program that a package has, and where it goes.
@@ -31,6 +32,13 @@ var signedARM64 = []signed{
 	{"shim-signed", "usr/lib/shim/shimaa64.efi.signed", []string{"EFI/BOOT/BOOTAA64.EFI", images.ShimFile}},
 	{"grub-efi-arm64-signed", "usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed", []string{"EFI/BOOT/grubaa64.efi"}},
 	{"grub-efi-arm64-signed", "usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed", []string{images.GRUBFile}},
+}
+
+// signedAMD64 is the same for x86-64 with Secure Boot (fbx64.efi is left out).
+var signedAMD64 = []signed{
+	{"shim-signed", "usr/lib/shim/shimx64.efi.signed", []string{"EFI/BOOT/BOOTX64.EFI", images.ShimX64File}},
+	{"grub-efi-amd64-signed", "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed", []string{"EFI/BOOT/grubx64.efi"}},
+	{"grub-efi-amd64-signed", "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed", []string{images.GRUBX64File}},
 }
 
 // SignedRelease is the release of Debian that signed loaders are taken from.
@@ -102,10 +110,32 @@ func (m *Maker) placeSigned(all []signed) error {
 // network and that come with the image; none where the controller has them.
 func (m *Maker) BootFiles() map[string]string {
 	all := map[string]string{}
-	if m.Arch == inventory.ARM64 {
-		for _, name := range []string{images.ShimFile, images.GRUBFile} {
+	if len(m.platform().signed) > 0 {
+		for _, name := range images.SignedLoaders(m.Arch) {
 			all[name] = m.Path(name)
 		}
 	}
 	return all
+}
+
+// debianCA is who signs GRUB and kernels of Debian; its certificate is built into Debian's
+// shim.
+const debianCA = "Debian Secure Boot CA"
+
+// checkKernelSigned looks, for nodes with Secure Boot, whether Debian's shim will take the
+// kernel: neither GRUB nor firmware says so before the node is there.
+func (m *Maker) checkKernelSigned() error {
+	if !m.SecureBoot {
+		return nil
+	}
+	b, err := os.ReadFile(m.Path(images.KernelFile))
+	if err != nil {
+		return err
+	}
+	by, err := pesign.Issuers(b)
+	if err != nil || !slices.Contains(by, debianCA) {
+		return errkind.New(errkind.Refused, "kernel %s is not signed by %s (it is signed by: %s), and nodes of this image boot with Secure Boot: GRUB would refuse it", m.kernel, debianCA, cmp.Or(strings.Join(by, ", "), "nobody")).
+			Do("Take one of Debian's own kernel packages, such as linux-image-amd64, from Debian's archive; or set secure_boot = false in their hardware.")
+	}
+	return nil
 }

@@ -66,6 +66,41 @@ func TestPlaceSigned(t *testing.T) {
 	}
 }
 
+// TestSecureBootLoaders: an image for Secure Boot has Debian's loaders for UEFI, and none that
+// is made here; the one for BIOS stays.
+func TestSecureBootLoaders(t *testing.T) {
+	t.Parallel()
+	family, _ := distribution.Find(distribution.Debian)
+	m := &Maker{Family: family, SecureBoot: true, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
+	m.Root = m.Path("root")
+	for _, s := range m.platform().signed {
+		put(t, filepath.Join(m.Path(loadersDir), s.path), s.path)
+	}
+	must(t, m.placeSigned(m.platform().signed))
+	for name, want := range map[string]string{
+		"EFI/BOOT/BOOTX64.EFI": "usr/lib/shim/shimx64.efi.signed", "EFI/BOOT/grubx64.efi": "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed",
+		images.ShimX64File: "usr/lib/shim/shimx64.efi.signed", images.GRUBX64File: "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed", "EFI/debian/grub.cfg": signedConfig,
+	} {
+		if got, err := os.ReadFile(m.Path(name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if files := slices.Sorted(maps.Keys(m.BootFiles())); !slices.Equal(files, []string{images.GRUBX64File, images.ShimX64File}) {
+		t.Errorf("files for the network: %v", files)
+	}
+	if made := m.platform().loaders; len(made) != 1 || made[0].file != coreFile || len(platformOf(m.Arch).loaders) != 2 {
+		t.Errorf("made here: %+v, without Secure Boot %+v", made, platformOf(m.Arch).loaders)
+	}
+	put(t, m.Path(images.KernelFile), "no program")
+	if err := m.checkKernelSigned(); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "signed by: nobody") {
+		t.Errorf("a kernel that nobody signed: %v", err)
+	}
+	m.Storage = []string{inventory.StorageTree}
+	if err := m.MakeLoaders(t.Context()); errkind.Of(err) != errkind.Unsupported {
+		t.Errorf("with a layout: %v", err)
+	}
+}
+
 func TestPeerSignedConfigIsGRUBs(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "grub-script-check")
@@ -101,5 +136,54 @@ func TestPeerSignedGrubStarts(t *testing.T) {
 		"-drive", "file=" + m.Path(DiskFile) + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, " end")
 	if want := "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi arm64 end"; !strings.Contains(said, want) {
 		t.Errorf("console does not say %q:\n%s", want, said)
+	}
+}
+
+// securePackages is a folder whose folder `packages` has the trees of shim-signed,
+// grub-efi-amd64-signed and linux-image-amd64 of Debian 13.
+const securePackages = "IRONRAIL_TEST_SECUREBOOT"
+
+// TestPeerSecureBootDisk boots a disk by OVMF with Microsoft's keys, shim and the signed GRUB to
+// Debian's kernel, which is locked down; one that nobody signed is refused.
+func TestPeerSecureBootDisk(t *testing.T) {
+	t.Parallel()
+	const code, vars = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"
+	peertest.Need(t, "qemu-system-x86_64", code, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
+	from := os.Getenv(securePackages)
+	if from == "" || os.Geteuid() != 0 {
+		t.Skip("needs root, and " + securePackages + ": a folder with the folder packages, the trees of shim-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
+	}
+	kernels, err := filepath.Glob(filepath.Join(from, "packages/boot/vmlinuz-*"))
+	if err != nil || len(kernels) != 1 {
+		t.Fatalf("kernels %v, %v", kernels, err)
+	}
+	family, _ := distribution.Find(distribution.Debian)
+	signed, err := os.ReadFile(kernels[0])
+	must(t, err)
+	for name, c := range map[string]struct {
+		kernel []byte
+		want   string
+	}{
+		"signed":  {signed, "Kernel is locked down from EFI Secure Boot"},
+		"changed": {append(slices.Clone(signed[:len(signed)-100_000]), make([]byte, 100_000)...), "bad shim signature"},
+	} {
+		m := &Maker{Family: family, SecureBoot: true, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
+		m.Root = m.Path("root")
+		must(t, os.Symlink(filepath.Join(from, "packages"), m.Path(loadersDir)))
+		put(t, filepath.Join(m.Root, "boot/grub/grub.cfg"), grubConfig(m.Family, m.Arch))
+		put(t, filepath.Join(m.Root, "boot/grub/ironrail.cfg"), "linux /vmlinuz console=ttyS0 panic=-1\nboot\n")
+		put(t, filepath.Join(m.Root, "vmlinuz"), string(c.kernel))
+		must(t, m.placeSigned(m.platform().signed))
+		for _, l := range m.platform().loaders {
+			must(t, m.Run(t.Context(), nil, slices.Concat([]string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", grubPrefix, "-o", m.Path(l.file)}, grubModules, l.modules)...))
+		}
+		must(t, m.MakeDisk(t.Context()))
+		said := consoleOf(t, "qemu-system-x86_64", []string{"-machine", "q35,smm=on", "-accel", "tcg,tb-size=128", "-m", "512", "-display", "none", "-nic", "none", "-no-reboot",
+			"-global", "driver=cfi.pflash01,property=secure,value=on", "-serial", "stdio", "-monitor", "none",
+			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code, "-drive", "if=pflash,format=raw,unit=1,snapshot=on,file=" + vars,
+			"-drive", "file=" + m.Path(DiskFile) + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, c.want)
+		if !strings.Contains(said, c.want) {
+			t.Errorf("%s: the console does not say %q:\n%s", name, c.want, said)
+		}
 	}
 }

@@ -19,7 +19,7 @@ const ownMirror = "http://deb.debian.org/debian"
 // adds by itself, for updates and security, are not among them. It does no I/O.
 func (r Recipe) Archives() []images.Archive {
 	list := r.ownArchives()
-	if r.otherArch() != "" {
+	if r.takesSigned() {
 		if l := (images.Archive{URL: r.loaders().URL, Suite: bootdisk.SignedRelease}); !slices.Contains(list, l) {
 			list = append(list, l)
 		}
@@ -27,8 +27,10 @@ func (r Recipe) Archives() []images.Archive {
 	return list
 }
 
-// loaders is where the signed loaders of architectures come from that a controller's
-// packages have none of: the first archive that is one of Debian's, another release.
+// takesSigned reports whether signed loaders are taken from Debian's archive.
+func (r Recipe) takesSigned() bool { return r.otherArch() != "" || r.SecureBoot }
+
+// loaders is where signed loaders come from, which a controller's packages have none of: the first archive that is one of Debian's, another release.
 func (r Recipe) loaders() repo.Source {
 	s := repo.Source{URL: ownMirror, Suite: bootdisk.SignedRelease, Components: []string{"main"}}
 	if own := r.ownArchives(); len(own) > 0 {

@@ -41,6 +41,9 @@ func (Kind) Supports(i *inventory.Image) error {
 	if i.Arch == inventory.ARM64 && len(i.Storage) > 0 {
 		return errkind.New(errkind.Unsupported, "disk layouts with RAID, XFS, swap or data disks are made of images of %s; image %q is of %s", inventory.AMD64, i.Name, i.Arch)
 	}
+	if i.SecureBoot && len(i.Storage) > 0 {
+		return errkind.New(errkind.Unsupported, "disk layouts with RAID, XFS, swap or data disks need a GRUB that is made on the controller, which nobody signs; image %q has nodes with secure_boot", i.Name)
+	}
 	r, ok := distribution.ParseRelease(distribution.Debian, i.Release)
 	if !ok || !slices.Contains(releases, r.Version) {
 		return errkind.New(errkind.Unsupported, "images of Debian %s are built; image %q has release %q", strings.Join(releases, " and "), i.Name, i.Release)
@@ -54,7 +57,7 @@ func (Kind) LeavesInitrd(i *inventory.Image) bool { return i.Arch == inventory.A
 
 // Recipe implements images.Kind. The archive knows a release by its codename.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
-	r := Recipe{Block: i.Name, Release: i.Release, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage}
+	r := Recipe{Block: i.Name, Release: i.Release, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage, SecureBoot: i.SecureBoot}
 	if release, ok := distribution.ParseRelease(distribution.Debian, i.Release); ok {
 		f, _ := distribution.Find(release.Family)
 		r.Release = f.Codename(release)
@@ -77,6 +80,8 @@ type Recipe struct {
 	Mirrors  []string       // as mmdebstrap takes them: URLs or deb lines; empty: the distribution's own
 	Key      string         // public keys of the mirrors in ASCII armor; empty: those that this controller has
 	Of       Distribution   // zero: Debian
+
+	SecureBoot bool // its nodes boot with Secure Boot
 
 	downloads string // folder of WithDownloads
 }
@@ -113,6 +118,10 @@ func (r Recipe) Check() error {
 			return errkind.New(errkind.Refused, "image %s: %q is no package name", r.Block, p).Do("A Debian package name has lower-case letters, digits and + - . only.")
 		}
 	}
+	if r.SecureBoot && strings.HasSuffix(r.kernel(), unsigned) {
+		return errkind.New(errkind.Refused, "image %s: nobody has signed the kernel of package %s, and its nodes boot with Secure Boot", r.Block, r.kernel()).
+			Do("Take the package without " + unsigned + " behind its name, or set secure_boot = false in their hardware.")
+	}
 	for _, m := range r.Mirrors {
 		if m == "" || m[0] == '-' || strings.ContainsAny(m, "\n\r\x00") {
 			return errkind.New(errkind.Refused, "image %s: %q is no mirror", r.Block, m)
@@ -120,6 +129,9 @@ func (r Recipe) Check() error {
 	}
 	return nil
 }
+
+// unsigned ends the names of Debian's packages of kernels that are not signed.
+const unsigned = "-unsigned"
 
 // isPlain reports whether s begins with a lower-case letter or digit and continues
 // with those and the given signs. Names go into command lines, so nothing else
@@ -191,7 +203,8 @@ func (r Recipe) Digest() string {
 		Storage                     []string       `json:",omitempty"`
 		Arch                        inventory.Arch `json:",omitempty"`
 		Key                         []string       `json:",omitempty"`
-	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys()})
+		SecureBoot                  bool           `json:",omitempty"`
+	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot})
 }
 
 // keys are the fingerprints of the mirrors' keys: one that is published anew, such as with a
@@ -216,14 +229,15 @@ func (r Recipe) Inputs() string {
 		Storage               []string       `json:",omitempty"`
 		Arch                  inventory.Arch `json:",omitempty"`
 		Key                   []string       `json:",omitempty"`
-	}{r.family().Name, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch(), r.keys()})
+		SecureBoot            bool           `json:",omitempty"`
+	}{r.family().Name, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch(), r.keys(), r.SecureBoot})
 }
 
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
 // in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
-	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: r.arch(), Storage: r.Storage, Files: r.Of.Files}
-	if r.otherArch() != "" {
+	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: r.arch(), Storage: r.Storage, Files: r.Of.Files, SecureBoot: r.SecureBoot}
+	if r.takesSigned() {
 		disk.Archive = r.loaders()
 	}
 	b := builder{recipe: r, disk: disk}

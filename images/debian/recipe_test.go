@@ -38,6 +38,9 @@ func TestCheck(t *testing.T) {
 		"one letter":           {Recipe{Release: "bookworm", Packages: []string{"x"}}, false},
 		"option as kernel":     {Recipe{Release: "bookworm", Kernel: "--x"}, false},
 		"option as mirror":     {Recipe{Release: "bookworm", Mirrors: []string{"--setup-hook=x"}}, false},
+		"unsigned kernel":      {Recipe{Release: "bookworm", Kernel: "linux-image-6.1.0-40-amd64-unsigned"}, true},
+		"unsigned, secured":    {Recipe{Release: "bookworm", Kernel: "linux-image-6.1.0-40-amd64-unsigned", SecureBoot: true}, false},
+		"signed kernel":        {Recipe{Release: "bookworm", SecureBoot: true}, true},
 		"two lines in mirrors": {Recipe{Release: "bookworm", Mirrors: []string{"deb a\ndeb b"}}, false},
 	} {
 		err := c.recipe.Check()
@@ -69,6 +72,7 @@ func TestDigestCoversTheRecipe(t *testing.T) {
 		"kernel":  {Block: "os", Release: "bookworm", Packages: base.Packages, Kernel: "linux-image-cloud-amd64"},
 		"mirror":  {Block: "os", Release: "bookworm", Packages: base.Packages, Mirrors: []string{"http://mirror.example/"}},
 		"arch":    {Block: "os", Release: "bookworm", Packages: base.Packages, Arch: inventory.ARM64},
+		"signed":  {Block: "os", Release: "bookworm", Packages: base.Packages, SecureBoot: true},
 		// Two architectures may have a kernel of the same name.
 		"arch, same kernel": {Block: "os", Release: "bookworm", Packages: base.Packages, Arch: inventory.ARM64, Kernel: "linux-image-amd64"},
 	} {
@@ -100,6 +104,23 @@ func TestARM64(t *testing.T) {
 	}
 	if s := r.loaders(); s.URL != mirror.URL || s.Suite != "trixie" || !slices.Equal(s.Components, []string{"main"}) {
 		t.Errorf("loaders from %+v", s)
+	}
+}
+
+// TestSecureBootArchives: loaders that are signed come from Debian 13, whatever the image is.
+func TestSecureBootArchives(t *testing.T) {
+	t.Parallel()
+	mirror := images.Archive{URL: "http://192.0.2.1/debian", Suite: "bookworm"}
+	r := Recipe{Block: "os", Release: "bookworm", Mirrors: []string{mirror.URL}}
+	if got := r.Archives(); len(got) != 1 {
+		t.Errorf("archives without Secure Boot: %v", got)
+	}
+	r.SecureBoot = true
+	if got, want := r.Archives(), []images.Archive{mirror, {URL: mirror.URL, Suite: "trixie"}}; !slices.Equal(got, want) {
+		t.Errorf("archives %v, want %v", got, want)
+	}
+	if err := (Kind{}).Supports(&inventory.Image{Block: inventory.Block{Name: "os"}, Release: "12", SecureBoot: true, Storage: []string{inventory.StorageRAID}}); errkind.Of(err) != errkind.Unsupported {
+		t.Errorf("with a layout: %v", err)
 	}
 }
 

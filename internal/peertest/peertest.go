@@ -91,6 +91,7 @@ var packages = map[string]string{
 	"netplan":            "netplan.io",
 	"nsenter":            util,
 	"opensm":             "opensm",
+	"openssl":            "openssl",
 	"parted":             "parted",
 	"pdfinfo":            "poppler-utils",
 	"pdftotext":          "poppler-utils",
@@ -100,6 +101,7 @@ var packages = map[string]string{
 	"qemu-system-x86_64": "qemu-system-x86",
 	"rpm":                "rpm",
 	"rpmbuild":           "rpm",
+	"sbsign":             "sbsigntool",
 	"scontrol":           "slurm-client",
 	"setcap":             "libcap2-bin",
 	"sfdisk":             "fdisk",
@@ -123,8 +125,9 @@ var packages = map[string]string{
 	"xz":                 "xz-utils",
 	"zstd":               "zstd",
 
-	"grub-script-check":   "grub-common",
-	"qemu-system-aarch64": "qemu-system-arm",
+	"cert-to-efi-sig-list": "efitools",
+	"grub-script-check":    "grub-common",
+	"qemu-system-aarch64":  "qemu-system-arm",
 
 	"/usr/bin/qemu-aarch64-static":   "qemu-user-static",
 	"/usr/share/AAVMF/AAVMF_CODE.fd": "qemu-efi-aarch64",
@@ -135,6 +138,7 @@ var packages = map[string]string{
 	"/usr/lib/systemd/systemd-networkd":                 "systemd",
 	"/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so": "libumad2sim0",
 	"/usr/share/OVMF/OVMF_CODE_4M.fd":                   "ovmf",
+	"/usr/share/OVMF/OVMF_CODE_4M.secboot.fd":           "ovmf",
 }
 
 // optional are peers that CI does not install: without them a test is always skipped.

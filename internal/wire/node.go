@@ -107,7 +107,9 @@ type NodeCheck struct {
 	Arrays []Array `json:"arrays,omitempty"` // of md, that run
 	// BootOrder is that of the firmware; nil: it is no UEFI, or does not report.
 	BootOrder *BootOrder `json:"boot_order,omitempty"`
-	Error     *TaskError `json:"error,omitempty"`
+	// SecureBoot is as of Hardware.
+	SecureBoot *SecureBoot `json:"secure_boot,omitempty"`
+	Error      *TaskError  `json:"error,omitempty"`
 }
 
 // Array is one array of md, as the kernel shows it in /proc/mdstat.

@@ -154,7 +154,26 @@ type Hardware struct {
 	PCI      []PCI     `json:"pci"`
 	RDMA     []RDMADev `json:"rdma,omitempty"`
 	TPM      string    `json:"tpm,omitempty"` // its version, "2.0" or "1.2", or NoTPM; empty: the kernel does not say
+	// SecureBoot is what firmware and kernel show of it; nil: no UEFI, or an agent that does not look.
+	SecureBoot *SecureBoot `json:"secure_boot,omitempty"`
 }
+
+// SecureBoot is what a node shows of Secure Boot.
+type SecureBoot struct {
+	State    string `json:"state,omitempty"`    // SecureBootOn and so on; empty: the kernel shows no variables of the firmware
+	Lockdown string `json:"lockdown,omitempty"` // of the kernel: none, integrity or confidentiality; empty: it does not say
+	// Authorities are the common names of the certificates in db: whose signatures the firmware takes.
+	Authorities []string `json:"authorities,omitempty"`
+	Damaged     bool     `json:"damaged,omitempty"` // db could not be read to its end
+}
+
+// The states of Secure Boot.
+const (
+	SecureBootOn     = "on"
+	SecureBootOff    = "off"
+	SecureBootSetup  = "setup"  // off: the firmware has no platform key (PK)
+	SecureBootAbsent = "absent" // the firmware has none
+)
 
 // NoTPM says that there is no TPM, or that the firmware hides it.
 const NoTPM = "none"

@@ -86,10 +86,10 @@ func (a Artifacts) Loaders() (loader.Set, error) {
 	set := loader.Set{}
 	for _, i := range a.inv.Images {
 		digest, err := a.Digest(i)
-		if i.Arch != inventory.ARM64 || a.Images == nil || err != nil || digest == "" || !a.Images.Has(digest) {
+		if i.Arch != inventory.ARM64 && !i.SecureBoot || a.Images == nil || err != nil || digest == "" || !a.Images.Has(digest) {
 			continue
 		}
-		for name, file := range map[string]string{loader.ShimARM64: images.ShimFile, loader.GRUBARM64: images.GRUBFile} {
+		for _, file := range images.SignedLoaders(i.Arch) { // served under the same names
 			b, err := a.readFile(digest, file)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // of a kind that brings none
@@ -97,7 +97,7 @@ func (a Artifacts) Loaders() (loader.Set, error) {
 			if err != nil {
 				return nil, fmt.Errorf("image %s: loader %s: %w", i.Name, file, err)
 			}
-			set[name] = b
+			set[file] = b
 		}
 	}
 	return set, nil

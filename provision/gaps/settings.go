@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/services"
 )
@@ -56,7 +57,7 @@ func Settings() []Setting {
 		{Refused, "bmc", "factory", "nobody logs in with the account as delivered, and it is not changed. Make the account of username on the BMCs, and remove the block.", bmcs("factory", func(b *inventory.BMCProfile) bool { return b.FactoryUsername != "" })},
 		{NoEffect, "bmc", "attach", "the BMC is spoken to as one with a port of its own.", bmcs("attach", func(b *inventory.BMCProfile) bool { return b.Attach == "shared" })},
 		{NoEffect, "bmc", "factory_password", "it is not read.", factoryPasswords},
-		{Refused, "hardware", "secure_boot", "nodes are installed and booted without it, and nobody looks whether it is on. Remove it, and switch Secure Boot off in the firmware.", hardware("secure_boot", func(h *inventory.Hardware) bool { return h.SecureBoot })},
+		{Refused, "hardware", "secure_boot", "signed loaders and kernels are those of Debian's packages, for x86-64. Give these nodes an image of kind debian; or remove it, and switch Secure Boot off in the firmware.", unsigned},
 		{NoEffect, "hardware", "dpu", "DPUs are not looked for. Give it a mode and pci to have it set.", dpus("")},
 		{NoEffect, "hardware", "dpu.bmc", "the BMC of a DPU is not spoken to.", dpus("bmc")},
 		{Refused, "role", "mount", "what is written there would lie on the node's own disk. Remove it, and mount it by what configures the nodes after ironrail.", mounts},
@@ -184,15 +185,28 @@ func withHardware(h *inventory.Hardware) func(*inventory.Node) bool {
 	return func(n *inventory.Node) bool { return n.Hardware == h }
 }
 
-func hardware(attribute string, has func(*inventory.Hardware) bool) func(*inventory.Inventory) []given {
-	return func(inv *inventory.Inventory) (list []given) {
-		for _, h := range inv.Hardware {
-			if has(h) {
-				list = append(list, given{name: h.Name, phrase: attribute + " of hardware " + h.Name, at: inventory.PlaceOf(h.Ranges, attribute, h.Decl), uses: withHardware(h)})
+// unsigned is hardware with Secure Boot that nobody signs loaders or kernels for: of arm64,
+// and with images of other kinds, once for each.
+func unsigned(inv *inventory.Inventory) (list []given) {
+	for _, h := range inv.Hardware {
+		if !h.SecureBoot {
+			continue
+		}
+		add := func(what string, uses func(*inventory.Node) bool) {
+			list = append(list, given{name: h.Name, phrase: "secure_boot of hardware " + h.Name + what, at: inventory.PlaceOf(h.Ranges, "secure_boot", h.Decl), uses: uses})
+		}
+		if h.Arch == inventory.ARM64 {
+			add(", whose processors are of arm64,", withHardware(h))
+			continue
+		}
+		for _, i := range inv.Images {
+			uses := func(n *inventory.Node) bool { return n.Hardware == h && n.Image == i }
+			if i.Kind != distribution.Debian && slices.ContainsFunc(inv.Nodes, uses) {
+				add(fmt.Sprintf(" with image %s of kind %s", i.Name, i.Kind), uses)
 			}
 		}
-		return list
 	}
+	return list
 }
 
 // dpus are the dpu blocks that give an attribute; of "" those without a mode.

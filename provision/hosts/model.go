@@ -15,7 +15,7 @@ func uncompared(h *inventory.Hardware) string {
 		word  string
 		given bool
 	}{
-		{"bios", len(h.BIOS) > 0}, {"secure_boot", h.SecureBoot}, {"power", h.Power.Supplies > 0}, {"dpu", len(h.DPUs) > 0},
+		{"bios", len(h.BIOS) > 0}, {"power", h.Power.Supplies > 0}, {"dpu", len(h.DPUs) > 0},
 		{"bmc of firmware", !h.Versions.BMC.IsZero()},
 	} {
 		if w.given {

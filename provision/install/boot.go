@@ -163,6 +163,10 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		switch {
 		case err == nil && sys.Marker == w.Key:
 			noteArrays(run, sys)
+			if f := compareSecureBoot(n, sys.SecureBoot); f != nil {
+				return blameHardware(ctx, run, n, []Fault{*f})
+			}
+			noteSecureBoot(run, n, sys.SecureBoot)
 			return learnFact(ctx, run, SystemFact, n, sys)
 		case err == nil:
 			err = errkind.New(errkind.Mismatch, "the node runs a system of write %q, not of %q: it booted another disk", sys.Marker, w.Key).

@@ -4,13 +4,19 @@ package install
 
 import (
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/netboot/grub"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
+	"github.com/ironrail/ironrail/provision/netboot/tftp"
 )
 
 // BootEvent is one thing that the boot services saw of a node.
@@ -66,6 +72,8 @@ type reached struct {
 	port                                 bool   // it was for the port of a switch
 	leased                               bool   // by another DHCP server, beside which we give boot files
 	other                                string // why its address is not the node's; "": it is
+	shim, grub                           string // signed loaders that it fetched; "": not
+	chain                                bool   // GRUB's configuration by TFTP, which leads to HTTP
 }
 
 func reachedOf(seen []BootEvent) (r reached) {
@@ -76,7 +84,7 @@ func reachedOf(seen []BootEvent) (r reached) {
 		case s.Refused:
 			r.refused, r.reason, r.port = true, s.Detail, s.Proto == boot.DHCP && s.What == dhcp.EventPort
 		case s.Proto == boot.TFTP, s.Proto == boot.HTTP && s.What == httpboot.EventLoader:
-			r.loader = true
+			r.addLoader(s.What, s.Detail)
 		case s.Proto == boot.IPXE:
 			r.script = true
 		case s.Proto == boot.HTTP:
@@ -102,6 +110,21 @@ func (r *reached) addDHCP(s BootEvent) {
 		r.leased, r.other = true, ""
 	case dhcp.EventOtherAddress:
 		r.other = s.Detail
+	}
+}
+
+// addLoader takes over a loader. The signed ones are known by their names, once they were
+// fetched to their end: "shimx64.efi" of TFTP, "GET shimx64.efi" of HTTP.
+func (r *reached) addLoader(what, detail string) {
+	r.loader = true
+	name, get := strings.CutPrefix(detail, "GET ")
+	r.chain = r.chain || slices.Contains(grub.Names(), strings.TrimPrefix(name, "/"))
+	switch name = path.Base(name); {
+	case !get && what != tftp.EventDone:
+	case loader.Behind(name) != "":
+		r.shim = name
+	case r.shim != "" && name == loader.Behind(r.shim):
+		r.grub = name
 	}
 }
 
@@ -132,6 +155,10 @@ func (r reached) diagnosis(n *inventory.Node) Diagnosis {
 		return Diagnosis{Part: nic, Cause: "the node began to fetch the kernel and did not come to its end", Action: checkHTTP}
 	case r.script:
 		return Diagnosis{Part: nic, Cause: "the node got its boot script and never fetched the kernel", Action: checkHTTP}
+	case r.chain:
+		return Diagnosis{Part: nic, Cause: "GRUB got its configuration by TFTP and never the one by HTTP that it leads to", Action: checkHTTP}
+	case r.shim != "":
+		return r.stoppedSigned(n)
 	case r.loader:
 		return Diagnosis{Part: nic, Cause: "the node fetched its first loader, which never asked for the boot script",
 			Action: "Read the console; the loader may not drive this NIC, or Secure Boot may refuse it, since it is not signed. Check that the switch port forwards at once (edge port, no LACP wait)."}

@@ -58,6 +58,9 @@ func compareHardware(n *inventory.Node, hw wire.Hardware, last lastInstall) []Fa
 	if h.TPM != "" && hw.TPM != "" && hw.TPM != h.TPM {
 		add("TPM", "Switch the TPM on in the firmware's setup (Security Device Support), or set its version there; else have the module fitted, or correct `tpm` of the hardware block.", "%s; hardware.%s says %s", describeTPM(hw.TPM), h.Name, h.TPM)
 	}
+	if f := compareSecureBoot(n, hw.SecureBoot); f != nil {
+		fs = append(fs, *f)
+	}
 	fs = append(fs, compareMemory(h, hw.Memory)...)
 	fs = append(fs, compareNICs(h, hw)...)
 	fs = append(fs, compareDisks(n, hw, last)...)

@@ -39,6 +39,7 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 		nameSlots(faults, was, hw)
 		return blameHardware(ctx, run, n, faults)
 	}
+	noteSecureBoot(run, n, hw.SecureBoot)
 	// What was seen is kept whatever comes of the choice: the next plan shows the
 	// disk that is there now.
 	if err := learnFact(ctx, run, HardwareFact, n, hw); err != nil {

@@ -88,6 +88,8 @@ type System struct {
 	// BootOrder is that of the firmware, with the entry that started this system; nil
 	// where the node cannot tell.
 	BootOrder *wire.BootOrder `json:"boot_order,omitempty"`
+	// SecureBoot is what firmware and kernel show of it; nil where they do not.
+	SecureBoot *wire.SecureBoot `json:"secure_boot,omitempty"`
 }
 
 // Control is a node's BMC.

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
 )
 
 // refusal is how one program says on the console that Secure Boot does not let it go
@@ -63,10 +67,87 @@ func (r reached) secureBoot(n *inventory.Node, line string) Diagnosis {
 	switch {
 	case r.kernel:
 		what = "the install kernel"
+	case r.grub != "":
+		what = r.grub
 	case r.loader:
 		what = "the first loader"
 	}
-	return Diagnosis{Part: "Secure Boot", Cause: "Secure Boot refuses " + what,
-		Action:   fmt.Sprintf("Switch Secure Boot off in the firmware of %s: neither loader nor install kernel is signed with a key that its firmware trusts.", n.Name),
-		Evidence: []string{fmt.Sprintf("its console says %q", line)}}
+	d := Diagnosis{Part: "Secure Boot", Cause: "Secure Boot refuses " + what, Evidence: []string{fmt.Sprintf("its console says %q", line)}}
+	switch {
+	case !n.Hardware.SecureBoot:
+		d.Action = fmt.Sprintf("Switch Secure Boot off in the firmware of %s, or set secure_boot = true in hardware.%s: signed programs are offered then.", n.Name, n.Hardware.Name)
+	case r.kernel:
+		d.Action = "Build the image again (`ironrail image build`) with a kernel package of Debian's own archive: shim and GRUB take kernels that Debian has signed."
+	default:
+		d.Action = doKeys(n)
+	}
+	return d
+}
+
+// doKeys is what to do about firmware that does not take Debian's shim: Microsoft's
+// authorities for programs of others are not in db of every server, and a revoked shim is
+// refused whoever has signed it.
+func doKeys(n *inventory.Node) string {
+	return fmt.Sprintf("In the setup of %s restore the factory keys of Secure Boot, with Microsoft's UEFI CA for third parties (2011 or 2023: Debian's shim is signed by both) in db; where it is there, a newer shim is needed, since the firmware revokes this one: `ironrail image build`.", n.Name)
+}
+
+// stoppedSigned is the diagnosis of a node that fetched shim, or the GRUB behind it as well, and
+// nothing more.
+func (r reached) stoppedSigned(n *inventory.Node) Diagnosis {
+	d := Diagnosis{Part: "Secure Boot", Action: "Read the serial console of " + n.Name + ": who refused it says so there. " + doKeys(n)}
+	if r.grub != "" {
+		d.Cause = fmt.Sprintf("the node fetched %s, which never asked for its configuration: shim may refuse it, or it has no network", r.grub)
+	} else {
+		d.Cause = fmt.Sprintf("the node fetched %s, which never asked for %s: the firmware refuses it, as Secure Boot does where db has no key for it", r.shim, loader.Behind(r.shim))
+	}
+	return d
+}
+
+// secureBootOf is what a node shows of Secure Boot, in words.
+func secureBootOf(s *wire.SecureBoot) string {
+	words := map[string]string{
+		wire.SecureBootOn: "Secure Boot is on", wire.SecureBootOff: "Secure Boot is off in the firmware",
+		wire.SecureBootSetup:  "Secure Boot is off: the firmware is in setup mode, without a platform key",
+		wire.SecureBootAbsent: "the firmware has no Secure Boot",
+	}
+	if s == nil || words[s.State] == "" {
+		return "Secure Boot is not readable: the kernel shows no variables of the firmware"
+	}
+	text := words[s.State]
+	switch s.Lockdown {
+	case "":
+		text += "; whether the kernel is locked down is not readable"
+	case "none":
+		text += "; the kernel is not locked down"
+	default:
+		text += "; the kernel is locked down (" + s.Lockdown + ")"
+	}
+	if len(s.Authorities) > 0 {
+		text += "; db has " + strings.Join(s.Authorities, ", ")
+	}
+	if s.Damaged {
+		text += "; db could not be read to its end"
+	}
+	return text
+}
+
+// compareSecureBoot holds what a node shows against its hardware block. What it does not
+// show is no fault.
+func compareSecureBoot(n *inventory.Node, s *wire.SecureBoot) *Fault {
+	if !n.Hardware.SecureBoot || s == nil || s.State == "" || s.State == wire.SecureBootOn {
+		return nil
+	}
+	return &Fault{"Secure Boot", fmt.Sprintf("%s; hardware.%s says secure_boot = true", secureBootOf(s), n.Hardware.Name),
+		"Switch Secure Boot on in the firmware's setup, with its factory keys; or set secure_boot = false in the hardware block."}
+}
+
+// noteSecureBoot says how a node booted whose hardware block asks for Secure Boot, and
+// names one that has it on without being asked.
+func noteSecureBoot(run stage.Run, n *inventory.Node, s *wire.SecureBoot) {
+	switch {
+	case n.Hardware.SecureBoot:
+		run.Emit(event.Event{Type: event.Evidence, Text: secureBootOf(s)})
+	case s != nil && s.State == wire.SecureBootOn:
+		run.Emit(event.Event{Type: event.Evidence, Text: fmt.Sprintf("%s, and hardware.%s does not say secure_boot = true", secureBootOf(s), n.Hardware.Name)})
+	}
 }

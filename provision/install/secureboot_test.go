@@ -3,10 +3,13 @@
 package install
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
@@ -25,6 +28,9 @@ func TestSecureBoot(t *testing.T) {
 	t.Parallel()
 	n := site().Nodes[0]
 	saw := func(p boot.Proto, what string) BootEvent { return BootEvent{boot.Evidence{Proto: p, What: what}} }
+	got := func(p boot.Proto, what, detail string) BootEvent {
+		return BootEvent{boot.Evidence{Proto: p, What: what, Detail: detail}}
+	}
 	byTFTP := []BootEvent{saw(boot.DHCP, "ack"), saw(boot.TFTP, "done")}
 	byHTTP := []BootEvent{saw(boot.DHCP, "ack"), saw(boot.HTTP, "loader")}
 	kernel := []BootEvent{saw(boot.IPXE, "script"), saw(boot.HTTP, "kernel.end")}
@@ -44,13 +50,19 @@ func TestSecureBoot(t *testing.T) {
 		{"GRUB", kernel, []string{"error: ../../grub-core/kern/efi/sb.c:182:bad shim signature."}, "Secure Boot refuses the install kernel"},
 		{"GRUB's policy", kernel, []string{"error: prohibited by secure boot policy."}, "Secure Boot refuses the install kernel"},
 		{"GRUB's policy about a font", ramdisk, []string{"shim_lock_verifier_init: prohibited by secure boot policy"}, "agent never called"},
+		{"shim and nothing behind it", []BootEvent{saw(boot.DHCP, "ack"), got(boot.TFTP, "done", "shimx64.efi: asked for the size only"), got(boot.TFTP, "done", "shimx64.efi")}, nil, "fetched shimx64.efi, which never asked for grubx64.efi: the firmware refuses it"},
+		{"shim by HTTP", []BootEvent{got(boot.HTTP, "loader", "HEAD shimaa64.efi"), got(boot.HTTP, "loader", "GET shimaa64.efi")}, nil, "fetched shimaa64.efi, which never asked for grubaa64.efi"},
+		{"a part of shim", []BootEvent{got(boot.TFTP, "start", "shimx64.efi"), got(boot.TFTP, "failed", "shimx64.efi: 3 of 9 bytes: timeout")}, nil, "fetched its first loader, which never asked"},
+		{"GRUB and no configuration", []BootEvent{got(boot.TFTP, "done", "shimx64.efi"), got(boot.TFTP, "done", "grubx64.efi")}, nil, "fetched grubx64.efi, which never asked for its configuration"},
+		{"GRUB without HTTP", []BootEvent{got(boot.TFTP, "done", "shimx64.efi"), got(boot.TFTP, "done", "grubx64.efi"), got(boot.TFTP, "done", "/grub/x86_64-efi/grub.cfg")}, nil, "never the one by HTTP"},
+		{"shim refuses GRUB", []BootEvent{got(boot.TFTP, "done", "shimx64.efi"), got(boot.TFTP, "done", "grubx64.efi")}, []string{"Verification failed: (0x1A) Security Violation"}, "Secure Boot refuses grubx64.efi"},
 		{"another failure to load", byTFTP, []string{`BdsDxe: failed to load Boot0001 "UEFI PXEv4": Not Found`}, "never asked for the boot script"},
 	} {
 		d := Diagnose(n, c.seen, c.console)
 		if !strings.Contains(d.Cause, c.want) || d.Action == "" {
 			t.Errorf("%s: %+v; want cause with %q", c.name, d, c.want)
 		}
-		if refused := strings.Contains(c.want, "refuses"); refused && (d.Part != "Secure Boot" || !strings.Contains(d.Evidence[0], "its console says")) {
+		if refused := strings.Contains(c.want, "refuses"); refused && (d.Part != "Secure Boot" || c.console != nil && !strings.Contains(d.Evidence[0], "its console says")) {
 			t.Errorf("%s: part %q, evidence %q", c.name, d.Part, d.Evidence)
 		}
 	}
@@ -64,5 +76,54 @@ func TestSecureBootFinding(t *testing.T) {
 	res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, []BootEvent{{boot.Evidence{Proto: boot.HTTP, What: "loader"}}})
 	if f := res.Nodes[0].Finding; f == nil || f.Cause != "Secure Boot refuses the first loader" || f.Suspects[0].Part != "Secure Boot" {
 		t.Errorf("finding %+v", f)
+	}
+}
+
+// TestSecureBootAction: who asks for Secure Boot is not told to switch it off.
+func TestSecureBootAction(t *testing.T) {
+	t.Parallel()
+	refused := []string{"Verification failed: (0x1A) Security Violation"}
+	loaded := []BootEvent{{boot.Evidence{Proto: boot.TFTP, What: "done", Detail: "shimx64.efi"}}}
+	kernel := append(slices.Clone(loaded), BootEvent{boot.Evidence{Proto: boot.HTTP, What: "kernel.end"}})
+	for _, c := range []struct {
+		declared bool
+		seen     []BootEvent
+		want     string
+	}{
+		{false, loaded, "Switch Secure Boot off in the firmware of n1, or set secure_boot = true in hardware.h"},
+		{true, loaded, "UEFI CA for third parties (2011 or 2023"}, {true, kernel, "a kernel package of Debian's own archive"},
+	} {
+		n := &inventory.Node{Name: "n1", Hardware: &inventory.Hardware{Name: "h", SecureBoot: c.declared}}
+		if d := Diagnose(n, c.seen, refused); !strings.Contains(d.Action, c.want) || c.declared == strings.Contains(d.Action, "off") {
+			t.Errorf("declared %v: %+v; want %q", c.declared, d, c.want)
+		}
+	}
+}
+
+// TestCompareSecureBoot: Secure Boot that is off is a fault where the hardware block asks for it,
+// and one that cannot be read is not.
+func TestCompareSecureBoot(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		declared bool
+		shown    *wire.SecureBoot
+		fault    string // "": none
+		says     string
+	}{
+		{true, nil, "", "not readable"}, {true, &wire.SecureBoot{}, "", "not readable"}, {false, &wire.SecureBoot{State: wire.SecureBootOff}, "", "off in the firmware"},
+		{true, &wire.SecureBoot{State: wire.SecureBootOn, Lockdown: "integrity", Authorities: []string{"Microsoft UEFI CA 2023"}}, "", "is on; the kernel is locked down (integrity); db has Microsoft UEFI CA 2023"},
+		{true, &wire.SecureBoot{State: wire.SecureBootOn}, "", "whether the kernel is locked down is not readable"},
+		{true, &wire.SecureBoot{State: wire.SecureBootOn, Lockdown: "none", Damaged: true}, "", "the kernel is not locked down; db could not be read to its end"},
+		{true, &wire.SecureBoot{State: wire.SecureBootOff}, "Secure Boot is off in the firmware", "off"}, {true, &wire.SecureBoot{State: wire.SecureBootSetup}, "setup mode", "setup mode"},
+		{true, &wire.SecureBoot{State: wire.SecureBootAbsent}, "the firmware has no Secure Boot", "no Secure Boot"},
+	} {
+		n := &inventory.Node{Name: "n1", Hardware: &inventory.Hardware{Name: "h", SecureBoot: c.declared, Boot: inventory.BootUEFI}}
+		faults := CompareHardware(n, wire.Hardware{SecureBoot: c.shown})
+		if c.fault == "" && len(faults) > 0 || c.fault != "" && (len(faults) != 1 || faults[0].Part != "Secure Boot" || !strings.Contains(faults[0].Found, c.fault) || !strings.Contains(faults[0].Found, "hardware.h says")) {
+			t.Errorf("declared %v, shown %+v: %+v", c.declared, c.shown, faults)
+		}
+		if got := secureBootOf(c.shown); !strings.Contains(got, c.says) {
+			t.Errorf("%+v: %q; want %q", c.shown, got, c.says)
+		}
 	}
 }

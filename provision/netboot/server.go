@@ -96,7 +96,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 
 // withGRUB adds, where there is a GRUB, what leads it from TFTP to HTTP.
 func withGRUB(set loader.Set, root netip.AddrPort) loader.Set {
-	if !set.Has(loader.GRUBARM64) {
+	if !set.Has(loader.GRUBARM64) && !set.Has(loader.GRUBX64) {
 		return set
 	}
 	more := loader.Set{}

@@ -124,8 +124,8 @@ func simulatedFiles(i *inventory.Image, system repo.System) map[string]string {
 		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: string(system.Status),
 		images.SourcesFile: string(system.Sources), images.KeyringFile: "", images.DriversFile: simulatedDrivers,
 	}
-	if i.Arch == inventory.ARM64 {
-		for _, name := range []string{images.ShimFile, images.GRUBFile} {
+	if i.Arch == inventory.ARM64 || i.SecureBoot {
+		for _, name := range images.SignedLoaders(i.Arch) {
 			files[name] = "MZ simulation of " + name + "\n"
 		}
 	}

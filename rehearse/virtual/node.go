@@ -86,7 +86,7 @@ func (n *Node) mainboard(boots bool) chassis.Board {
 	if boots {
 		macs = append(macs, id.BootMAC)
 	}
-	b := firmware.New(firmware.Config{Node: n.inv.Name, Chassis: n.chassis, Boot: n.inv.Hardware.Boot, Arch: n.inv.Hardware.Arch, MACs: macs, UUID: id.UUID, Clock: w.opt.Clock, Seed: w.opt.Seed,
+	b := firmware.New(firmware.Config{Node: n.inv.Name, Chassis: n.chassis, Boot: n.inv.Hardware.Boot, Arch: n.inv.Hardware.Arch, SecureBoot: n.inv.Hardware.SecureBoot, MACs: macs, UUID: id.UUID, Clock: w.opt.Clock, Seed: w.opt.Seed,
 		Relay: w.relay, Net: func(netip.Addr) network.Network { return n.cable.Scaled(1) }, Ramdisk: n.ramdisk, Disk: n.disk, Console: n.console()})
 	return unplugged{b, n}
 }

@@ -190,7 +190,7 @@ func (c *check) checkPairs() {
 	c.checkSecureBoot()
 }
 
-// checkSecureBoot warns where the module is built on the node, by a key that the
+// checkSecureBoot refuses it where the module is built on the node, by a key that the
 // firmware does not know.
 func (c *check) checkSecureBoot() {
 	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {

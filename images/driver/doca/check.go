@@ -33,10 +33,6 @@ type release = usage.Release
 // (docs.nvidia.com/doca/archive); 2.5, 2.9 and 3.2 have long support.
 var known = []release{{2, 5}, {2, 6}, {2, 7}, {2, 8}, {2, 9}, {2, 10}, {3, 0}, {3, 1}, {3, 2}, {3, 3}}
 
-// sourceOnly is the first release that brings no built and signed modules: DKMS
-// builds them on the node (DOCA 3.2.1 documentation, "General Support").
-var sourceOnly = release{3, 2}
-
 // cards are the NICs of which the releases that know them are bounded. DOCA 2.9.4,
 // "Changes and New Features": 2.9 is the last with ConnectX-4, and does not
 // support ConnectX-8.
@@ -72,7 +68,7 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	}
 	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 		c.checkCards(u)
-		if u.Hardware.SecureBoot && !c.release.Before(sourceOnly) {
+		if u.Hardware.SecureBoot { // older releases have modules that NVIDIA signed, by a key of its own
 			usage.SecureBoot(&c.found, b, u, "DOCA's")
 		}
 	}

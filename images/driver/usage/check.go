@@ -45,10 +45,10 @@ func Missing(inv *inventory.Inventory) diag.List {
 	return found
 }
 
-// SecureBoot adds the warning that a module that is built on the node is signed
-// by no key that the firmware of its chassis knows.
+// SecureBoot adds the error that the kernel refuses modules which are built on the node: they
+// are signed by no key that shim, or the firmware of its chassis, knows.
 func SecureBoot(to *diag.List, b inventory.Block, u *Usage, whose string) {
 	to.Add("driver.secure-boot", b.Place("version"), "Module without a signature that counts", fmt.Sprintf(
-		"Hardware %q boots with Secure Boot, and %s kernel modules are built on the node: the kernel loads them only after their key is enrolled (MOK) at the console of each node. Turn secure_boot off, or take an image with signed modules.", u.Hardware.Name, whose)).
-		In(b.Decl).Also("the hardware", u.Hardware.Decl).Of(u.Nodes...).Warn()
+		"Hardware %q boots with Secure Boot, and %s kernel modules are not signed by a key that its firmware or Debian's shim knows: the kernel refuses them. This version neither signs modules nor enrols keys. Set secure_boot = false in the hardware and switch Secure Boot off in the firmware, or take the driver off these nodes.", u.Hardware.Name, whose)).
+		In(b.Decl).Also("the hardware", u.Hardware.Decl).Of(u.Nodes...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/secureboot"
 	"github.com/ironrail/ironrail/provision/agent/smbios"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
@@ -47,6 +48,8 @@ func (i Inspector) Hardware() wire.Hardware {
 		PCI:      i.pci(),
 		RDMA:     i.rdma(),
 		TPM:      TPM(i.FS),
+
+		SecureBoot: secureboot.Read(i.FS),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/secureboot"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
@@ -51,7 +52,7 @@ func (c Checker) Check(ctx context.Context) wire.NodeCheck {
 	seconds, _, _ := strings.Cut(c.FS.Text("proc/uptime"), " ")
 	r.Uptime, _ = strconv.ParseFloat(seconds, 64)
 	c.systemd(ctx, &r)
-	r.BootOrder = efiboot.Shown{FS: c.FS}.Order()
+	r.BootOrder, r.SecureBoot = efiboot.Shown{FS: c.FS}.Order(), secureboot.Read(c.FS)
 	r.Arrays = Arrays(c.FS.Text("proc/mdstat"))
 	roots := inspector.RootDisks()
 	if len(roots) == 1 {

@@ -37,6 +37,7 @@ const variables = "/sys/firmware/efi/efivars"
 var mounts = []struct{ source, target, kind, options string }{
 	{"proc", "/proc", "proc", ""},
 	{"sysfs", "/sys", "sysfs", ""},
+	{"securityfs", "/sys/kernel/security", "securityfs", ""}, // says whether the kernel is locked down
 	{"devtmpfs", "/dev", "devtmpfs", "mode=0755"},
 	{"tmpfs", "/run", "tmpfs", "mode=0755"},
 	{"tmpfs", "/tmp", "tmpfs", "mode=1777"},

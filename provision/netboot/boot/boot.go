@@ -49,6 +49,8 @@ type Client struct {
 	// ForceUndionly sends undionly.kpxe once a boot even to a BIOS ROM that is
 	// iPXE itself, for ROMs that are too old for the boot script.
 	ForceUndionly bool
+	// SecureBoot: only signed programs are offered, shim first.
+	SecureBoot bool
 }
 
 // Attempt is a boot attempt that is open for a node: it is stored elsewhere and

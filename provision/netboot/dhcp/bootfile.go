@@ -34,10 +34,7 @@ type Policy struct {
 // ones break on several NICs (Broadcom, 82599, ConnectX-4 and -5). UEFI arm64 gets shim,
 // and behind it GRUB, which uses the firmware's driver too: Debian's iPXE has no snponly
 // for arm64.
-var loaders = map[Arch]struct {
-	names []string
-	http  bool // by URL, not by TFTP
-}{
+var loaders = map[Arch]bootProgram{
 	ArchBIOS:      {[]string{loader.Undionly}, false},
 	ArchX64:       {[]string{loader.SNPOnly}, false},
 	ArchEBC:       {[]string{loader.SNPOnly}, false},
@@ -46,9 +43,37 @@ var loaders = map[Arch]struct {
 	ArchARM64HTTP: {[]string{loader.ShimARM64, loader.SNPARM64}, true},
 }
 
+// bootProgram is what firmware of one architecture loads first.
+type bootProgram struct {
+	names []string
+	http  bool // by URL, not by TFTP
+}
+
+// signed are the first programs of nodes with Secure Boot: firmware refuses all others, as
+// Microsoft signs no iPXE that Debian has.
+var signed = map[Arch]bootProgram{
+	ArchX64:     {[]string{loader.ShimX64}, false},
+	ArchX64HTTP: {[]string{loader.ShimX64}, true},
+}
+
+// programOf is the first program of a client.
+func programOf(c boot.Client, a Arch) (bootProgram, error) {
+	l, ok := loaders[a]
+	if c.SecureBoot {
+		if l, ok = signed[a]; !ok {
+			return l, fmt.Errorf("%s boots without Secure Boot, and secure_boot of its hardware is true: set its boot mode to UEFI, without a CSM", a)
+		}
+	}
+	if !ok {
+		return l, fmt.Errorf("there is no boot program for %s", a)
+	}
+	return l, nil
+}
+
 // has reports whether a loader is there, with what it loads in turn.
 func (p Policy) has(name string) bool {
-	return p.Loaders[name] && (name != loader.ShimARM64 || p.Loaders[loader.GRUBARM64])
+	behind := loader.Behind(name)
+	return p.Loaders[name] && (behind == "" || p.Loaders[behind])
 }
 
 // maxFile is what fits the file field with its final zero (RFC 2131 section 2);
@@ -62,15 +87,18 @@ func (p Policy) bootFile(c boot.Client, cl Class, mac addr.MAC, forced bool) (st
 	if c.Kind == boot.BMC || !cl.Boots() {
 		return "", nil
 	}
+	if cl.IPXE && c.SecureBoot {
+		return "", fmt.Errorf("iPXE runs, which Secure Boot refuses, and secure_boot of its hardware is true: switch Secure Boot on in the firmware, and the NIC's own iPXE off")
+	}
 	if cl.IPXE && !forced {
 		return p.url("/boot/" + dashMAC(mac) + "/script.ipxe"), nil
 	}
 	if !cl.HasArch {
 		return "", fmt.Errorf("the firmware did not say its architecture (option 93)")
 	}
-	l, ok := loaders[cl.Arch]
-	if !ok {
-		return "", fmt.Errorf("there is no boot program for %s", cl.Arch)
+	l, err := programOf(c, cl.Arch)
+	if err != nil {
+		return "", err
 	}
 	n := slices.IndexFunc(l.names, p.has)
 	if n < 0 {
@@ -88,8 +116,11 @@ func (p Policy) bootFile(c boot.Client, cl Class, mac addr.MAC, forced bool) (st
 
 // wayTo says what brings a loader; "" for those of the package ipxe.
 func wayTo(name string) string {
-	if name == loader.ShimARM64 {
+	switch name {
+	case loader.ShimARM64:
 		return ": an image of kind debian for arm64 brings it"
+	case loader.ShimX64:
+		return ": an image of kind debian brings it that is built for nodes with secure_boot"
 	}
 	return ""
 }

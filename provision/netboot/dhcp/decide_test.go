@@ -190,6 +190,48 @@ func TestARM64Loaders(t *testing.T) {
 	}
 }
 
+// TestSecureBootLoaders: a node with Secure Boot is offered shim, where GRUB is there as well,
+// and never iPXE; firmware that boots without it is told so.
+func TestSecureBootLoaders(t *testing.T) {
+	t.Parallel()
+	const byHTTP = "http://10.0.0.2:80/loader/"
+	both := []string{loader.ShimX64, loader.GRUBX64, loader.SNPOnly, loader.Undionly}
+	for name, c := range map[string]struct {
+		loaders []string
+		vendor  string
+		arch    byte
+		more    []dhcpv4.Modifier
+		want    string // boot file; "": no reply
+		why     string
+	}{
+		"PXE":              {both, pxeVendor, 7, nil, loader.ShimX64, ""},
+		"HTTP":             {both, httpVendor, 16, nil, byHTTP + loader.ShimX64, ""},
+		"no image is made": {[]string{loader.SNPOnly}, pxeVendor, 7, nil, "", "shimx64.efi for UEFI x64 is not on the controller: an image of kind debian brings it that is built for nodes with secure_boot"},
+		"shim alone":       {[]string{loader.ShimX64, loader.SNPOnly}, pxeVendor, 7, nil, "", "is not on the controller"},
+		"BIOS":             {both, "PXEClient:Arch:00000:UNDI:002001", 0, nil, "", "BIOS boots without Secure Boot, and secure_boot of its hardware is true"},
+		"iPXE":             {both, pxeVendor, 7, []dhcpv4.Modifier{opt(77, []byte("iPXE")...)}, "", "iPXE runs, which Secure Boot refuses"},
+		"arm64":            {both, pxeVendor, 11, nil, "", "boots without Secure Boot"},
+	} {
+		all := site()
+		for i := range all {
+			all[i].SecureBoot = true
+		}
+		r := rules()
+		r.Loaders = map[string]bool{}
+		for _, l := range c.loaders {
+			r.Loaders[l] = true
+		}
+		d := r.Decide(all, ask(dhcpv4.MessageTypeDiscover, n1mac, append(c.more, vendor(c.vendor), arch(c.arch))...), now)
+		got := ""
+		if d.Reply != nil {
+			got = d.Reply.BootFileNameOption()
+		}
+		if got != c.want || !strings.Contains(d.Detail, c.why) || (c.want == "") != d.Refused {
+			t.Errorf("%s: got %q, %q; want %q, %q", name, got, d.Detail, c.want, c.why)
+		}
+	}
+}
+
 func TestReplyContents(t *testing.T) {
 	t.Parallel()
 	rai := opt(82, 1, 3, 'p', '0', '7', 11, 4, 10, 0, 0, 254)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package grub writes the configurations that GRUB reads from the network: of the signed
-// grubnet behind shim, which nodes with arm64 processors boot. GRUB's shell splits at
+// grubnet behind shim, which nodes with arm64 processors or Secure Boot boot. GRUB's shell splits at
 // spaces, expands $ and knows ' as sh does; what goes into a configuration is checked
 // or made harmless first. A leaf of provision/netboot, without I/O.
 //
@@ -20,7 +20,9 @@ import (
 
 // Names are the paths below the root, HTTP's or TFTP's, at which grubnet looks for its
 // configuration, in this order (its prefix is /grub; debian/build-efi-images of grub2).
-func Names() []string { return []string{"grub/arm64-efi/grub.cfg", "grub/grub.cfg"} }
+func Names() []string {
+	return []string{"grub/arm64-efi/grub.cfg", "grub/x86_64-efi/grub.cfg", "grub/grub.cfg"}
+}
 
 // How long a configuration holds on, as iPXE's scripts do: five minutes of patience
 // while the controller restarts, then the firmware's next boot device.
@@ -31,8 +33,8 @@ const (
 	maxConfig = 16 << 10
 )
 
-// removable is what firmware starts from a disk without a boot entry.
-const removable = "/EFI/BOOT/BOOTAA64.EFI"
+// removable is what firmware starts from a disk without a boot entry, by architecture.
+var removable = []string{"/EFI/BOOT/BOOTX64.EFI", "/EFI/BOOT/BOOTAA64.EFI"}
 
 // device is the HTTP service as GRUB names it. The port is left out where it is HTTP's own:
 // GRUB before 2.12 takes none.
@@ -104,9 +106,12 @@ func retry(command string) string {
 // directly; where that is refused, as an unsigned one is under Secure Boot, the
 // firmware goes on.
 func DiskConfig(node string) string {
-	return say("node "+node+" has no open boot attempt, going to its disk") +
-		"if search --no-floppy --set=disk --file " + removable + "; then\n" +
-		"  if chainloader ($disk)" + removable + "; then\n    boot\n  fi\nfi\nexit\n"
+	text := say("node " + node + " has no open boot attempt, going to its disk")
+	for _, file := range removable {
+		text += "if search --no-floppy --set=disk --file " + file + "; then\n" +
+			"  if chainloader ($disk)" + file + "; then\n    boot\n  fi\nfi\n"
+	}
+	return text + "exit\n"
 }
 
 // RefusalConfig says why nothing is booted, waits for the reason to be read, and goes to

@@ -32,6 +32,9 @@ const (
 	// beside itself. iPXE's drivers for arm64 break on several NICs.
 	ShimARM64 = "shimaa64.efi"
 	GRUBARM64 = "grubaa64.efi"
+	// The same for UEFI x64 with Secure Boot, whose firmware refuses iPXE.
+	ShimX64 = "shimx64.efi"
+	GRUBX64 = "grubx64.efi"
 )
 
 // files lists where each loader may lie below the folder; the first that is
@@ -46,6 +49,14 @@ var files = []struct {
 	{SNPARM64, []string{"snponly-arm64.efi", "arm64-efi/snponly.efi"}},
 	{ShimARM64, []string{ShimARM64}},
 	{GRUBARM64, []string{GRUBARM64}},
+	{ShimX64, []string{ShimX64}},
+	{GRUBX64, []string{GRUBX64}},
+}
+
+// Behind is the loader that shim loads in turn, by a name that is built into it; "" for
+// what is no shim.
+func Behind(name string) string {
+	return map[string]string{ShimARM64: GRUBARM64, ShimX64: GRUBX64}[name]
 }
 
 // maxSize bounds one loader; the largest of iPXE is about 1 MiB.

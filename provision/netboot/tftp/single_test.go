@@ -128,7 +128,7 @@ func TestSinglePortRack(t *testing.T) {
 			t.Errorf("took %v of virtual time", d)
 		}
 		synctest.Wait() // for the last word of the server
-		if w.words[eventDone] != transfers {
+		if w.words[EventDone] != transfers {
 			t.Errorf("evidence %v", w.words)
 		}
 	})

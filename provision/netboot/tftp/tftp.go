@@ -45,7 +45,7 @@ const (
 // What words of the evidence.
 const (
 	eventStart   = "start"
-	eventDone    = "done"
+	EventDone    = "done"
 	eventFailed  = "failed"
 	eventRefused = "refused"
 	eventDropped = "dropped" // a source that was refused too often
@@ -124,10 +124,10 @@ func (s *Server) read(ctx context.Context, name string, rf io.ReaderFrom) error 
 	n, err := rf.ReadFrom(src)
 	switch {
 	case err == nil:
-		s.recordEvent(ev, eventDone, name, n)
+		s.recordEvent(ev, EventDone, name, n)
 	case !src.read && ctx.Err() == nil:
 		// UEFI asks with tsize, and ends that transfer with an error (seen on EDK2).
-		s.recordEvent(ev, eventDone, name+": "+sizeQuestion, 0)
+		s.recordEvent(ev, EventDone, name+": "+sizeQuestion, 0)
 	default:
 		s.recordEvent(ev, eventFailed, fmt.Sprintf("%s: %d of %d bytes: %v", name, n, len(data), err), n)
 	}

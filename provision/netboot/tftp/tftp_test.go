@@ -194,7 +194,7 @@ func TestGet(t *testing.T) {
 				t.Fatalf("got %d bytes, %v, want %d", len(got), err, tt.want)
 			}
 			if tt.loss == 0 {
-				if e := n.await(t, eventDone); e.Bytes != int64(tt.want) || e.Node != "n1" || e.MAC.IsZero() || e.Refused {
+				if e := n.await(t, EventDone); e.Bytes != int64(tt.want) || e.Node != "n1" || e.MAC.IsZero() || e.Refused {
 					t.Errorf("evidence %+v", e)
 				}
 			}
@@ -246,7 +246,7 @@ func TestSizeQuestion(t *testing.T) {
 		t.Fatalf("got %q, %v", b[:k], err)
 	}
 	c.conn.WriteTo([]byte("\x00\x05\x00\x08User aborted the transfer\x00"), from)
-	if e := n.await(t, eventDone); e.Bytes != 0 || !strings.Contains(e.Detail, sizeQuestion) {
+	if e := n.await(t, EventDone); e.Bytes != 0 || !strings.Contains(e.Detail, sizeQuestion) {
 		t.Errorf("evidence %+v", e)
 	}
 }

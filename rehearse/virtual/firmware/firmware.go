@@ -2,12 +2,12 @@
 
 // Package firmware is what the mainboard of a virtual node does while it has
 // power: the self test, the boot order, network boot as PXE ROMs, UEFI, iPXE, and
-// with arm64 shim and GRUB do it (DHCP through a relay, TFTP, HTTP, the boot script),
+// with arm64 and Secure Boot shim and GRUB do it (DHCP through a relay, TFTP, HTTP, the boot script),
 // and the start of the install ramdisk or of the disk. It speaks with the real boot
 // services and believes none of their words without looking.
 //
-// It does not model option ROMs by maker, IPv6, ProxyDHCP, DNS, TLS or
-// Secure Boot.
+// It does not model option ROMs by maker, IPv6, ProxyDHCP, DNS, TLS, or what Secure
+// Boot verifies of a program.
 package firmware
 
 import (
@@ -33,10 +33,12 @@ type Config struct {
 	Chassis *chassis.Chassis
 	Boot    inventory.Firmware // how it boots from the network; zero: BootUEFI
 	Arch    inventory.Arch     // of its processors; zero: AMD64
-	MACs    []addr.MAC         // NICs that boot, in order
-	UUID    string             // SMBIOS UUID, sent in option 97; one that cannot be read is sent as zeros
-	Clock   clock.Clock        // for waits of the hardware; nil: the chassis'. Deadlines of I/O are on the wall clock
-	Seed    uint64             // of the site
+	// SecureBoot: it starts signed programs alone, which are those that are called shim.
+	SecureBoot bool
+	MACs       []addr.MAC  // NICs that boot, in order
+	UUID       string      // SMBIOS UUID, sent in option 97; one that cannot be read is sent as zeros
+	Clock      clock.Clock // for waits of the hardware; nil: the chassis'. Deadlines of I/O are on the wall clock
+	Seed       uint64      // of the site
 
 	Relay *Relay                           // nil: no link
 	Net   func(netip.Addr) network.Network // the node's cable once it has this address
@@ -67,6 +69,9 @@ const (
 func New(cfg Config) *Board {
 	if cfg.Boot == "" {
 		cfg.Boot = inventory.BootUEFI
+	}
+	if cfg.Arch == "" {
+		cfg.Arch = inventory.AMD64
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = cfg.Chassis.Identity().Clock

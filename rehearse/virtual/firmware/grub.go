@@ -21,20 +21,21 @@ import (
 // agentGRUB is how GRUB calls itself.
 const agentGRUB = "GRUB 2.12-9+deb13u1"
 
-// grubFile is the GRUB that shim loads: it lies beside shim (shim.c, DEFAULT_LOADER).
-const grubFile = "grubaa64.efi"
+// signedBy are what differs between architectures: the GRUB that shim loads, which lies beside
+// it (shim.c, DEFAULT_LOADER), and GRUB's own name of the platform.
+var signedBy = map[inventory.Arch]struct{ grub, platform string }{
+	inventory.AMD64: {"grubx64.efi", "x86_64-efi"},
+	inventory.ARM64: {"grubaa64.efi", "arm64-efi"},
+}
 
 // startTime is how long shim and GRUB take each until they ask for a file: signatures are
 // verified, and the network is set up.
 const startTime = time.Second
 
-// grubConfigs are where grubnet looks for its configuration, below what it was loaded from.
-var grubConfigs = []string{"/grub/arm64-efi/grub.cfg", "/grub/grub.cfg"}
-
 // shim loads GRUB from where shim itself came from, and GRUB its configuration from the
 // same server.
 func (b *Board) shim(ctx context.Context, mac addr.MAC, l lease, how inventory.Firmware) (result, error) {
-	next := l
+	next, grubFile := l, signedBy[b.cfg.Arch].grub
 	next.file = path.Join(path.Dir(l.file), grubFile)
 	if how == inventory.BootUEFIHTTP {
 		next.file = l.file[:strings.LastIndexByte(l.file, '/')+1] + grubFile
@@ -60,7 +61,8 @@ func (b *Board) shim(ctx context.Context, mac addr.MAC, l lease, how inventory.F
 
 // firstConfig reads GRUB's configuration by the protocol that GRUB itself came by.
 func (g *grub) firstConfig(ctx context.Context, l lease, how inventory.Firmware) (text string, err error) {
-	for _, name := range grubConfigs {
+	// Where grubnet looks for its configuration, below what it was loaded from.
+	for _, name := range []string{"/grub/" + signedBy[g.b.cfg.Arch].platform + "/grub.cfg", "/grub/grub.cfg"} {
 		if how == inventory.BootUEFIHTTP {
 			_, host, e := parseTarget(l.file)
 			if err = e; err == nil {

@@ -82,3 +82,27 @@ func TestDiskARM64(t *testing.T) {
 		})
 	}
 }
+
+// TestBootSecurely: with Secure Boot shim and GRUB load the ramdisk, and firmware refuses
+// the iPXE that is offered to a node of which the files do not say so.
+func TestBootSecurely(t *testing.T) {
+	for _, how := range []inventory.Firmware{inventory.BootUEFI, inventory.BootUEFIHTTP} {
+		for _, declared := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSite(t, 1, 200_000)
+				defer s.close()
+				s.clients[0].SecureBoot = declared
+				s.arm("n0")
+				cfg, n := s.config(0, how)
+				cfg.SecureBoot = true
+				s.powerOn(cfg, n)
+				time.Sleep(3 * time.Minute)
+				synctest.Wait()
+				said := n.console.String()
+				if booted := len(n.kernels) == 1; booted != declared || strings.Contains(said, "Access Denied") == declared || strings.Contains(said, "iPXE") {
+					t.Errorf("%s, declared %v: %d kernels\n%s%+v", how, declared, len(n.kernels), said, s.seen)
+				}
+			})
+		}
+	}
+}

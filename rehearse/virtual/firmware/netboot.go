@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/addr"
@@ -17,8 +18,8 @@ import (
 // chains is how many programs may load one another before a person is needed.
 const chains = 3
 
-// netboot boots one NIC: the firmware's own program loads iPXE, or shim with arm64, which
-// loads the rest.
+// netboot boots one NIC: the firmware's own program loads iPXE, or shim with
+// arm64 and with Secure Boot, which loads the rest.
 func (b *Board) netboot(ctx context.Context, mac addr.MAC, how inventory.Firmware) result {
 	b.printf("Booting from the network: %s, %s", how, mac)
 	p := romProgram(how, b.cfg.Arch)
@@ -32,7 +33,11 @@ func (b *Board) netboot(ctx context.Context, mac addr.MAC, how inventory.Firmwar
 	if err := b.loader(ctx, l, how); err != nil {
 		return result{}
 	}
-	if b.cfg.Arch == inventory.ARM64 {
+	if b.cfg.SecureBoot && !strings.Contains(path.Base(l.file), "shim") {
+		b.printf("BdsDxe: failed to load Boot0001 \"UEFI PXEv4\" from %s: Access Denied", l.file)
+		return result{}
+	}
+	if b.cfg.Arch == inventory.ARM64 || b.cfg.SecureBoot {
 		r, err := b.shim(ctx, mac, l, how)
 		if err != nil {
 			b.complain(ctx, "%v", err)

@@ -80,7 +80,7 @@ func newSiteBeside(t *testing.T, on network.Board, count, size int, beside *firm
 		s.clients = append(s.clients, netboot.Client{Node: fmt.Sprintf("n%d", i), MACs: []addr.MAC{macOf(i)}, UUID: nodeUUID, Address: netip.PrefixFrom(addressOf(i), 16)})
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"undionly.kpxe", "snponly.efi", "shimaa64.efi", "grubaa64.efi"} {
+	for _, name := range []string{"undionly.kpxe", "snponly.efi", "shimaa64.efi", "grubaa64.efi", "shimx64.efi", "grubx64.efi"} {
 		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte("x"), size), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -192,6 +192,15 @@ func (s *shape) addVariables(b branch) {
 	for number := range entries {
 		names = append(names, fmt.Sprintf("Boot%04X", number))
 	}
+	global := func(name string, value byte) {
+		b.attr(name+"-8be4df61-93ca-11d2-aa0d-00e098032b8c", func(*Kernel) (string, error) { return "\x06\x00\x00\x00" + string(rune(value)), nil })
+	}
+	on := byte(0)
+	if s.hardware.SecureBoot {
+		on = 1
+	}
+	global("SecureBoot", on)
+	global("SetupMode", 0)
 	for _, name := range names {
 		at := b
 		at.there = func(k *Kernel) bool { _, err := k.node.nvram.Get(name); return err == nil }

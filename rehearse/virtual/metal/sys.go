@@ -98,6 +98,12 @@ func (s *shape) addDMI(b branch) {
 		b.put(vars.dir, folderIf(nil))
 		s.addVariables(vars)
 	}
+	// Debian's kernels lock themselves down where Secure Boot is on.
+	level := "[none] integrity confidentiality"
+	if h.SecureBoot {
+		level = "none [integrity] confidentiality"
+	}
+	b.text("kernel/security/lockdown", level)
 }
 
 func manufacturerOf(h *inventory.Hardware) string {

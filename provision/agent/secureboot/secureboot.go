@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package secureboot reads what a node's firmware and kernel show of Secure Boot: whether it
+// is on, whose signatures the firmware takes, and whether the kernel is locked down. It
+// changes nothing.
+// Source: UEFI 2.10, 3.3 (SecureBoot, SetupMode) and 32.4.1 (EFI_SIGNATURE_LIST);
+// Documentation/filesystems/efivarfs.rst; kernel_lockdown(7).
+package secureboot
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/binary"
+	"strings"
+
+	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
+)
+
+const (
+	variables = "sys/firmware/efi/efivars"
+	global    = "-8be4df61-93ca-11d2-aa0d-00e098032b8c" // EFI_GLOBAL_VARIABLE
+	database  = "-d719b2cb-3d3a-4596-a3bc-dad00e67656f" // EFI_IMAGE_SECURITY_DATABASE_GUID
+	lockdown  = "sys/kernel/security/lockdown"
+)
+
+// Read looks. It is nil on a node that UEFI did not start, and on one that shows nothing.
+func Read(fs sysfs.FS) *wire.SecureBoot {
+	if !fs.Exists("sys/firmware/efi") {
+		return nil
+	}
+	r := &wire.SecureBoot{State: stateOf(fs), Lockdown: lockdownOf(fs.Text(lockdown))}
+	if b := value(fs, "db"+database); b != nil {
+		r.Authorities, r.Damaged = Authorities(b)
+	}
+	if r.State == "" && r.Lockdown == "" {
+		return nil
+	}
+	return r
+}
+
+// stateOf is a state of wire.SecureBoot.
+func stateOf(fs sysfs.FS) string {
+	if len(fs.Names(variables)) == 0 {
+		return "" // efivarfs is not mounted
+	}
+	on, setup := value(fs, "SecureBoot"+global), value(fs, "SetupMode"+global)
+	switch {
+	case len(on) != 1:
+		return wire.SecureBootAbsent
+	case on[0] == 1:
+		return wire.SecureBootOn
+	case len(setup) == 1 && setup[0] == 1:
+		return wire.SecureBootSetup
+	}
+	return wire.SecureBootOff
+}
+
+// value is a variable without the four bytes of attributes that efivarfs puts before it; nil:
+// there is none.
+func value(fs sysfs.FS, name string) []byte {
+	b := fs.Bytes(variables, name)
+	if len(b) < 4 {
+		return nil
+	}
+	return b[4:]
+}
+
+// lockdownOf is the level that stands in brackets: "none [integrity] confidentiality".
+func lockdownOf(text string) string {
+	_, rest, _ := strings.Cut(text, "[")
+	level, _, ok := strings.Cut(rest, "]")
+	if !ok {
+		return ""
+	}
+	return level
+}
+
+// certX509 is EFI_CERT_X509_GUID as it is stored.
+var certX509 = []byte{0xa1, 0x59, 0xc0, 0xa5, 0xe4, 0x94, 0xa7, 0x4a, 0x87, 0xb5, 0xab, 0x15, 0x5c, 0x2b, 0xf0, 0x72}
+
+// Sizes of EFI_SIGNATURE_LIST before its header, and of the owner before each signature.
+const (
+	listSize  = 28
+	ownerSize = 16
+)
+
+// Authorities are the common names of the certificates in signature lists, in their order.
+// Damaged: the lists do not end where they say, or hold a certificate that cannot be read;
+// what could be read is returned.
+func Authorities(lists []byte) (names []string, damaged bool) {
+	for len(lists) > 0 {
+		if len(lists) < listSize {
+			return names, true
+		}
+		whole, header, each := binary.LittleEndian.Uint32(lists[16:]), binary.LittleEndian.Uint32(lists[20:]), binary.LittleEndian.Uint32(lists[24:])
+		from := uint64(listSize) + uint64(header)
+		if uint64(whole) > uint64(len(lists)) || uint64(whole) < from {
+			return names, true
+		}
+		list := lists[from:whole]
+		if bytes.Equal(lists[:16], certX509) {
+			if each <= ownerSize {
+				return names, true
+			}
+			for ; len(list) >= int(each); list = list[each:] {
+				c, err := x509.ParseCertificate(list[ownerSize:each])
+				if err != nil {
+					damaged = true
+					continue
+				}
+				names = append(names, c.Subject.CommonName)
+			}
+			damaged = damaged || len(list) > 0
+		}
+		lists = lists[whole:]
+	}
+	return names, damaged
+}

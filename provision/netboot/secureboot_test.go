@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netboot_test
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
+)
+
+// signedFiles is a folder with shimx64.efi, grubx64.efi (grubnetx64.efi.signed) and
+// vmlinuz of Debian 13, which no controller of Debian 12 has installed.
+const signedFiles = "IRONRAIL_TEST_SECUREBOOT"
+
+// OVMF with Secure Boot, and with Microsoft's keys in it.
+const (
+	secureCode = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd"
+	secureVars = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"
+)
+
+// secureMachine starts a machine whose firmware enforces Secure Boot. Its variables are
+// written in system management mode alone.
+func secureMachine(t *testing.T, args ...string) func() string {
+	t.Helper()
+	peertest.Need(t, secureCode)
+	vars, err := os.ReadFile(secureVars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(t.TempDir(), "vars.fd")
+	if err := os.WriteFile(mine, vars, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return emulate(t, "qemu-system-x86_64", append([]string{"-machine", "q35,smm=on,graphics=off", "-m", "1024",
+		"-global", "driver=cfi.pflash01,property=secure,value=on",
+		"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + secureCode, "-drive", "if=pflash,format=raw,unit=1,file=" + mine,
+		"-device", "virtio-net-pci,netdev=n0,romfile=,mac=" + nodeMAC + ",bootindex=0",
+		"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"}, args...)...)
+}
+
+// TestPeerSecureBoot boots OVMF with Microsoft's keys through shim and GRUB to a Linux whose
+// kernel is locked down: by PXE, where GRUB goes on by HTTP, and by UEFI HTTP boot.
+func TestPeerSecureBoot(t *testing.T) {
+	for name, args := range map[string][]string{"pxe": nil, "http": {"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n"}} {
+		t.Run(name, func(t *testing.T) {
+			if inNamespace(t, "qemu-system-x86_64", secureCode) {
+				bootSecurely(t, args)
+			}
+		})
+	}
+}
+
+func bootSecurely(t *testing.T, args []string) {
+	t.Helper()
+	dir := os.Getenv(signedFiles)
+	if dir == "" {
+		t.Skip("needs " + signedFiles + ": a folder with shimx64.efi, grubx64.efi (grubnetx64.efi.signed) and vmlinuz of Debian 13")
+	}
+	read := func(name string) []byte {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	files := map[string][]byte{"/boot/a1/vmlinuz": read("vmlinuz"), "/boot/a1/initrd": cpio("init", 0o100755, buildInit(t)),
+		"/boot/a1/node": cpio("node.json", 0o100644, []byte(`{"node":"n1"}`))}
+	mount := netboot.Mount{Prefix: "/boot/", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(files[r.URL.Path]))
+	})}
+	bridge(t)
+	src, d := newOne(t), newDiary()
+	src.client.SecureBoot = true
+	src.attempt = &netboot.Attempt{ID: "a1", Node: "n1", Kernel: "/boot/a1/vmlinuz", Initrds: []string{"/boot/a1/initrd", "/boot/a1/node"},
+		Args: []string{"console=ttyS0", "panic=-1"}}
+	c := config(mount)
+	c.Loaders = loader.Set{loader.ShimX64: read("shimx64.efi"), loader.GRUBX64: read("grubx64.efi")}
+	serve(t, c, src, d)
+	serial := secureMachine(t, args...)
+	defer func() {
+		if t.Failed() {
+			t.Logf("\n%s\n%s", d, serial())
+		}
+	}()
+	d.wait(t, 8*time.Minute, "initrd", saw("http", "initrd.end"))
+	until(t, 4*time.Minute, serial, `USERLAND {"node":"n1"} <nil>`)
+	for _, want := range []string{"secureboot: Secure boot enabled", "Kernel is locked down from EFI Secure Boot"} {
+		if !strings.Contains(serial(), want) {
+			t.Errorf("the kernel does not say %q\n%s", want, serial())
+		}
+	}
+	t.Logf("userland after %.1f s\n%s", time.Since(d.start).Seconds(), d)
+}
+
+// TestPeerSecureBootRefuses: iPXE is offered to a node whose hardware block says nothing of
+// Secure Boot. Its firmware refuses it, and that is named as the cause.
+func TestPeerSecureBootRefuses(t *testing.T) {
+	if !inNamespace(t, "qemu-system-x86_64", secureCode) {
+		return
+	}
+	mount, attempt := bootFiles(t, "ipxe.efi")
+	bridge(t)
+	src, d := newOne(t), newDiary()
+	src.attempt = attempt
+	serve(t, config(mount), src, d)
+	serial := secureMachine(t)
+	until(t, 4*time.Minute, serial, "Access Denied")
+	var seen []install.BootEvent
+	for _, e := range d.all() {
+		seen = append(seen, install.BootEvent{Evidence: e})
+	}
+	node := &inventory.Node{Name: "n1", BootMAC: src.client.MACs[0], Hardware: &inventory.Hardware{Name: "gpu"}}
+	got := install.Diagnose(node, seen, strings.Split(serial(), "\n"))
+	if got.Part != "Secure Boot" || got.Cause != "Secure Boot refuses the first loader" {
+		t.Errorf("%+v\n%s\n%s", got, d, serial())
+	}
+	t.Logf("%+v", got)
+}

@@ -111,6 +111,11 @@ type BIOS interface {
 	SetBIOS(ctx context.Context, want map[string]string) (Outcome, error)
 }
 
+// SecureBoot reads what the BMC shows of the node's Secure Boot.
+type SecureBoot interface {
+	SecureBoot(context.Context) (redfish.SecureBoot, error)
+}
+
 // VirtualMedia puts an image into the node's virtual CD drive.
 type VirtualMedia interface {
 	InsertMedia(ctx context.Context, url string) (Outcome, error)

@@ -25,6 +25,7 @@ var (
 	_ NICs         = (*redfishDriver)(nil)
 	_ Updater      = (*redfishDriver)(nil)
 	_ BIOS         = (*redfishDriver)(nil)
+	_ SecureBoot   = (*redfishDriver)(nil)
 	_ VirtualMedia = (*redfishDriver)(nil)
 	_ Accounts     = (*redfishDriver)(nil)
 )
@@ -59,6 +60,11 @@ func (d *redfishDriver) changeAndVerify(change func() error, read func() (kept b
 
 // Sensors implements the interface Sensors.
 func (d *redfishDriver) Sensors(ctx context.Context) ([]Reading, error) { return d.client.Sensors(ctx) }
+
+// SecureBoot implements the interface SecureBoot.
+func (d *redfishDriver) SecureBoot(ctx context.Context) (redfish.SecureBoot, error) {
+	return d.client.SecureBoot(ctx)
+}
 
 // Parts implements Enclosure.
 func (d *redfishDriver) Parts(ctx context.Context) ([]Part, error) { return d.client.Parts(ctx) }

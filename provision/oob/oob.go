@@ -174,6 +174,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err := s.compare(ctx, run, n, id); err != nil {
 		return err
 	}
+	if err := s.checkSecureBoot(ctx, run, n, b); err != nil {
+		return err
+	}
 	facts, err := learnedFacts(n, st.Subject, b, id)
 	if err != nil {
 		return err

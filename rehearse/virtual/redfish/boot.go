@@ -168,7 +168,11 @@ func getBootOption(c *call) obj {
 	return nil
 }
 
-func getSecureBoot(*call) obj {
+func getSecureBoot(c *call) obj {
+	current := "Disabled"
+	if c.s.o.SecureBoot {
+		current = "Enabled"
+	}
 	return obj{"@odata.type": "#SecureBoot.v1_1_0.SecureBoot", "Id": "SecureBoot", "Name": "UEFI Secure Boot",
-		"SecureBootEnable": false, "SecureBootCurrentBoot": "Disabled", "SecureBootMode": "UserMode"}
+		"SecureBootEnable": c.s.o.SecureBoot, "SecureBootCurrentBoot": current, "SecureBootMode": "UserMode"}
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+)
+
+// TestSecureBoot: nodes whose firmware starts signed programs alone are brought up by shim and
+// GRUB, by PXE and by HTTP; what they show of Secure Boot is said, in the ramdisk and on the
+// installed system.
+func TestSecureBoot(t *testing.T) {
+	t.Parallel()
+	for boot, file := range map[inventory.Firmware]string{inventory.BootUEFI: " and shimx64.efi", inventory.BootUEFIHTTP: "/loader/shimx64.efi"} {
+		var said []string
+		sum := rehearsedWith(t, small(t, 2, `boot       = "uefi"`, `boot = "`+string(boot)+"\"\n  secure_boot = true"),
+			rehearsal.Options{Seed: 7, OnEvent: func(e event.Event) { said = append(said, e.Text) }})
+		if len(sum.Accepted) != 2 {
+			t.Errorf("%s: %d nodes are accepted", boot, len(sum.Accepted))
+		}
+		if !slices.ContainsFunc(said, func(text string) bool { return strings.HasPrefix(text, `the BMC shows Secure Boot: at the last boot "Enabled", switched on "true"`) }) {
+			t.Errorf("%s: nothing is said of what the BMC shows", boot)
+		}
+		n, of := 0, "Secure Boot is on; the kernel is locked down (integrity)"
+		for _, text := range said {
+			if strings.Contains(text, of) {
+				n++
+			}
+		}
+		if n != 4 || slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "snponly") }) || !slices.ContainsFunc(said, func(text string) bool { return strings.HasSuffix(text, file) }) {
+			t.Errorf("%s: %q is said %d times, want 4; in\n%s", boot, of, n, strings.Join(said, "\n"))
+		}
+	}
+}

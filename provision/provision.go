@@ -312,5 +312,5 @@ func (s *Site) desired(view stage.View) (steps []plan.Step, diags hcl.Diagnostic
 		wg.Go(func() { of[i], wrong[i] = st.Plan(view) })
 	}
 	wg.Wait()
-	return hook.Place(s.Inv, slices.Concat(of...)), slices.Concat(refused(s.Inv), slices.Concat(wrong...)), nil
+	return hook.Place(s.Inv, slices.Concat(of...)), slices.Concat(refused(s.Inv), s.Artifacts.Unsigned(digests), slices.Concat(wrong...)), nil
 }

@@ -104,3 +104,38 @@ func TestLoaders(t *testing.T) {
 	inv.Images = append(inv.Images, image(inventory.ARM64, bakeWith(t, a, recipe("3"), "of arm64", images.ShimFile, images.GRUBFile)))
 	want("an image of arm64", loader.GRUBARM64, loader.ShimARM64)
 }
+
+// TestUnsigned: an image that was built without signed loaders is refused where its nodes boot
+// with Secure Boot; one that has them brings them, and one that is not there is refused elsewhere.
+func TestUnsigned(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(state, "images"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inv := &inventory.Inventory{}
+	a, err := New(inv, state, nil).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipe := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
+	bare, whole, half := bakeWith(t, a, recipe("1"), "bare"), bakeWith(t, a, recipe("2"), "whole", images.ShimX64File, images.GRUBX64File), bakeWith(t, a, recipe("3"), "half", images.ShimX64File)
+	for name, c := range map[string]struct {
+		digest string
+		secure bool
+		want   string // in the error; "": none
+	}{
+		"without Secure Boot": {bare, false, ""}, "with loaders": {whole, true, ""}, "not built": {"", true, ""}, "not there": {recipe("0"), true, ""},
+		"without loaders": {bare, true, "has no shimx64.efi"}, "without GRUB": {half, true, "has no grubx64.efi"},
+	} {
+		inv.Images = []*inventory.Image{{Block: inventory.Block{Name: "os"}, Digest: c.digest, SecureBoot: c.secure}}
+		got := a.Unsigned(map[string]string{"os": c.digest})
+		if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.Contains(got[0].Detail, c.want) || !strings.Contains(got[0].Detail, `Image "os"`)) {
+			t.Errorf("%s: %v, want %q", name, got, c.want)
+		}
+		set, err := a.Loaders()
+		if err != nil || set.Has(loader.ShimX64) != (c.secure && (c.digest == whole || c.digest == half)) {
+			t.Errorf("%s: loaders %v, %v", name, set.Names(), err)
+		}
+	}
+}

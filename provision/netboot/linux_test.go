@@ -63,11 +63,14 @@ func cpio(name string, mode int, data []byte) []byte {
 	return b.Bytes()
 }
 
-func buildInit(t *testing.T) []byte {
+func buildInit(t *testing.T) []byte { return buildProgram(t, initProgram) }
+
+// buildProgram builds a static program of one file.
+func buildProgram(t *testing.T, text string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	src, bin := filepath.Join(dir, "main.go"), filepath.Join(dir, "init")
-	if err := os.WriteFile(src, []byte(initProgram), 0o600); err != nil {
+	if err := os.WriteFile(src, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", bin, src)

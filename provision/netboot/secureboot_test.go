@@ -4,22 +4,66 @@ package netboot_test
 
 import (
 	"bytes"
+	"encoding/hex"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/agent/secureboot"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
 )
 
+// secureInit is /init of a ramdisk that shows what the kernel shows of Secure Boot: the
+// second initrd is the module of efivarfs.
+const secureInit = `package main
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+)
+
+func main() {
+	mount := func(kind, at string) {
+		os.MkdirAll(at, 0o755)
+		fmt.Println(kind, syscall.Mount(kind, at, kind, 0, ""))
+	}
+	mount("sysfs", "/sys")
+	mount("securityfs", "/sys/kernel/security")
+	module, err := os.ReadFile("/efivarfs.ko")
+	if err != nil {
+		fmt.Println(err)
+	} else {
+		none := []byte{0}
+		_, _, e := syscall.Syscall(syscall.SYS_INIT_MODULE, uintptr(unsafe.Pointer(&module[0])), uintptr(len(module)), uintptr(unsafe.Pointer(&none[0])))
+		fmt.Println("efivarfs.ko", e)
+	}
+	mount("efivarfs", "/sys/firmware/efi/efivars")
+	for _, name := range []string{"firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", "firmware/efi/efivars/SetupMode-8be4df61-93ca-11d2-aa0d-00e098032b8c", "firmware/efi/efivars/db-d719b2cb-3d3a-4596-a3bc-dad00e67656f", "kernel/security/lockdown"} {
+		b, err := os.ReadFile("/sys/" + name)
+		fmt.Printf("\nSHOWN sys/%s %x %v\n", name, b, err)
+	}
+	fmt.Println("\nSHOWN-ALL")
+	select {}
+}
+`
+
 // signedFiles is a folder with shimx64.efi, grubx64.efi (grubnetx64.efi.signed) and
-// vmlinuz of Debian 13, which no controller of Debian 12 has installed.
+// vmlinuz of Debian 13, which no controller of Debian 12 has installed, and efivarfs.ko of
+// the same kernel, not packed.
 const signedFiles = "IRONRAIL_TEST_SECUREBOOT"
 
 // OVMF with Secure Boot, and with Microsoft's keys in it.
@@ -64,7 +108,7 @@ func bootSecurely(t *testing.T, args []string) {
 	t.Helper()
 	dir := os.Getenv(signedFiles)
 	if dir == "" {
-		t.Skip("needs " + signedFiles + ": a folder with shimx64.efi, grubx64.efi (grubnetx64.efi.signed) and vmlinuz of Debian 13")
+		t.Skip("needs " + signedFiles + ": a folder with shimx64.efi, grubx64.efi (grubnetx64.efi.signed), vmlinuz and efivarfs.ko of Debian 13")
 	}
 	read := func(name string) []byte {
 		b, err := os.ReadFile(filepath.Join(dir, name))
@@ -73,8 +117,8 @@ func bootSecurely(t *testing.T, args []string) {
 		}
 		return b
 	}
-	files := map[string][]byte{"/boot/a1/vmlinuz": read("vmlinuz"), "/boot/a1/initrd": cpio("init", 0o100755, buildInit(t)),
-		"/boot/a1/node": cpio("node.json", 0o100644, []byte(`{"node":"n1"}`))}
+	files := map[string][]byte{"/boot/a1/vmlinuz": read("vmlinuz"), "/boot/a1/initrd": cpio("init", 0o100755, buildProgram(t, secureInit)),
+		"/boot/a1/node": cpio("efivarfs.ko", 0o100644, read("efivarfs.ko"))}
 	mount := netboot.Mount{Prefix: "/boot/", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(files[r.URL.Path]))
 	})}
@@ -93,13 +137,35 @@ func bootSecurely(t *testing.T, args []string) {
 		}
 	}()
 	d.wait(t, 8*time.Minute, "initrd", saw("http", "initrd.end"))
-	until(t, 4*time.Minute, serial, `USERLAND {"node":"n1"} <nil>`)
+	until(t, 4*time.Minute, serial, "\nSHOWN-ALL")
 	for _, want := range []string{"secureboot: Secure boot enabled", "Kernel is locked down from EFI Secure Boot"} {
 		if !strings.Contains(serial(), want) {
 			t.Errorf("the kernel does not say %q\n%s", want, serial())
 		}
 	}
-	t.Logf("userland after %.1f s\n%s", time.Since(d.start).Seconds(), d)
+	shows := secureboot.Read(sysfs.Of(shown(t, serial())))
+	if shows == nil || shows.State != wire.SecureBootOn || shows.Lockdown != "integrity" || shows.Damaged || !slices.Contains(shows.Authorities, "Microsoft Corporation UEFI CA 2011") {
+		t.Errorf("the agent reads %+v", shows)
+	}
+	t.Logf("userland after %.1f s, %+v\n%s", time.Since(d.start).Seconds(), shows, d)
+}
+
+// shown are the files that secureInit printed.
+func shown(t *testing.T, console string) fs.FS {
+	t.Helper()
+	tree := fstest.MapFS{}
+	for line := range strings.Lines(console) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[0] != "SHOWN" || f[3] != "<nil>" {
+			continue
+		}
+		b, err := hex.DecodeString(f[2])
+		if err != nil {
+			t.Errorf("%s: %v", f[1], err)
+		}
+		tree[f[1]] = &fstest.MapFile{Data: b}
+	}
+	return tree
 }
 
 // TestPeerSecureBootRefuses: iPXE is offered to a node whose hardware block says nothing of

@@ -24,7 +24,9 @@ func TestSecureBoot(t *testing.T) {
 		if len(sum.Accepted) != 2 {
 			t.Errorf("%s: %d nodes are accepted", boot, len(sum.Accepted))
 		}
-		if !slices.ContainsFunc(said, func(text string) bool { return strings.HasPrefix(text, `the BMC shows Secure Boot: at the last boot "Enabled", switched on "true"`) }) {
+		if !slices.ContainsFunc(said, func(text string) bool {
+			return strings.HasPrefix(text, `the BMC shows Secure Boot: at the last boot "Enabled", switched on "true"`)
+		}) {
 			t.Errorf("%s: nothing is said of what the BMC shows", boot)
 		}
 		n, of := 0, "Secure Boot is on; the kernel is locked down (integrity)"

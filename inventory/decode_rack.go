@@ -172,6 +172,11 @@ func (l *loader) shelf(r *Rack, b *language.Body) *Shelf {
 		Capacity: language.Get[unit.Watts](b, "capacity"), Redundancy: language.Get[string](b, "redundancy"), Weight: language.Get[unit.Mass](b, "weight"), Decl: b.Decl,
 	}
 	s.Feeds = l.feeds(b, b, r, s.Count, s.Name)
+	if c := b.Block("control"); c != nil {
+		s.Control = &ShelfControl{Address: language.Get[netip.Addr](c, "address"), Username: language.Get[string](c, "username"), Password: language.Get[secret.Ref](c, "password"),
+			TLS: l.trust(c, language.Get[string](c, "protocol"), TLSTrust{Mode: TLSPinFirstSeen}), Decl: c.Decl}
+		l.addresses.add(s.Control.Address, "power shelf "+s.Name, c.Range("address"), "")
+	}
 	l.bodies[s] = b
 	return s
 }

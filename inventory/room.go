@@ -115,7 +115,17 @@ type Shelf struct {
 	Redundancy string     // "n", "n+1", "n+2" or "n+n"
 	Weight     unit.Mass
 	Feeds      []Feed
+	Control    *ShelfControl // nil: it is counted, and not read
 	Decl       hcl.Range
+}
+
+// ShelfControl is how the management controller of a power shelf is reached, over Redfish.
+type ShelfControl struct {
+	Address  netip.Addr
+	Username string
+	Password secret.Ref
+	TLS      TLSTrust
+	Decl     hcl.Range
 }
 
 // Feed is one supply on one PDU.

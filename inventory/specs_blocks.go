@@ -186,6 +186,8 @@ func rackSpec() language.BlockSpec {
 	sw.Repeat = true
 	shelf := namedBlock("shelf", unitAttr, orNumber("height", 1, 1, maxUnits), requiredAttr("count", language.Int(1, 100)), requiredAttr("capacity", typeWatts), optionalAttr("redundancy", language.OneOf("n", "n+1", "n+2", "n+n")), optionalAttr("weight", typeMass), optionalAttr("feeds", typeFeeds))
 	shelf.Repeat = true // its count is that of supplies
+	shelf.Body.Blocks = []language.BlockSpec{singleBlock("control", orText("protocol", "redfish", language.OneOf("redfish")), requiredAttr("address", typeAddress), requiredAttr("username", language.String),
+		requiredAttr("password", language.Secret), optionalAttr("tls", language.Text))}
 	node := language.BlockSpec{Type: "node", Labels: []string{"name"}, Repeat: true, Body: language.Spec{
 		Attrs: append([]language.Attr{
 			requiredAttr("role", language.Ref("role")), requiredAttr("unit", language.Int(1, maxUnits)), optionalAttr("hardware", language.Ref("hardware")), optionalAttr("protect", language.Bool), numberAttr("scalable_unit", 1, 100_000),

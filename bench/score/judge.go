@@ -235,6 +235,7 @@ var kindsOfFaults = map[string]kind{
 	"bad-spine":        {place: spine, names: ofSpine},
 	"sm-dead":          {place: onInfiniBand(false), alone: true, names: outside(func(planted) string { return "subnet manager" })},
 	"other-sm":         {place: onInfiniBand(true), alone: true, names: outside(func(planted) string { return "subnet manager" })},
+	"shelf-supply":     {place: shelf, names: outside(func(f planted) string { return f.Shelf })},
 	"pdu-trip":         {place: pdu, names: outside(func(f planted) string { return f.PDU })},
 	"other-dhcp":       {place: nowhere, alone: true, names: outside(func(planted) string { return "DHCP server" })},
 	"controller-kill":  {place: nowhere},

@@ -15,11 +15,11 @@ import (
 )
 
 // planted is one fault, as a faults file has it.
-type planted struct{ Kind, Node, With, PDU, Port, GPU, Switch, End string }
+type planted struct{ Kind, Node, With, PDU, Shelf, Port, GPU, Switch, End string }
 
 // pairs are its attributes in the order of files.
 func (f planted) pairs() (list [][2]string) {
-	for _, p := range [][2]string{{"node", f.Node}, {"with", f.With}, {"pdu", f.PDU}, {"port", f.Port}, {"gpu", f.GPU}, {"switch", f.Switch}, {"end", f.End}} {
+	for _, p := range [][2]string{{"node", f.Node}, {"with", f.With}, {"pdu", f.PDU}, {"shelf", f.Shelf}, {"port", f.Port}, {"gpu", f.GPU}, {"switch", f.Switch}, {"end", f.End}} {
 		if p[1] != "" {
 			list = append(list, p)
 		}
@@ -308,8 +308,13 @@ func pdu(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 	var list []string
 	for _, r := range inv.Racks {
 		for _, p := range r.PDUs {
-			if p.Control != nil { // nobody knows of one that cannot be asked, such as the whip of a power shelf
+			if p.Control != nil { // nobody knows of one that cannot be asked
 				list = append(list, p.Name)
+			}
+		}
+		for _, s := range r.Shelves { // but by the shelf that it feeds
+			if s.Control != nil && len(s.Feeds) > 0 {
+				list = append(list, s.Feeds[0].PDU.Name)
 			}
 		}
 	}
@@ -317,6 +322,22 @@ func pdu(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 		return planted{}, false
 	}
 	return planted{PDU: list[lot.IntN(len(list))]}, true
+}
+
+// shelf is the place of what is of a power shelf that can be read.
+func shelf(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
+	var list []string
+	for _, r := range inv.Racks {
+		for _, s := range r.Shelves {
+			if s.Control != nil {
+				list = append(list, s.Name)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return planted{}, false
+	}
+	return planted{Shelf: list[lot.IntN(len(list))]}, true
 }
 
 // onInfiniBand is the place of what is of a site with InfiniBand, and of one of its switches.

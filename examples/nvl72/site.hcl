@@ -232,6 +232,12 @@ rack "nvl" {
     redundancy = "n+1"
     weight     = "30kg" # a budget
     feeds      = ["w${trimprefix(each.key, "ps")}"]
+    control { # its supplies and their input are read once the trays were under load
+      protocol = "redfish"
+      address  = cidrhost(network.oob.cidr, 1024 + 16 * rack.number + tonumber(trimprefix(each.key, "ps")))
+      username = "ironrail"
+      password = secret("env:SHELF_PASSWORD")
+    }
   }
 
   node "tray" {

@@ -17,7 +17,8 @@ type Kind string
 const (
 	Node   Kind = "node"
 	Rack   Kind = "rack"
-	PDU    Kind = "pdu" // RACK/PDU
+	PDU    Kind = "pdu"   // RACK/PDU
+	Shelf  Kind = "shelf" // RACK/SHELF, of power supplies
 	Switch Kind = "switch"
 	Link   Kind = "link" // by one of its ends: NODE/NIC/PORT
 	Fabric Kind = "fabric"

@@ -97,6 +97,8 @@ func subjectText(of subject.Kind, name string) string {
 		return name
 	case subject.PDU:
 		return "PDU " + name
+	case subject.Shelf:
+		return "power shelf " + name
 	case subject.Link:
 		return "cable " + name
 	}

@@ -223,8 +223,8 @@ func (l *driftLook) changesIn(found []stage.Finding, kind string) (all []drift.C
 	return all
 }
 
-// lookAtPDUs reads the PDUs that feed the nodes, and those that feed switches where all nodes are
-// looked at.
+// lookAtPDUs reads the PDUs that feed the nodes and the power shelves that they draw from; all that
+// can be read where all nodes are looked at.
 func (l *driftLook) lookAtPDUs(ctx context.Context, s *siteSeen) {
 	st := supply.New(l.Inv, l.Feeds(l.facts))
 	slots := make(chan struct{}, driftPDUs)
@@ -250,8 +250,30 @@ func (l *driftLook) lookAtPDUs(ctx context.Context, s *siteSeen) {
 				})
 			})
 		}
+		for _, sh := range r.Shelves {
+			if sh.Control == nil || !l.isOnShelves(r) {
+				continue
+			}
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				run := newLookRun(l.facts)
+				err := st.LookAtShelf(ctx, run, sh)
+				s.add(func(s *siteSeen) {
+					if err != nil {
+						s.unknown = append(s.unknown, drift.Unknown{Node: sh.Name, Of: subject.Shelf, Kind: drift.Power, Why: err.Error()})
+					}
+					s.changes = append(s.changes, l.changesIn(*run.found, drift.Power)...)
+				})
+			})
+		}
 	}
 	wg.Wait()
+}
+
+// isOnShelves reports whether the shelves of a rack are among those that are looked at.
+func (l *driftLook) isOnShelves(r *inventory.Rack) bool {
+	return len(l.o.Words) == 0 || slices.ContainsFunc(l.nodes, func(n *inventory.Node) bool { return n.Rack == r && len(n.Feeds) == 0 })
 }
 
 // isBehind reports whether a PDU is one of those that are looked at.

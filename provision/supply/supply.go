@@ -2,7 +2,8 @@
 
 // Package supply is the stage that proves the power behind nodes and switches: once the
 // nodes of a PDU have been tested under load, the PDU is read, and a breaker that
-// is open, an outlet that is off, and a phase above its limit are found. What has
+// is open, an outlet that is off, and a phase above its limit are found. So are supplies of
+// power shelves that have no input, failed, or are missing. What has
 // a second feed runs on without noticing; nothing else would say it.
 package supply
 
@@ -50,6 +51,8 @@ const systemFact = fact.Name[struct{}]("node.system")
 type Dependencies interface {
 	// Meter opens a PDU that has a control block.
 	Meter(p *inventory.PDU) (pdu.Meter, error)
+	// Shelf opens a power shelf that has a control block.
+	Shelf(s *inventory.Shelf) (Shelf, error)
 }
 
 // Stage is the supply stage. It is safe for concurrent use.
@@ -78,7 +81,7 @@ func Of(p *inventory.PDU) subject.ID { return subject.ID{Kind: subject.PDU, Name
 
 // Plan implements stage.Stage: two readings of each PDU that can be read, before and
 // after the work on its nodes; of one that feeds no installed node, such as one of
-// switches, after the work on all nodes.
+// switches, after the work on all nodes. Power shelves are read once, after it.
 func (s *Stage) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
 	fed := s.fed()
 	steps = make([]plan.Step, 0, 2*len(fed))
@@ -100,6 +103,7 @@ func (s *Stage) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
 			// millions in a large site.
 			ofAll = []plan.Need{{Step: stepOf(p.Name), On: plan.Settled, Triggers: true}}
 		}
+		steps = append(steps, s.shelfSteps(r)...)
 	}
 	return steps, s.Check()
 }
@@ -180,6 +184,9 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	if st.Subject.Kind == subject.Shelf {
+		return s.applyShelf(ctx, run, st.Subject.Name)
+	}
 	p, ok := s.find(st.Subject.Name)
 	if !ok {
 		return errkind.New(errkind.NotFound, "PDU %s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")

@@ -40,6 +40,8 @@ type meter struct {
 
 func (m *meter) Meter(*inventory.PDU) (pdu.Meter, error) { return m, nil }
 
+func (m *meter) Shelf(*inventory.Shelf) (Shelf, error) { return nil, errors.New("there is none") }
+
 func (m *meter) Read(context.Context) (pdu.Reading, error) {
 	if m.err != nil {
 		return pdu.Reading{}, m.err
@@ -291,5 +293,90 @@ func TestLook(t *testing.T) {
 	inv := site("apc-rpdu2")
 	if _, err := New(inv, &meter{err: errors.New("nobody answers")}).Look(t.Context(), &run{}, inv.Racks[0].PDUs[0]); err == nil {
 		t.Error("a PDU that does not answer was read")
+	}
+}
+
+// shelfOf answers with one reading of a power shelf.
+type shelfOf struct {
+	meter
+	reading ShelfReading
+	err     error
+}
+
+func (s *shelfOf) Shelf(*inventory.Shelf) (Shelf, error) { return s, nil }
+
+func (s *shelfOf) ReadShelf(context.Context) (ShelfReading, error) { return s.reading, s.err }
+
+// TestShelf: a power shelf is read once the nodes that draw from it were under load, and
+// what is wrong with it is blamed on what is at fault: what feeds it, or each supply.
+func TestShelf(t *testing.T) {
+	t.Parallel()
+	well := func(names ...string) (list []ShelfSupply) {
+		for _, n := range names {
+			list = append(list, ShelfSupply{Name: n, Says: "Enabled, OK"})
+		}
+		return list
+	}
+	with := func(list []ShelfSupply, i int, change func(*ShelfSupply)) []ShelfSupply {
+		change(&list[i])
+		return list
+	}
+	dark := func(p *ShelfSupply) { p.NoInput = true }
+	for _, tt := range []struct {
+		name     string
+		supplies []ShelfSupply
+		feeds    string // of its supplies, PDU by PDU
+		err      error
+		want     string // suspects and causes
+	}{
+		{"well", well("1", "2"), "ww", nil, ""},
+		{"all dark", with(with(well("1", "2"), 0, dark), 1, dark), "ww", nil, "pdu/r1/w: no supply of power shelf r1/ps1 has input: nothing comes through r1/w"},
+		{"all dark on two feeds", with(with(well("1", "2"), 0, dark), 1, dark), "wx", nil, "shelf/r1/ps1 supply 1, shelf/r1/ps1 supply 2: supply 1, supply 2 of power shelf r1/ps1 have no input"},
+		{"all dark, nobody knows the feed", with(with(well("1", "2"), 0, dark), 1, dark), "", nil, "shelf/r1/ps1 supply 1, shelf/r1/ps1 supply 2: supply 1, supply 2 of power shelf r1/ps1 have no input"},
+		{"one dark", with(well("1", "2"), 1, dark), "ww", nil, "shelf/r1/ps1 supply 2: supply 2 of power shelf r1/ps1 has no input"},
+		{"dark and failed", with(with(well("1", "2"), 1, dark), 0, func(p *ShelfSupply) { p.Failed, p.Says = true, "Enabled, Critical" }), "ww", nil,
+			"shelf/r1/ps1 supply 2: supply 2 of power shelf r1/ps1 has no input; shelf/r1/ps1 supply 1: it has failed: Enabled, Critical"},
+		{"off", with(well("1", "2"), 0, func(p *ShelfSupply) { p.Off = true }), "ww", nil, "shelf/r1/ps1 supply 1: it is switched off"},
+		{"empty bay", with(well("1", "2"), 0, func(p *ShelfSupply) { p.Absent = true }), "ww", nil, "shelf/r1/ps1 supplies: 1 of its 2 supplies are there"},
+		{"bay that is not named", well("1"), "ww", nil, "shelf/r1/ps1 supplies: 1 of its 2 supplies are there"},
+		{"silent", nil, "ww", errors.New("connection refused"), "shelf/r1/ps1: the power shelf cannot be read"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			inv := site("apc-rpdu2")
+			r := inv.Racks[0]
+			sh := &inventory.Shelf{Name: "r1/ps1", Rack: r, Count: 2, Control: &inventory.ShelfControl{}}
+			r.Shelves = []*inventory.Shelf{sh, {Name: "r1/ps2", Rack: r, Count: 2}}
+			pdus := map[rune]*inventory.PDU{'w': {Name: "r1/w"}, 'x': {Name: "r1/x"}}
+			for _, f := range tt.feeds {
+				sh.Feeds = append(sh.Feeds, inventory.Feed{PDU: pdus[f]})
+			}
+			inv.Nodes[0].Feeds = nil // draws from the shelves
+			s := New(inv, &shelfOf{reading: ShelfReading{Supplies: tt.supplies, Certificate: "ab"}, err: tt.err})
+			steps, _ := s.Plan(nil)
+			st := steps[len(steps)-1]
+			if st.ID != "r1/ps1/supply.shelf" || len(st.Needs) != 1 || st.Needs[0].Step != "n1/install.boot" {
+				t.Fatalf("planned %s after %v", st.ID, st.Needs)
+			}
+			run := &run{facts: map[fact.Key]fact.Fact{}}
+			err := s.Apply(t.Context(), run, st)
+			var found []string
+			for _, f := range run.found {
+				var of []string
+				for _, x := range f.Suspects {
+					of = append(of, strings.TrimSpace(x.Subject.String()+" "+x.Part))
+				}
+				found = append(found, strings.Join(of, ", ")+": "+f.Cause)
+				if f.Action == "" && tt.err == nil || len(f.Evidence) == 0 {
+					t.Errorf("without an action or evidence: %+v", f)
+				}
+			}
+			if got := strings.Join(found, "; "); got != tt.want || (err != nil) != (tt.want != "") {
+				t.Errorf("found %q, want %q; %v", got, tt.want, err)
+			}
+			if _, learned := run.Fact(ShelfCertificateFact.Of(OfShelf(sh))); learned != (tt.err == nil) {
+				t.Errorf("its certificate is known: %t", learned)
+			}
+		})
 	}
 }

@@ -81,7 +81,7 @@ var quantities = map[string]ofKinds{
 	"Model.Swap":           of(fault.CableSwap),
 	"Chassis.StopFan":      of(fault.DeadFan),
 	"Chassis.WarmAir":      of(fault.WarmAir),
-	"Chassis.FailSupply":   of(fault.PSULost),
+	"Chassis.FailSupply":   of(fault.PSULost, fault.ShelfSupply),
 	"Chassis.Mains":        of(fault.PDUTrip),
 	"Chassis.Lock":         of(fault.BMCLocked),
 	"Chassis.SetAccount":   of(fault.BMCWrongPassword),

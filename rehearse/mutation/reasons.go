@@ -97,6 +97,15 @@ var reasons = []Reason{
 		"network Link.PCI 0x",
 		"network Path.Asked -",
 	}},
+	{Why: "What a power shelf is called, when it was read, and the controller's words for a supply's state are shown with a finding; no site says which model was bought, and the certificate is compared by the client before anything is read.", Fields: []string{
+		"power shelf At 0",
+		"power shelf Certificate 0x",
+		"power shelf Manufacturer 0x",
+		"power shelf Model 0x",
+		"power shelf Serial 0x",
+		"power shelf Supplies[].Name 0x",
+		"power shelf Supplies[].Says 0x",
+	}},
 	{Why: "Segments that were sent once more are shown with what was carried: congestion control provokes them on a path that is well, and a path that loses carries less.", Fields: []string{
 		"network Sent.Again -+0",
 		"network Sent.Segments -+0",

@@ -38,6 +38,7 @@ var sources = map[string]string{
 	"bandwidth":                  "the figures of nvbandwidth, composed; judged by the floors and the node's median",
 	"host":                       "what `ironrail-agent speed` measures of a node's memory, CPUs and disks, composed; judged by the node itself and the comparison of its role",
 	"checksums":                  "what `ironrail_checksum` computed on a node's GPUs, composed; judged by the node itself and the comparison of its role",
+	"power shelf":                "what the management controller of a power shelf says of its supplies, composed; judged by the step that reads it",
 	"network":                    "what both ends of `ironrail-agent throughput` have seen of a boot network, composed; judged by the comparison of a role's nodes",
 }
 
@@ -47,6 +48,6 @@ var notCovered = []string{
 	"Texts of programs of hosts and GPUs that `ironrail read` alone reads, such as rocm-smi and ethtool.",
 	"Numbers that functions of the simulator have within their code, but for tables.",
 	"Versions that `firmware` of a hardware block asks for, and the BMC's own firmware.",
-	"PDUs and whips without a `control` block, and power shelves: nothing reads them, and one that trips is not found while others carry the load.",
+	"PDUs, whips and power shelves without a `control` block: nothing reads them, and one that trips is not found while others carry the load.",
 	"By how much a fan turns slower, and the current of a PDU's outlet, by a fifth: fans follow the heat, and current the load. A fan that stands still, warm air and a dark feed are kinds of faults.",
 }

@@ -39,7 +39,7 @@ var partForms = []struct {
 	{"port", lazyregexp.New(`^([\w.-]+/\d+)(?: \(.*\))?$`)},
 	{"DIMM", lazyregexp.New(`^DIMM(?: (\S.*))?$|^memory(?: of NUMA node (\d+))?$`)},
 	{"disk", lazyregexp.New(`^(?:NVMe )?disk\b(.*)`)},
-	{"power supply", lazyregexp.New(`^power supply (.+)$`)},
+	{"power supply", lazyregexp.New(`^(?:power )?supply (.+)$`)},
 	{"fan", lazyregexp.New(`^fan (.+)$`)},
 	{"driver", lazyregexp.New(`^driver\b`)},
 	{"BMC", lazyregexp.New(`^BMC$`)},
@@ -231,6 +231,8 @@ func expectOutsideNodes(f fault.Fault, inv *inventory.Inventory) expectation {
 		}}
 	case fault.PDUTrip:
 		return expectation{want: []suspect{{subject: subject.ID{Kind: subject.PDU, Name: f.PDU}}}}
+	case fault.ShelfSupply:
+		return expectation{want: []suspect{{subject: subject.ID{Kind: subject.Shelf, Name: f.Shelf}, kind: "power supply"}}}
 	case fault.BadLeaf:
 		e := expectation{want: []suspect{{subject: subject.ID{Kind: subject.Switch, Name: f.Leaf}}}}
 		if others := leavesLike(inv, f.Leaf); len(others) == 1 { // of two leaves neither can be told from the other

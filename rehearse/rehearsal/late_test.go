@@ -76,6 +76,7 @@ var lateRows = map[string][]lateRow{
 // lateReasons are those of kinds that are not planted by the table.
 var lateReasons = map[fault.Kind]string{
 	fault.BadUplink:   elsewhere,
+	fault.ShelfSupply: "TestPowerShelves plants it where a site has power shelves",
 	fault.SMDead:      byItself,
 	fault.OtherSM:     byItself,
 	fault.BadLeaf:     underLoad + "; " + noTest,

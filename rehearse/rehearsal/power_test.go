@@ -83,6 +83,36 @@ func TestTripBehindSwitches(t *testing.T) {
 	}
 }
 
+// TestPowerShelves: what is wrong with a power shelf costs no node, and is one finding: the
+// whip that it has no input of, or its supply, also once the nodes are in service.
+func TestPowerShelves(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ fault, part, cause string }{
+		{"kind=pdu-trip,pdu=r01/w1", "r01/w1", "no supply of power shelf r01/ps1 has input"},
+		{"kind=shelf-supply,shelf=r02/ps3", "r02/ps3 supply PSU3", "it has failed"},
+		{"kind=shelf-supply,shelf=r02/ps3,at=accepted", "", ""},
+		{"kind=pdu-trip,pdu=r02/w8,at=accepted", "", ""},
+	} {
+		t.Run(tt.fault, func(t *testing.T) {
+			t.Parallel()
+			inv := ofExample(t, "nvl72")
+			sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 4, Faults: planted(t, tt.fault)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(sum.Accepted) != len(inv.Nodes) || !sum.AsExpected() {
+				t.Errorf("%d accepted, quarantined %+v, waiting %+v, faults %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Waiting, sum.Faults, sum.Unexpected)
+			}
+			if tt.cause == "" {
+				return // drift has named it
+			}
+			if len(sum.Findings) != 1 || sum.Findings[0].Part != tt.part || !strings.Contains(sum.Findings[0].Cause, tt.cause) {
+				t.Errorf("findings %+v", sum.Findings)
+			}
+		})
+	}
+}
+
 func nodesOf(inv *inventory.Inventory, rack string) (names []string) {
 	for _, n := range inv.Nodes {
 		if n.Rack.Name == rack {

@@ -69,6 +69,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.OddFirmware:      {},
 	fault.NICSettingLost:   {},
 	fault.PSULost:          {},
+	fault.ShelfSupply:      {},
 	fault.DeadFan:          {},
 	fault.WarmAir:          {},
 	fault.RailConfig:       {},

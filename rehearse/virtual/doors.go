@@ -47,6 +47,13 @@ func (w *World) Endpoints() []Endpoint {
 			}
 		}
 	}
+	for _, r := range w.inv.Racks {
+		for _, s := range r.Shelves {
+			if s.Control != nil {
+				add("power shelf "+s.Name, "redfish", netip.AddrPortFrom(s.Control.Address, shelfPort), s.Control.Username, s.Control.Password)
+			}
+		}
+	}
 	for _, s := range w.inv.Switches {
 		if w.switches[s.Name] != nil {
 			add("switch "+s.Name, "ssh", netip.AddrPortFrom(s.Address, s.Login.Port), s.Login.Username, s.Login.Password)

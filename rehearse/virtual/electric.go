@@ -18,7 +18,7 @@ const (
 	usualSwitch = 500
 )
 
-// newGrid hangs nodes and switches on their PDUs. A switch that loses all of its feeds
+// newGrid hangs nodes, switches and power shelves on their PDUs. A switch that loses all of its feeds
 // goes on: what a fabric does then is not simulated.
 func (w *World) newGrid() (err error) {
 	c := power.Config{Clock: w.opt.Clock}
@@ -36,6 +36,7 @@ func (w *World) newGrid() (err error) {
 	for _, s := range w.inv.Switches { // they run from the start
 		c.Loads = append(c.Loads, power.Load{Name: s.Name, Feeds: s.Feeds, Max: float64(cmp.Or(s.Power, usualSwitch))})
 	}
+	c.Loads = append(c.Loads, w.shelfLoads()...)
 	if w.grid, err = power.New(c); err != nil {
 		return err
 	}

@@ -114,6 +114,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.SMDead:      (*World).endManagers,
 	fault.OtherSM:     (*World).switchOnManager,
 	fault.OtherDHCP:   func(w *World, _ fault.Fault) error { w.other.Plug(true); return nil },
+	fault.ShelfSupply: (*World).failShelfSupply,
 	fault.PDUTrip:     func(w *World, f fault.Fault) error { return w.grid.Trip(f.PDU, allPhases) },
 }
 

@@ -68,6 +68,7 @@ type World struct {
 	relay      *firmware.Relay
 	other      *firmware.OtherDHCP
 	grid       *power.Grid
+	shelves    map[string]*shelf // with a control block
 	slurm      *slurm.Controller
 	clusters   map[string]*kubernetes.Cluster // by endpoint
 	subnets    map[string]*subnet.Manager     // by fabric
@@ -110,6 +111,7 @@ func New(inv *inventory.Inventory, o Options) (*World, error) {
 	}
 	w.newSubnets()
 	w.newSwitches()
+	w.newShelves()
 	return w, w.newGrid()
 }
 
@@ -229,7 +231,7 @@ func (w *World) Node(name string) (*Node, bool) {
 // Controller is the network as the controller has it.
 func (w *World) Controller() network.Network { return w.opt.Board.At(w.controller) }
 
-// Open opens the sockets of all BMCs and PDUs, once, before Run and after the
+// Open opens the sockets of all BMCs, PDUs and power shelves, once, before Run and after the
 // faults that exchange cables. An address that cannot be had is an error.
 func (w *World) Open(ctx context.Context) error {
 	w.parts = append(w.parts, w.relay.Run, w.other.Run, w.grid.Run)
@@ -255,6 +257,9 @@ func (w *World) Open(ctx context.Context) error {
 		return err
 	}
 	if err := w.openSwitches(ctx); err != nil {
+		return err
+	}
+	if err := w.openShelves(ctx); err != nil {
 		return err
 	}
 	for _, r := range w.inv.Racks {

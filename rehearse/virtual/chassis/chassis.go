@@ -112,6 +112,7 @@ type Config struct {
 	BIOS                       map[string]string // attributes with their first values
 	Components                 []Component
 	Supplies                   int             // power supplies; 0: 2
+	OwnPower                   bool            // the BMC does not live off these supplies
 	Sensors                    func() []Sensor // nil: a fixed set that follows the power state; must not block
 	Accounts                   []Account       // an ID of 0 takes the next free one
 	LockAfter                  int             // failed log-ins until an account locks; 0: 5

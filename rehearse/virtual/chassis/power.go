@@ -157,6 +157,9 @@ func (c *Chassis) request(r request) {
 
 // mains reports whether any supply gives power. c.mu is held.
 func (c *Chassis) mains() bool {
+	if c.cfg.OwnPower {
+		return true
+	}
 	for i, live := range c.supplies {
 		if live && !c.failed[i] {
 			return true

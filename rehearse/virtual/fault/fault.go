@@ -91,20 +91,22 @@ const (
 	SMDead           Kind = "sm-dead"
 	OtherSM          Kind = "other-sm"
 	PDUTrip          Kind = "pdu-trip"
+	ShelfSupply      Kind = "shelf-supply"
 	OtherDHCP        Kind = "other-dhcp"
 	ControllerKill   Kind = "controller-kill"
 )
 
 // Attributes that a kind may take or needs.
 const (
-	attrNode = "node"
-	attrLeaf = "switch"
-	attrWith = "with"
-	attrPDU  = "pdu"
-	attrPort = "port"
-	attrGPU  = "gpu"
-	attrEnd  = "end"
-	attrAt   = "at"
+	attrNode  = "node"
+	attrLeaf  = "switch"
+	attrWith  = "with"
+	attrPDU   = "pdu"
+	attrShelf = "shelf"
+	attrPort  = "port"
+	attrGPU   = "gpu"
+	attrEnd   = "end"
+	attrAt    = "at"
 )
 
 // Accepted is the moment of faults that begin after the site's bring-up ended, on
@@ -269,7 +271,9 @@ var rows = []Row{
 	{Kind: OtherSM, Does: "the subnet manager of a managed InfiniBand switch is on, with the highest priority: it is the master and puts every port into the default partition alone", Needs: []string{attrLeaf}, Takes: []string{attrAt},
 		At: "validate.accept", Suspects: "the subnet manager of that fabric; no node", Serving: true},
 	{Kind: PDUTrip, Does: "the breaker of a PDU opens: its outlets have no voltage", Needs: []string{attrPDU}, Takes: []string{attrAt},
-		At: "install.write", Suspects: "that PDU", Serving: true},
+		At: "install.write", Suspects: "that PDU, where it or the power shelf that it feeds can be read", Serving: true},
+	{Kind: ShelfSupply, Does: "a supply of a power shelf gives nothing any more; its input is there", Needs: []string{attrShelf}, Takes: []string{attrAt},
+		Suspects: "that supply; no node", Serving: true},
 	{Kind: OtherDHCP, Does: "a second DHCP server is plugged into the boot network; it offers whoever asks an address and a boot file", Takes: []string{attrAt},
 		At: "install.netboot", Suspects: "that server; no node"},
 	{Kind: ControllerKill, Does: "the controller's process ends between two records of its journal", Takes: []string{attrNode, attrAt},
@@ -290,14 +294,15 @@ type Fault struct {
 	// Leaf is a switch, scoped: net/leaf-1; of bad-spine a spine, of other-sm any one of InfiniBand.
 	Leaf string `json:"switch,omitempty"`
 
-	Kind Kind   `json:"kind"`
-	Node string `json:"node,omitempty"`
-	With string `json:"with,omitempty"` // the other node
-	PDU  string `json:"pdu,omitempty"`  // scoped: r01/a
-	Port string `json:"port,omitempty"` // of the node: rail/0; empty: the first of a fabric
-	GPU  string `json:"gpu,omitempty"`  // of the node, from 0 in the order of the bus; empty: one of them
-	End  string `json:"end,omitempty"`  // of the port's cable: "switch"; empty: the node
-	At   string `json:"at,omitempty"`   // step, without the node: install.write; Accepted; empty: from the start
+	Kind  Kind   `json:"kind"`
+	Node  string `json:"node,omitempty"`
+	With  string `json:"with,omitempty"`  // the other node
+	PDU   string `json:"pdu,omitempty"`   // scoped: r01/a
+	Shelf string `json:"shelf,omitempty"` // of power supplies, scoped: r01/ps1
+	Port  string `json:"port,omitempty"`  // of the node: rail/0; empty: the first of a fabric
+	GPU   string `json:"gpu,omitempty"`   // of the node, from 0 in the order of the bus; empty: one of them
+	End   string `json:"end,omitempty"`   // of the port's cable: "switch"; empty: the node
+	At    string `json:"at,omitempty"`    // step, without the node: install.write; Accepted; empty: from the start
 	Timing
 	// Decl is where it was written; zero for one of the command line.
 	Decl   hcl.Range `json:"-"`
@@ -307,7 +312,7 @@ type Fault struct {
 // Where names the part in words.
 func (f Fault) Where() string {
 	var words []string
-	for _, w := range []string{f.PDU, f.Leaf, f.Node, f.With} {
+	for _, w := range []string{f.PDU, f.Shelf, f.Leaf, f.Node, f.With} {
 		if w != "" {
 			words = append(words, w)
 		}
@@ -331,7 +336,7 @@ func (f Fault) Where() string {
 // attributes lists what is set.
 func (f Fault) attributes() map[string]string {
 	all := map[string]string{}
-	for name, v := range map[string]string{attrNode: f.Node, attrWith: f.With, attrPDU: f.PDU, attrPort: f.Port, attrGPU: f.GPU, attrEnd: f.End, attrAt: f.At} {
+	for name, v := range map[string]string{attrNode: f.Node, attrWith: f.With, attrPDU: f.PDU, attrShelf: f.Shelf, attrPort: f.Port, attrGPU: f.GPU, attrEnd: f.End, attrAt: f.At} {
 		if v != "" {
 			all[name] = v
 		}

@@ -31,15 +31,16 @@ type file struct {
 
 // block is one fault block.
 type block struct {
-	Kind string `hcl:"kind,label"`
-	Leaf string `hcl:"switch,optional"`
-	Node string `hcl:"node,optional"`
-	With string `hcl:"with,optional"`
-	PDU  string `hcl:"pdu,optional"`
-	Port string `hcl:"port,optional"`
-	GPU  string `hcl:"gpu,optional"`
-	End  string `hcl:"end,optional"`
-	At   string `hcl:"at,optional"`
+	Kind  string `hcl:"kind,label"`
+	Leaf  string `hcl:"switch,optional"`
+	Node  string `hcl:"node,optional"`
+	With  string `hcl:"with,optional"`
+	PDU   string `hcl:"pdu,optional"`
+	Shelf string `hcl:"shelf,optional"`
+	Port  string `hcl:"port,optional"`
+	GPU   string `hcl:"gpu,optional"`
+	End   string `hcl:"end,optional"`
+	At    string `hcl:"at,optional"`
 
 	After       string   `hcl:"after,optional"`
 	For         string   `hcl:"for,optional"`
@@ -78,7 +79,7 @@ func parseFile(name string, src []byte) ([]Fault, hcl.Diagnostics) {
 	diags = append(diags, gohcl.DecodeBody(f.Body, nil, &all)...)
 	var faults []Fault
 	for _, b := range all.Faults {
-		one := Fault{Kind: Kind(b.Kind), Node: b.Node, With: b.With, PDU: b.PDU, Port: b.Port, GPU: b.GPU, End: b.End, At: b.At, Decl: b.Header}
+		one := Fault{Kind: Kind(b.Kind), Node: b.Node, With: b.With, PDU: b.PDU, Shelf: b.Shelf, Port: b.Port, GPU: b.GPU, End: b.End, At: b.At, Decl: b.Header}
 		one.Leaf, one.AtDecl = b.Leaf, b.AtRange
 		err := b.readTiming(&one)
 		if err == nil {
@@ -159,7 +160,7 @@ func Parse(text string) (Fault, error) {
 
 // set sets an attribute of the command line.
 func (f *Fault) set(name, value string) error {
-	texts := map[string]*string{"kind": (*string)(&f.Kind), attrLeaf: &f.Leaf, attrNode: &f.Node, attrWith: &f.With, attrPDU: &f.PDU, attrPort: &f.Port, attrGPU: &f.GPU, attrEnd: &f.End, attrAt: &f.At}
+	texts := map[string]*string{"kind": (*string)(&f.Kind), attrLeaf: &f.Leaf, attrNode: &f.Node, attrWith: &f.With, attrPDU: &f.PDU, attrShelf: &f.Shelf, attrPort: &f.Port, attrGPU: &f.GPU, attrEnd: &f.End, attrAt: &f.At}
 	if text, ok := texts[name]; ok {
 		*text = value
 		return nil
@@ -174,19 +175,36 @@ func (f *Fault) set(name, value string) error {
 		}
 		return f.setProbability(p)
 	}
-	return fmt.Errorf("%q is no attribute of a fault; it has kind, node, with, pdu, switch, port, gpu, end, at, after, for, every and probability", name)
+	return fmt.Errorf("%q is no attribute of a fault; it has kind, node, with, pdu, shelf, switch, port, gpu, end, at, after, for, every and probability", name)
 }
 
-// CheckFits compares faults with the site that they are planted in.
-func CheckFits(inv *inventory.Inventory, faults []Fault) error {
-	var nodes, pdus []string
-	for _, n := range inv.Nodes {
-		nodes = append(nodes, n.Name)
-	}
+// powerFits compares the PDU or the power shelf of a fault with the site.
+func powerFits(inv *inventory.Inventory, f Fault) error {
+	var pdus, shelves []string
 	for _, r := range inv.Racks {
 		for _, p := range r.PDUs {
 			pdus = append(pdus, p.Name)
 		}
+		for _, s := range r.Shelves {
+			if s.Control != nil {
+				shelves = append(shelves, s.Name)
+			}
+		}
+	}
+	if f.PDU != "" && !slices.Contains(pdus, f.PDU) {
+		return fmt.Errorf("fault %s: %q is not a PDU of this site, which are written RACK/PDU.%s", f.Kind, f.PDU, diag.DidYouMean(f.PDU, pdus))
+	}
+	if f.Shelf != "" && !slices.Contains(shelves, f.Shelf) {
+		return fmt.Errorf("fault %s: %q is not a power shelf with a control block of this site, which are written RACK/SHELF.%s", f.Kind, f.Shelf, diag.DidYouMean(f.Shelf, shelves))
+	}
+	return nil
+}
+
+// CheckFits compares faults with the site that they are planted in.
+func CheckFits(inv *inventory.Inventory, faults []Fault) error {
+	var nodes []string
+	for _, n := range inv.Nodes {
+		nodes = append(nodes, n.Name)
 	}
 	for _, f := range faults {
 		for _, name := range []string{f.Node, f.With} {
@@ -194,8 +212,8 @@ func CheckFits(inv *inventory.Inventory, faults []Fault) error {
 				return fmt.Errorf("fault %s: %q is not a node of this site.%s", f.Kind, name, diag.DidYouMean(name, nodes))
 			}
 		}
-		if f.PDU != "" && !slices.Contains(pdus, f.PDU) {
-			return fmt.Errorf("fault %s: %q is not a PDU of this site, which are written RACK/PDU.%s", f.Kind, f.PDU, diag.DidYouMean(f.PDU, pdus))
+		if err := powerFits(inv, f); err != nil {
+			return err
 		}
 		if f.Kind == SMDead && !slices.ContainsFunc(inv.Fabrics, isInfiniBand) {
 			return fmt.Errorf("fault %s: the site has no InfiniBand fabric, and nothing else has a subnet manager", f.Kind)

@@ -142,6 +142,14 @@ func ForMaker(manufacturer, product string) Personality {
 	return openBMC()
 }
 
+// PowerShelf is the service of a power shelf's management controller. Its ids are those of
+// Lite-On's, whose system is a name alone; what it says of supplies is the schema's.
+func PowerShelf() Personality {
+	p := openBMC()
+	p.Vendor, p.Product, p.Manufacturer, p.Model, p.Chassis = "", "", "ironrail", "Virtual power shelf", "powershelf"
+	return p
+}
+
 // Fit fills in what a chassis leaves open: maker, product, BIOS settings and
 // firmware inventory are those of the personality's factory.
 func (p Personality) Fit(cfg chassis.Config) chassis.Config {

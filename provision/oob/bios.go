@@ -24,6 +24,7 @@ import (
 // Hang deadlines of the steps about settings of the node's firmware.
 const (
 	biosLimit  = 5 * time.Minute
+	withReboot = 20 * time.Minute // what the reading back takes where it has to reboot the node: no straggler before
 	checkLimit = 40 * time.Minute // a self-test that trains memory twice, and the boot after it
 )
 
@@ -79,6 +80,7 @@ func biosSteps(n *inventory.Node) ([]plan.Step, hcl.Diagnostics) {
 	}
 	ask.Yields = []fact.Key{settingsRequestFact.Of(me)}
 	check := step(checkStep(n.Name), "read back that the settings are in force; reboot once when nothing else did", checkLimit, 2*time.Second, plan.Effects(plan.Config, plan.Power))
+	check.Deadline.Slow = withReboot
 	check.Needs = []plan.Need{{Step: biosStep(n.Name), On: plan.Success, Triggers: true}, {Step: inspectStep(n.Name), On: plan.Success, Triggers: true}}
 	check.Reads = []fact.Key{settingsRequestFact.Of(me)}
 	return []plan.Step{ask, check}, nil

@@ -146,12 +146,20 @@ func (n *Node) PowerUp() {
 }
 
 // FlipLinkType delivers the card of the port at an address with the other link type than
-// its block says, on all of its ports; false where it has no such setting.
+// its block says, on all of its ports but one that the node boots from: that one has worked
+// before. False where it has no such setting.
 func (n *Node) FlipLinkType(address string) (done bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	keep := ""
+	for _, p := range n.shape.ports {
+		if at := n.shape.functions[p.function].address; p.boot && cardAt(at) == cardAt(address) {
+			_, digit, _ := strings.Cut(at, ".")
+			keep = "LINK_TYPE_P" + nextDigit(digit)
+		}
+	}
 	for name, s := range n.flash(cardAt(address)) {
-		if strings.HasPrefix(name, "LINK_TYPE_P") {
+		if strings.HasPrefix(name, "LINK_TYPE_P") && name != keep {
 			v := typeInfiniBand + typeEthernet - s.next
 			*s, done = flashSetting{v, v, v}, true
 		}

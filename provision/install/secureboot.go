@@ -74,6 +74,8 @@ func (r reached) secureBoot(n *inventory.Node, line string) Diagnosis {
 	}
 	d := Diagnosis{Part: "Secure Boot", Cause: "Secure Boot refuses " + what, Evidence: []string{fmt.Sprintf("its console says %q", line)}}
 	switch {
+	case n.Hardware == nil: // of a node that is wiped and leaves the site
+		d.Action = fmt.Sprintf("Switch Secure Boot off in the firmware of %s.", n.Name)
 	case !n.Hardware.SecureBoot:
 		d.Action = fmt.Sprintf("Switch Secure Boot off in the firmware of %s, or set secure_boot = true in hardware.%s: signed programs are offered then.", n.Name, n.Hardware.Name)
 	case r.kernel:

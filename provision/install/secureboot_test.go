@@ -98,6 +98,9 @@ func TestSecureBootAction(t *testing.T) {
 			t.Errorf("declared %v: %+v; want %q", c.declared, d, c.want)
 		}
 	}
+	if d := Diagnose(&inventory.Node{Name: "n1"}, loaded, refused); !strings.Contains(d.Action, "Switch Secure Boot off in the firmware of n1") {
+		t.Errorf("without hardware: %+v", d)
+	}
 }
 
 // TestCompareSecureBoot: Secure Boot that is off is a fault where the hardware block asks for it,

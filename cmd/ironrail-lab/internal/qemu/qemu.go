@@ -30,12 +30,17 @@ type platform struct {
 
 var (
 	x86 = platform{"qemu-system-x86_64", []string{"-machine", "q35,graphics=off"}, "/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"}
-	arm = platform{"qemu-system-aarch64", []string{"-machine", "virt", "-cpu", "cortex-a57"}, "/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"}
+	// Variables of the firmware are written in system management mode alone.
+	secure = platform{"qemu-system-x86_64", []string{"-machine", "q35,graphics=off,smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"}, "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"}
+	arm    = platform{"qemu-system-aarch64", []string{"-machine", "virt", "-cpu", "cortex-a57"}, "/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"}
 )
 
 func platformOf(h rack.Hardware) platform {
-	if h == rack.ARM64 {
+	switch h {
+	case rack.ARM64:
 		return arm
+	case rack.Secure:
+		return secure
 	}
 	return x86
 }

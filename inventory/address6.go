@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/netip"
+	"slices"
 )
 
 // checkSecondPrefix looks at cidr6 and gateway6 of a network.
@@ -45,14 +46,20 @@ func (l *loader) secondAddress(n *Node) {
 	if !net.CIDR.Contains(n.Address) {
 		return // reported
 	}
-	a, ok := sameHost(net.CIDR, net.CIDR6, n.Address)
+	n.Address6 = l.numberIn6(n, net, n.Address)
+	l.addresses.add(n.Address6, "node "+n.Name, n.Ranges.Address, n.Name)
+}
+
+// numberIn6 is the address of cidr6 of a network that has the number of a node's address there;
+// invalid where cidr6 is too small.
+func (l *loader) numberIn6(n *Node, net *Network, first netip.Addr) netip.Addr {
+	a, ok := sameHost(net.CIDR, net.CIDR6, first)
 	if !ok {
 		l.diags.Add("address.outside-network", l.place(net, "cidr6"), "IPv6 network that is too small",
-			fmt.Sprintf("Node %s has address %s of %s, and cidr6 of network %q, %s, has no address of the same number. Make it larger: a /64 is usual.", n.Name, n.Address, net.CIDR, net.Name, net.CIDR6)).Also("the address", n.Ranges.Address).In(net.Decl).Of(n.Name)
-		return
+			fmt.Sprintf("Node %s has address %s of %s, and cidr6 of network %q, %s, has no address of the same number. Make it larger: a /64 is usual.", n.Name, first, net.CIDR, net.Name, net.CIDR6)).Also("the address", n.Ranges.Address).In(net.Decl).Of(n.Name)
+		return netip.Addr{}
 	}
-	n.Address6 = a
-	l.addresses.add(a, "node "+n.Name, n.Ranges.Address, n.Name)
+	return a
 }
 
 // gateways are those of all networks by their addresses; one of a link may be that of many.
@@ -69,11 +76,12 @@ func (l *loader) gateways() map[netip.Addr]addressEntry {
 	return first
 }
 
-// followsFrom reports whether two nodes have one address of cidr6 since they have one of cidr,
-// which is reported.
+// followsFrom reports whether two nodes have one address of cidr6, or of a tagged network, since
+// they have one of cidr, which is reported.
 func (l *loader) followsFrom(a, b addressEntry) bool {
 	m, n := l.nodes[a.node], l.nodes[b.node]
-	return m != nil && n != nil && b.addr == n.Address6 && m.Address == n.Address
+	return m != nil && n != nil && m.Address == n.Address &&
+		(b.addr == n.Address6 || slices.ContainsFunc(n.Tagged, func(t TaggedNetwork) bool { return t.Address == b.addr || t.Address6 == b.addr }))
 }
 
 // sameHost is the address of a network that has the same number in it as an address has in

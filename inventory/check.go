@@ -25,6 +25,7 @@ func (l *loader) check(kinds Kinds) {
 	l.checkOutlets()
 	l.checkCables()
 	l.checkLayouts()
+	l.checkTaggedPorts()
 	l.checkInstallDisks()
 	l.checkArchitectures()
 	l.checkSecureBoot()

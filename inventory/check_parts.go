@@ -51,6 +51,7 @@ func (l *loader) checkHardware(h *Hardware, b *language.Body) {
 	}
 	l.checkRails(h, b)
 	l.checkBootNIC(h, b)
+	l.checkTagged(h, b)
 }
 
 // checkBootNIC reports a second block that boots the node: its network, from which the

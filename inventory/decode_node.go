@@ -128,6 +128,7 @@ func (l *loader) bootAddress(n *Node, src *language.Body) {
 	}
 	l.addresses.add(n.Address, "node "+n.Name, n.Ranges.Address, n.Name)
 	l.secondAddress(n)
+	l.taggedNetworks(n, given)
 }
 
 // target resolves the node's BMC: the profile of the role, with what the node's

@@ -175,7 +175,8 @@ type NIC struct {
 	Speed        unit.BitRate // 0: not given
 	LinkType     string       // "", "infiniband" or "ethernet"
 	SoftwareRDMA string       // "" or "rxe"
-	Network      *Network     // of a nic; nil on a fabric
+	Network      *Network     // of a nic; nil on a fabric. One with a vlan is tagged, but for the network that boots
+	Tagged       []*Network   // of a nic: further networks on its ports, each with a vlan
 	Fabric       *Fabric      // nil on a network
 	Boot         bool         // the firmware boots from these ports, in this order
 	OptionROM    *bool        // of the card: the firmware can boot from it; nil: as delivered

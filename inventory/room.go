@@ -156,6 +156,7 @@ type Node struct {
 	BootNetwork  *Network // of the NIC that boots; nil without one
 	Address      netip.Addr
 	Address6     netip.Addr // of the second prefix of BootNetwork, by Address; invalid without one
+	Tagged       []TaggedNetwork
 	BMC          BMCTarget
 	Feeds        []Feed
 	Domain       string // NVLink domain; empty: none

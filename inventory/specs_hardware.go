@@ -58,7 +58,7 @@ func nicSpec(name string) language.BlockSpec {
 		optionalAttr("option_rom", language.Bool),
 	}
 	if name == "nic" {
-		attrs = append(attrs, optionalAttr("network", language.Ref("network")), optionalAttr("pci", language.List(typePCI)), optionalAttr("boot", language.Bool))
+		attrs = append(attrs, optionalAttr("network", language.Ref("network")), optionalAttr("tagged", language.List(language.Ref("network"))), optionalAttr("pci", language.List(typePCI)), optionalAttr("boot", language.Bool))
 	} else {
 		attrs[0].Required, attrs[5].Required = true, true
 	}

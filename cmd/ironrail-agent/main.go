@@ -197,7 +197,7 @@ func runRoCE(ctx context.Context, command string, in io.Reader, out, talk io.Wri
 
 // runNetwork is run for the commands about the interfaces of networks.
 func runNetwork(ctx context.Context, command string, in io.Reader, out, talk io.Writer) int {
-	node := interfaces.Node{FS: sysfs.Dir("/"), Root: func() (rootfs.Root, error) { return rootfs.Open("/") }, Link: roce.Kernel{}.SetLink, Run: roce.Program}
+	node := interfaces.Node{FS: sysfs.Dir("/"), Root: func() (rootfs.Root, error) { return rootfs.Open("/") }, Link: roce.Kernel{}.SetLink, Addresses: roce.Kernel{}.Addresses, Run: roce.Program}
 	var p wire.NetworkParams
 	if status := decodeParams(in, talk, &p); status != 0 {
 		return status

@@ -13,6 +13,7 @@ import (
 type NetworkParams struct {
 	Ports []NetworkPort   `json:"ports,omitempty"` // members of bonds among them
 	Bonds []NetworkBond   `json:"bonds,omitempty"`
+	VLANs []NetworkVLAN   `json:"vlans,omitempty"`
 	IPv6  *NetworkAddress `json:"ipv6,omitempty"` // of the interface that the node booted from; nil: none was set
 }
 
@@ -39,6 +40,16 @@ type NetworkBond struct {
 	MTU     int      `json:"mtu,omitempty"` // bytes of IP; 0: as the kernel has it
 }
 
+// NetworkVLAN is an interface of a tagged network (IEEE 802.1Q).
+type NetworkVLAN struct {
+	Name      string         `json:"name"`           // of the interface
+	ID        int            `json:"id"`             // 1 to 4094
+	Over      string         `json:"over,omitempty"` // the port or the bond that it is on; "": the NIC that the node booted from
+	MAC       addr.MAC       `json:"mac,omitzero"`   // of that NIC, where Over is ""
+	MTU       int            `json:"mtu"`            // bytes of IP, at most that of what it is on
+	Addresses []netip.Prefix `json:"addresses,omitempty"`
+}
+
 // NetworkResult is how the interfaces are. Apply and check both end with looking.
 type NetworkResult struct {
 	Conforms bool             `json:"conforms"` // no interface has a problem
@@ -53,6 +64,7 @@ type InterfaceState struct {
 	Netdev   string   `json:"netdev,omitempty"`
 	MTU      int      `json:"mtu,omitempty"`
 	Bonding  bool     `json:"bonding,omitempty"` // the first problem is one of a bond
+	VLAN     bool     `json:"vlan,omitempty"`    // it is one of a tagged network
 	IPv6     string   `json:"ipv6,omitempty"`    // the first problem is one of the IPv6 address: which
 	Problems []string `json:"problems,omitempty"`
 }

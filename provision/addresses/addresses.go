@@ -109,6 +109,10 @@ func (l *lister) nodes() {
 	for _, n := range l.inv.Nodes {
 		l.on(Node, n.Name, n.BootNetwork, n.Address, n.Name)
 		l.add(Node, n.Name, n.Address6, n.Name)
+		for _, t := range n.Tagged {
+			l.on(Node, n.Name+"-"+t.Network.Name, t.Network, t.Address, n.Name)
+			l.add(Node, n.Name+"-"+t.Network.Name, t.Address6, n.Name)
+		}
 		l.on(BMC, n.Name+"-bmc", n.BMC.Network, n.BMC.Address, n.Name)
 		for _, f := range l.inv.Fabrics {
 			for _, p := range roce.RailAddresses(f, n) {

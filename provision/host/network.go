@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func Network(n *inventory.Node) wire.NetworkParams {
 			bonds = append(bonds, wire.NetworkBond{Name: b.Name, Mode: b.Mode, Members: b.Members})
 		}
 	}
-	return networkWith(n, wire.NetworkParams{Bonds: bonds, IPv6: ipv6Of(n)})
+	return networkWith(n, wire.NetworkParams{Bonds: bonds, VLANs: vlansOf(n), IPv6: ipv6Of(n)})
 }
 
 // ipv6Of is the second address of a node as the files say; nil: it has none.
@@ -55,8 +56,8 @@ func ipv6Of(n *inventory.Node) *wire.NetworkAddress {
 	return &wire.NetworkAddress{MAC: n.BootMAC, Address: netip.PrefixFrom(n.Address6, n.BootNetwork.CIDR6.Bits()), Gateway: n.BootNetwork.Gateway6}
 }
 
-// networkWith is Network with what an installation alone makes, bonds and the IPv6 address,
-// otherwise than by the files.
+// networkWith is Network with what an installation alone makes, bonds, VLAN interfaces and the
+// IPv6 address, otherwise than by the files.
 func networkWith(n *inventory.Node, made wire.NetworkParams) (p wire.NetworkParams) {
 	if n.Hardware == nil {
 		return p
@@ -75,24 +76,28 @@ func networkWith(n *inventory.Node, made wire.NetworkParams) (p wire.NetworkPara
 			if in >= 0 {
 				bonds[in].MTU = q.MTU
 			}
-			if in >= 0 || q.MTU != 0 && nic.Network != nil {
+			carries := slices.ContainsFunc(made.VLANs, func(v wire.NetworkVLAN) bool { return v.Over == q.Name })
+			if carries && q.MTU == 0 {
+				q.MTU = usualMTU
+			}
+			if in >= 0 || carries || q.MTU != 0 && nic.Network != nil {
 				p.Ports = append(p.Ports, q)
 			}
 		}
 	}
-	p.Bonds, p.IPv6 = bonds, made.IPv6
+	p.Bonds, p.VLANs, p.IPv6 = bonds, withMTUs(n, made.VLANs), made.IPv6
 	return p
 }
 
-// wanted is how the interfaces of a node are to be as it is installed: bonds and addresses are
+// wanted is how the interfaces of a node are to be as it is installed: bonds, VLANs and addresses are
 // made by an installation alone, so that an edit of theirs is none of an installed node. Ports of
 // which nothing is said any more get the usual MTU.
 func wanted(n *inventory.Node, last wire.NetworkParams, known bool) wire.NetworkParams {
 	return withoutOld(installed(n, last, known), last)
 }
 
-// installed is what the files say, with the bonds and the IPv6 address that an installation has
-// made where these are known.
+// installed is what the files say, with the bonds, VLAN interfaces and IPv6 address that an
+// installation has made where these are known.
 func installed(n *inventory.Node, last wire.NetworkParams, known bool) wire.NetworkParams {
 	if known {
 		return networkWith(n, last)
@@ -106,7 +111,7 @@ func givesNetwork(n *inventory.Node) bool {
 }
 
 // hasAny reports whether anything is said of interfaces.
-func hasAny(p wire.NetworkParams) bool { return len(p.Ports) > 0 || p.IPv6 != nil }
+func hasAny(p wire.NetworkParams) bool { return len(p.Ports) > 0 || len(p.VLANs) > 0 || p.IPv6 != nil }
 
 // withoutOld is what is wanted, with the usual MTU for ports of which nothing is said any
 // more.
@@ -154,10 +159,19 @@ func networkStep(n *inventory.Node) plan.Step {
 	}
 	for _, nic := range n.Hardware.NICs {
 		if net := nic.Network; net != nil && net.MTU != 0 {
-			st.Inputs = append(st.Inputs, plan.Input{Name: "mtu " + nic.Name, Value: fmt.Sprint(net.MTU), Decl: stage.Source(inventory.PlaceOf(net.Ranges, "mtu", net.Decl))})
+			st.Inputs = append(st.Inputs, mtuInput(nic.Name, net))
+		}
+		for _, net := range nic.Tagged {
+			if net.MTU != 0 {
+				st.Inputs = append(st.Inputs, mtuInput(nic.Name+" "+net.Name, net))
+			}
 		}
 	}
 	return st
+}
+
+func mtuInput(of string, net *inventory.Network) plan.Input {
+	return plan.Input{Name: "mtu " + of, Value: fmt.Sprint(net.MTU), Decl: stage.Source(inventory.PlaceOf(net.Ranges, "mtu", net.Decl))}
 }
 
 // networkText says in words what is asked for.
@@ -165,6 +179,9 @@ func networkText(p wire.NetworkParams) string {
 	var words []string
 	for _, b := range p.Bonds {
 		words = append(words, b.Name+" ("+b.Mode+")")
+	}
+	for _, v := range p.VLANs {
+		words = append(words, fmt.Sprintf("VLAN %d on %s", v.ID, cmp.Or(v.Over, "the NIC that boots")))
 	}
 	if p.IPv6 != nil {
 		words = append(words, "IPv6 address "+p.IPv6.Address.String())
@@ -255,6 +272,8 @@ func (s *Stage) networkFinding(view stage.View, n *inventory.Node, r wire.Networ
 		switch {
 		case l.IPv6 != "":
 			part = "IPv6 address"
+		case l.VLAN:
+			part = "interface " + l.Name
 		case !strings.Contains(l.Name, "/"):
 			part = "bond " + l.Name
 		}
@@ -281,6 +300,8 @@ func actionOf(n *inventory.Node, l wire.InterfaceState) string {
 	switch {
 	case l.IPv6 != "":
 		return actionOfIPv6(n, l)
+	case l.VLAN:
+		return "Find out on the node what changed it (`ip -d address show " + l.Name + "`, the log of systemd-networkd or NetworkManager), and restart the node. VLAN interfaces are made by an installation: `ironrail plan --replace " + n.Name + "` erases the node and makes it anew."
 	case !l.Bonding:
 		return "Give the network an mtu that the NIC can do, or find out what else sets it on the node (udev, another network manager); then run `ironrail apply`. A node that ironrail did not install has its networks set up by others: set it there."
 	case !strings.Contains(l.Name, "/"): // the bond itself

@@ -4,6 +4,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -95,6 +96,7 @@ func Settings(inv *inventory.Inventory, n *inventory.Node) []Setting {
 		{Name: "authorized_keys", Value: keysText(p.AuthorizedKeys), Block: host, Decl: hostDecl},
 		{Name: "user_data", Value: userdata.Digest(p.UserData), Block: host, Decl: hostDecl},
 		{Name: "bond", Value: bondsText(p.Network.Bonds), Block: host, Decl: hostDecl},
+		{Name: "vlan", Value: vlansText(p.Network.VLANs), Block: "hardware " + n.Hardware.Name, Decl: n.Hardware.Decl, Own: true},
 		{Name: "domain", Value: p.Domain, Block: "site", Decl: inv.Site.Decl},
 		{Name: "time_servers", Value: list(p.TimeServers), Block: "site", Decl: inv.Site.Decl},
 		{Name: "gateway", Value: p.Gateway, Block: net, Decl: netDecl},
@@ -123,6 +125,19 @@ func bondsText(bonds []wire.NetworkBond) string {
 	var list []string
 	for _, b := range bonds {
 		list = append(list, b.Name+" "+b.Mode+" of "+strings.Join(b.Members, " "))
+	}
+	return strings.Join(list, ", ")
+}
+
+// vlansText is VLAN interfaces in words.
+func vlansText(vlans []wire.NetworkVLAN) string {
+	var list []string
+	for _, v := range vlans {
+		text := fmt.Sprintf("%d on %s", v.ID, cmp.Or(v.Over, "the NIC that boots"))
+		for _, a := range v.Addresses {
+			text += " " + a.String()
+		}
+		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
 }

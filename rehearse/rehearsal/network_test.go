@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNetworks: nodes with a bond over the port that they boot from, a large MTU and an IPv6
-// address come up; a member without a link and a port that keeps another MTU are each found on their
+// TestNetworks: nodes with a bond over the port that they boot from, a large MTU, an IPv6
+// address and a tagged network come up; a member without a link and a port that keeps another MTU are each found on their
 // node, with the port.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,8 @@ func TestNetworks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inv := otherExample(t, "demo", debian, image, "  gateway = \"10.20.0.1\"\n", "  gateway = \"10.20.0.1\"\n  mtu     = 9000\n  cidr6 = \"fd20::/64\"\n  gateway6 = \"fe80::1\"\n",
-				"pci     = [\"0000:29:00.0\"]", "pci     = [\"0000:29:00.0\", \"0000:29:00.1\"]",
+				"pci     = [\"0000:29:00.0\"]", "pci     = [\"0000:29:00.0\", \"0000:29:00.1\"]\n    tagged = [network.storage]",
+				"\nnetwork \"boot\" {", "\nnetwork \"storage\" {\n  cidr = \"10.30.0.0/20\"\n  cidr6 = \"fd30::/64\"\n  vlan = 30\n  mtu = 4200\n}\n\nnetwork \"boot\" {",
 				"  kernel_args = [\"iommu=pt\"]\n", "  kernel_args = [\"iommu=pt\"]\n  bond \"bond0\" { members = [\"mgmt/0\", \"mgmt/1\"] }\n")
 			sum := rehearsed(t, inv, "kind=link-down,node=r01-u09,port=mgmt/1", "kind=wrong-mtu,node=r01-u17,port=mgmt/0")
 			if len(sum.Accepted) != 6 || len(sum.Quarantined) != 2 || len(sum.Unexpected) != 0 {

@@ -95,8 +95,8 @@ func planCheck(r target.Request) plan.Step {
 		seen[n.Hardware] = true
 		list := cohort.NetworksOf(n.Hardware)
 		networks = max(networks, len(list))
-		for _, nic := range list {
-			st.Inputs = append(st.Inputs, plan.Input{Name: "network", Value: fmt.Sprintf("%s of hardware %s", nic.Network.Name, n.Hardware.Name), Decl: stage.Source(nic.Network.Decl)})
+		for _, x := range list {
+			st.Inputs = append(st.Inputs, plan.Input{Name: "network", Value: fmt.Sprintf("%s of hardware %s", x.Network.Name, n.Hardware.Name), Decl: stage.Source(x.Network.Decl)})
 		}
 	}
 	st.Inputs = append(st.Inputs, limitInputs(g.Nodes)...)
@@ -283,12 +283,18 @@ func (j *job) round(ctx context.Context, r exchange.Runner, c *cohort.Cohort, pa
 	return list, err
 }
 
-// endOf is a member as it takes part; on another network than its boot network it finds its address.
+// endOf is a member as it takes part; on a network on which the files give it no address it finds
+// its own.
 func endOf(c *cohort.Cohort, i int) exchange.End {
 	m := c.Members[i]
 	e := exchange.End{Node: m.Name(), Place: i}
 	if m.Node.BootNetwork == c.Network {
 		e.Address = m.Node.Address
+	}
+	for _, t := range m.Node.Tagged {
+		if t.Network == c.Network {
+			e.Address = t.Address
+		}
 	}
 	return e
 }

@@ -49,6 +49,7 @@ type File struct {
 type Layout struct {
 	Ports []Port
 	Bonds []wire.NetworkBond
+	VLANs []wire.NetworkVLAN
 	IPv6  *wire.NetworkAddress // of the boot interface, beside its own; nil: none
 }
 
@@ -57,6 +58,7 @@ type Port struct {
 	wire.NetworkPort
 	Netdev string
 	MAC    addr.MAC // its own: members of a bond show that of the bond
+	VLANs  []string // names of the interfaces of tagged networks on it
 }
 
 // bondOf is the bond that a port is a member of.
@@ -118,6 +120,11 @@ func Check(p wire.NetworkParams) error {
 			return err
 		}
 	}
+	for i, v := range p.VLANs {
+		if err := checkVLAN(v, p, p.VLANs[:i]); err != nil {
+			return err
+		}
+	}
 	return checkIPv6(p.IPv6)
 }
 
@@ -147,12 +154,13 @@ func Find(fs sysfs.FS, p wire.NetworkParams) (l Layout, err error) {
 	if err := Check(p); err != nil {
 		return l, err
 	}
-	l.Bonds, l.IPv6 = p.Bonds, p.IPv6
+	l.Bonds, l.VLANs, l.IPv6 = p.Bonds, p.VLANs, p.IPv6
 	for _, q := range p.Ports {
 		found, err := find(fs, q)
 		if err != nil {
 			return l, err
 		}
+		found.VLANs = vlansOver(p.VLANs, q.Name)
 		l.Ports = append(l.Ports, found)
 	}
 	return l, nil
@@ -176,7 +184,7 @@ func find(fs sysfs.FS, q wire.NetworkPort) (Port, error) {
 	if err != nil {
 		return Port{}, errkind.New(errkind.NotFound, "port %s: interface %s: MAC: %w", q.Name, names[0], err)
 	}
-	return Port{q, names[0], mac}, nil
+	return Port{NetworkPort: q, Netdev: names[0], MAC: mac}, nil
 }
 
 func counted(names []string) string {

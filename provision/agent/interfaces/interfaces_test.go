@@ -5,6 +5,7 @@ package interfaces
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,6 +35,7 @@ type fake struct {
 	// taken is an IPv6 address, with its prefix, that another machine on the network has
 	// while networkd runs; "": none.
 	taken string
+	has   map[string][]netip.Prefix // addresses of interfaces
 }
 
 func put(t *testing.T, dir, name, text string) {
@@ -80,7 +82,8 @@ func newFake(t *testing.T, manager bool) *fake {
 		Run: func(_ context.Context, argv ...string) ([]byte, error) {
 			f.said = append(f.said, strings.Join(argv, " "))
 			return nil, nil
-		}}
+		},
+		Addresses: func(netdev string) ([]netip.Prefix, error) { return f.has[netdev], nil }}
 	return f
 }
 

@@ -39,6 +39,9 @@ func Manager(b Boot, l Layout) (list []File) {
 			list = append(list, managerPort(p))
 		}
 	}
+	for _, v := range l.VLANs {
+		list = append(list, l.managerVLAN(b, v))
+	}
 	if len(l.Bonds) > 0 {
 		list = append(list, File{bondingFile, bondingText, 0o644})
 	}
@@ -90,7 +93,12 @@ func profile(name, text string, mtu int) File {
 
 // connection begins a profile.
 func connection(name, kind string, mac addr.MAC) string {
-	return fmt.Sprintf("%s[connection]\nid=ironrail-%s\nuuid=%s\ntype=%s\nautoconnect-priority=100\n", written, name, uuid.NewSHA1(uuid.NameSpaceOID, append(mac[:], name...)), kind)
+	return fmt.Sprintf("%s[connection]\nid=ironrail-%s\nuuid=%s\ntype=%s\nautoconnect-priority=100\n", written, name, profileID(name, mac), kind)
+}
+
+// profileID is the UUID of a profile.
+func profileID(name string, mac addr.MAC) uuid.UUID {
+	return uuid.NewSHA1(uuid.NameSpaceOID, append(mac[:], name...))
 }
 
 // ethernet begins the profile of a port.
@@ -119,6 +127,9 @@ func withProfileMTU(text string, mtu int) string {
 	at := slices.IndexFunc(lines, func(l string) bool {
 		return strings.HasPrefix(l, "mac-address=") || strings.HasPrefix(l, "cloned-mac-address=")
 	})
+	if at < 0 { // of a VLAN
+		at = slices.Index(lines, "[ethernet]\n")
+	}
 	if at >= 0 {
 		lines = slices.Insert(lines, at+1, fmt.Sprintf("mtu=%d\n", mtu))
 	}
@@ -153,6 +164,9 @@ func Unmanaged(b Boot, l Layout) string {
 	}
 	for _, x := range l.Bonds {
 		text += ";interface-name:" + x.Name
+	}
+	for _, v := range l.VLANs {
+		text += ";interface-name:" + v.Name
 	}
 	return text
 }

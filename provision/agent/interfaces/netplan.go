@@ -64,7 +64,11 @@ func Netplan(b Boot, l Layout) []File {
 		}
 		bonds = append(bonds, l.netplanBond(b, x, lines))
 	}
-	list := []File{{NetplanFile, text + netplanText("bonds", bonds), 0o600}}
+	var vlans []netplanSection
+	for _, v := range l.VLANs {
+		vlans = append(vlans, l.netplanVLAN(b, v))
+	}
+	list := []File{{NetplanFile, text + netplanText("bonds", bonds) + netplanText("vlans", vlans), 0o600}}
 	if len(l.Bonds) > 0 {
 		list = append(list, File{bondingFile, bondingText, 0o644})
 	}

@@ -59,6 +59,7 @@ func Networkd(b Boot, l Layout) (list []File) {
 	if b.Domain != "" {
 		boot += "Domains=" + b.Domain + "\n"
 	}
+	boot += networkdVLANs(l.vlansOverBoot(b))
 	match := "MACAddress=" + b.MAC.String() + "\nType=ether\n"
 	own, bonded := l.bootBond(b.MAC)
 	if bonded {
@@ -68,7 +69,7 @@ func Networkd(b Boot, l Layout) (list []File) {
 	for _, x := range l.Bonds {
 		list = append(list, l.netdev(b, x))
 		if !bonded || x.Name != own.Name {
-			list = append(list, network("bond-"+x.Name, "Name="+x.Name+"\n", notRequired, noAddress, x.MTU))
+			list = append(list, network("bond-"+x.Name, "Name="+x.Name+"\n", notRequired, noAddress+networkdVLANs(vlansOver(l.VLANs, x.Name)), x.MTU))
 		}
 	}
 	for _, p := range l.Ports {
@@ -80,6 +81,9 @@ func Networkd(b Boot, l Layout) (list []File) {
 		default:
 			list = append(list, networkdPort(p))
 		}
+	}
+	for _, v := range l.VLANs {
+		list = append(list, networkdVLAN(v)...)
 	}
 	if len(l.Bonds) > 0 {
 		list = append(list, File{bondingFile, bondingText, 0o644})
@@ -103,7 +107,7 @@ func network(name, match, link, network string, mtu int) File {
 }
 
 func networkdPort(p Port) File {
-	return network(base(p.Name), "MACAddress="+p.MAC.String()+"\nType=ether\n", notRequired, noAddress, p.MTU)
+	return network(base(p.Name), "MACAddress="+p.MAC.String()+"\nType=ether\n", notRequired, noAddress+networkdVLANs(p.VLANs), p.MTU)
 }
 
 // networkdMember is the file of a member of a bond, which shows the MAC of the bond when

@@ -5,6 +5,7 @@ package interfaces
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ type Node struct {
 	Root func() (rootfs.Root, error)                      // opens the same root for writing files
 	Link func(string, int) error                          // sets the MTU of an interface, bytes, and brings it up
 	Run  func(context.Context, ...string) ([]byte, error) // a program of the node; its standard output
+
+	Addresses func(netdev string) ([]netip.Prefix, error) // that an interface has
 }
 
 // settle is how long members of a bond may take until they carry packets: a switch that
@@ -44,8 +47,10 @@ func (n Node) Look(p wire.NetworkParams) wire.NetworkResult {
 		r.Conforms = r.Conforms && len(l.Problems) == 0
 		r.Links = append(r.Links, l)
 	}
+	netdevs := map[string]string{} // of ports and bonds by their names
 	for _, b := range p.Bonds {
 		add(n.lookAtBond(b))
+		netdevs[b.Name] = b.Name
 	}
 	for _, q := range p.Ports {
 		found, err := find(n.FS, q)
@@ -53,6 +58,8 @@ func (n Node) Look(p wire.NetworkParams) wire.NetworkResult {
 			add(wire.InterfaceState{Name: q.Name, Problems: []string{err.Error()}})
 			continue
 		}
+		found.VLANs = vlansOver(p.VLANs, q.Name)
+		netdevs[q.Name] = found.Netdev
 		l := wire.InterfaceState{Name: q.Name, Netdev: found.Netdev}
 		b, member := bondOf(p.Bonds, q.Name)
 		if member {
@@ -61,6 +68,9 @@ func (n Node) Look(p wire.NetworkParams) wire.NetworkResult {
 		}
 		n.lookAtMTU(&l, q.MTU, n.fileOf(found, member))
 		add(l)
+	}
+	for _, v := range p.VLANs {
+		add(n.lookAtVLAN(v, netdevs[v.Over]))
 	}
 	if p.IPv6 != nil {
 		add(n.lookAtIPv6(*p.IPv6))
@@ -108,7 +118,7 @@ func (n Node) Set(ctx context.Context, p wire.NetworkParams) wire.NetworkResult 
 		return failed(err)
 	}
 	r := n.Look(p)
-	for until := time.Now().Add(settle); (len(p.Bonds) > 0 || p.IPv6 != nil) && !r.Conforms && time.Now().Before(until) && (clock.Wall{}).Sleep(ctx, lookEvery) == nil; {
+	for until := time.Now().Add(settle); (len(p.Bonds) > 0 || len(p.VLANs) > 0 || p.IPv6 != nil) && !r.Conforms && time.Now().Before(until) && (clock.Wall{}).Sleep(ctx, lookEvery) == nil; {
 		r = n.Look(p)
 	}
 	r.Changed = done
@@ -148,6 +158,14 @@ func (n Node) setAll(root rootfs.Root, l Layout, done *changes) error {
 		}
 		_, member := bondOf(l.Bonds, q.Name)
 		if err := n.set(root, q.Name, q.Netdev, q.MTU, n.fileOf(q, member), done); err != nil {
+			return err
+		}
+	}
+	for _, v := range l.VLANs { // after what they are on, which limits them
+		if !n.FS.Exists("sys/class/net", v.Name) {
+			continue
+		}
+		if err := n.set(root, v.Name, v.Name, v.MTU, n.vlanFile(v), done); err != nil {
 			return err
 		}
 	}

@@ -336,3 +336,88 @@ func tryIPv6(t *testing.T, write func(interfaces.Boot, interfaces.Layout) []inte
 		becomes(stage.Differs, "there is no default route by fe80::1 on ")
 	})
 }
+
+// TestVLAN: a node has the interface of a tagged network that its installation made, with both
+// addresses, on the NIC that it booted from; its MTU is set while the node runs, and an interface
+// that is lost is named.
+func TestVLAN(t *testing.T) {
+	t.Parallel()
+	t.Run("networkd", func(t *testing.T) { t.Parallel(); tryVLAN(t, interfaces.Networkd) })
+	t.Run("netplan", func(t *testing.T) {
+		t.Parallel()
+		tryVLAN(t, func(b interfaces.Boot, l interfaces.Layout) []interfaces.File {
+			return append(interfaces.Netplan(b, l), interfaces.File{Name: "usr/sbin/netplan", Mode: 0o755})
+		})
+	})
+}
+
+// tryVLAN is TestVLAN of one way to set up interfaces.
+func tryVLAN(t *testing.T, write func(interfaces.Boot, interfaces.Layout) []interfaces.File) {
+	synctest.Test(t, func(t *testing.T) {
+		inv := systemtest.NewSite(1, 1, 0)
+		n, nic := inv.Nodes[0], &inv.Nodes[0].Hardware.NICs[0]
+		n.Image = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm"}
+		storage := &inventory.Network{Name: "storage", VLAN: 30, MTU: 4200, CIDR: netip.MustParsePrefix("10.30.0.0/24"), CIDR6: netip.MustParsePrefix("fd30::/64")}
+		inv.Networks[0].MTU = 9000
+		nic.Tagged = []*inventory.Network{storage}
+		n.Tagged = []inventory.TaggedNetwork{{Network: storage, Over: "mgmt/0", Address: netip.MustParseAddr("10.30.0.11"), Address6: netip.MustParseAddr("fd30::b")}}
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
+		s, run := host.New(inv, r), onnodetest.NewRun()
+		st := steps(t, s, run, 1)[0]
+		becomes := func(want stage.Conformity, evidence string) {
+			t.Helper()
+			for range 200 {
+				if o, err := s.Observe(t.Context(), run, st); err == nil && o.State == want && strings.Contains(o.Evidence, evidence) {
+					return
+				}
+				if err := (clock.Wall{}).Sleep(t.Context(), time.Second); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o, err := s.Observe(t.Context(), run, st)
+			t.Fatalf("%+v, %v, and never %s with %q", o, err, want, evidence)
+		}
+		becomes(stage.Differs, "vlan30: there is no such interface on the node")
+		found, err := interfaces.Find(sysfs.Of(r.Metal["n1"].FS()), host.Network(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files := write(interfaces.Boot{MAC: n.BootMAC, Address: n.Address.String() + "/24"}, found)
+		for _, f := range files {
+			if err := rootfs.WriteText(r.Metal["n1"].Root(), f.Name, f.Text, f.Mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Sh("n1", "rm /etc/systemd/network/10-b.network; reboot")
+		r.Disconnect()
+		becomes(stage.Conforms, "VLAN 30 on mgmt/0, MTU 9000")
+		if out, _ := r.Sh("n1", "ip addr show dev vlan30"); !strings.Contains(out, "mtu 4200") || !strings.Contains(out, "inet 10.30.0.11/24") || !strings.Contains(out, "inet6 fd30::b/64") {
+			t.Errorf("the node says %q", out)
+		}
+		inv.Networks[0].MTU, storage.MTU = 2000, 0 // the port limits the interface, which gets the usual MTU
+		st = steps(t, s, run, 1)[0]
+		if err := s.Apply(t.Context(), run, st); err != nil {
+			t.Fatal(err)
+		}
+		if out, _ := r.Sh("n1", "ip addr show"); !strings.Contains(out, "mtu 2000") || !strings.Contains(out, "vlan30: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500") {
+			t.Errorf("after other MTUs the node says %q", out)
+		}
+		n.Tagged, nic.Tagged = nil, nil // holds from the next installation on
+		becomes(stage.Conforms, "VLAN 30 on mgmt/0")
+		for _, f := range files { // somebody takes it out
+			text := strings.NewReplacer("VLAN=vlan30\n", "", "    vlan30:\n", "    vlan31:\n").Replace(f.Text)
+			if err := rootfs.WriteText(r.Metal["n1"].Root(), f.Name, text, f.Mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Sh("n1", "reboot")
+		r.Disconnect()
+		becomes(stage.Differs, "vlan30: there is no such interface on the node")
+		err = s.Apply(t.Context(), run, st)
+		if f := run.Findings[len(run.Findings)-1]; err == nil || f.Suspects[0].Part != "interface vlan30" || !strings.Contains(f.Action, "`ironrail plan --replace n1`") {
+			t.Errorf("%v, %+v", err, f)
+		}
+	})
+}

@@ -28,6 +28,9 @@ func (k *Kernel) eachNetdev(do func(index int, name string, d netdev)) {
 	for i, name := range slices.Sorted(maps.Keys(k.bonds)) {
 		do(len(k.node.shape.ports)+2+i, name, k.bonds[name].netdev)
 	}
+	for i, name := range slices.Sorted(maps.Keys(k.vlans)) {
+		do(len(k.node.shape.ports)+len(k.bonds)+2+i, name, k.vlans[name].netdev)
+	}
 }
 
 // inet6 is /proc/net/if_inet6. Link-local addresses are left out: nothing asks for them. The

@@ -39,6 +39,7 @@ type Kernel struct {
 	routes    map[string]roce.Route
 	softAdded map[int]bool // ports with a soft RDMA device
 	bonds     map[string]*bond
+	vlans     map[string]*vlan
 }
 
 // netdev is what a kernel holds of an interface.
@@ -100,6 +101,9 @@ func (k *Kernel) lookup(name string) *file {
 	if f := k.bondEntry(name); f != nil {
 		return f
 	}
+	if f := k.vlanEntry(name); f != nil {
+		return f
+	}
 	if k.root == nil {
 		return nil
 	}
@@ -109,7 +113,7 @@ func (k *Kernel) lookup(name string) *file {
 func (k *Kernel) names(dir string) []string {
 	names := k.node.shape.tree.children[dir]
 	if strings.HasPrefix(dir, classNet) {
-		names = k.bondNames(dir, names)
+		names = k.vlanNames(dir, k.bondNames(dir, names))
 	}
 	if k.root == nil || strings.HasPrefix(dir+"/", "sys/") || strings.HasPrefix(dir+"/", "proc/") {
 		return names
@@ -156,7 +160,7 @@ func (k *Kernel) port(name string) (int, error) {
 
 // change changes an interface.
 func (k *Kernel) change(name string, do func(*netdev)) error {
-	if k.changeBond(name, do) {
+	if k.changeBond(name, do) || k.changeVLAN(name, do) {
 		return nil
 	}
 	i, err := k.port(name)

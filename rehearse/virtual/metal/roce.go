@@ -19,6 +19,9 @@ func (k *Kernel) Addresses(name string) ([]netip.Prefix, error) {
 	if list, ok := k.bondAddresses(name); ok {
 		return list, nil
 	}
+	if list, ok := k.vlanAddresses(name); ok {
+		return list, nil
+	}
 	i, err := k.port(name)
 	if err != nil {
 		return nil, err

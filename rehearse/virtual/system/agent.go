@@ -142,7 +142,7 @@ func (c call) runLinks(ctx context.Context, command string) int {
 // runNetwork is agentProgram for the commands about the interfaces of networks.
 func (c call) runNetwork(ctx context.Context, command string) int {
 	n := c.n
-	node := interfaces.Node{FS: n.fs, Root: func() (rootfs.Root, error) { return n.tree, nil }, Link: rails{n.cfg.Kernel, n}.SetLink,
+	node := interfaces.Node{FS: n.fs, Root: func() (rootfs.Root, error) { return n.tree, nil }, Link: rails{n.cfg.Kernel, n}.SetLink, Addresses: n.cfg.Kernel.Addresses,
 		Run: func(ctx context.Context, argv ...string) ([]byte, error) { return nil, c.runNetplan(ctx, argv) }}
 	var p wire.NetworkParams
 	if status := c.params(ctx, &p); status != 0 {

@@ -63,15 +63,18 @@ func (n *node) ipRows() []ipRow {
 		rows = append(rows, r)
 	}
 	for i, name := range n.cfg.Kernel.Bonds() {
-		rows = append(rows, n.bondRow(len(rows)+1+i, name))
+		rows = append(rows, n.madeRow(len(rows)+1+i, name, "MASTER"))
+	}
+	for _, name := range n.cfg.Kernel.VLANs() {
+		rows = append(rows, n.madeRow(len(rows)+1, name))
 	}
 	return rows
 }
 
-// bondRow is a bond.
-func (n *node) bondRow(index int, name string) ipRow {
+// madeRow is a bond or a VLAN interface.
+func (n *node) madeRow(index int, name string, flags ...string) ipRow {
 	at := func(file string) string { return n.fs.Text("sys/class/net", name, file) }
-	r := ipRow{Index: index, Name: name, Flags: []string{"BROADCAST", "MULTICAST", "MASTER", "UP"}, MTU: int(n.fs.Int("sys/class/net", name, "mtu")),
+	r := ipRow{Index: index, Name: name, Flags: append(append([]string{"BROADCAST", "MULTICAST"}, flags...), "UP"), MTU: int(n.fs.Int("sys/class/net", name, "mtu")),
 		Qdisc: "noqueue", State: "DOWN", Group: "default", TxQueue: 1000, Type: "ether", Address: at("address"), Brd: "ff:ff:ff:ff:ff:ff"}
 	if at("carrier") == "1" {
 		r.Flags, r.State = append(r.Flags, "LOWER_UP"), "UP"

@@ -89,6 +89,33 @@ func (n *node) networkd() {
 			n.apply(f.match, f)
 		}
 	}
+	n.makeVLANs(files)
+}
+
+// makeVLANs makes the VLAN interfaces that files of what they are on name, and sets them up.
+func (n *node) makeVLANs(files []networkFile) {
+	for _, on := range files {
+		for _, f := range files {
+			if f.kind == "vlan" && slices.Contains(on.vlans, f.name) {
+				n.cfg.Kernel.AddVLAN(f.name, f.id, n.netdevOf(on))
+			}
+		}
+	}
+	for _, f := range files {
+		if slices.Contains(n.cfg.Kernel.VLANs(), f.match) {
+			n.apply(f.match, f)
+		}
+	}
+}
+
+// netdevOf is the interface that a file matches.
+func (n *node) netdevOf(f networkFile) string {
+	for _, netdev := range n.fs.Netdevs() {
+		if mac, err := addr.ParseMAC(n.macOf(netdev)); err == nil && mac == f.mac {
+			return netdev
+		}
+	}
+	return f.match
 }
 
 // macOf is the MAC of an interface of its own.
@@ -127,6 +154,9 @@ type networkFile struct {
 	addresses []netip.Prefix
 	gateway6  netip.Addr
 	bond      string // that it is a member of
+
+	vlans []string // names of the VLAN interfaces on it
+	id    int      // VLAN ID, of an interface that is made
 
 	name, kind, mode string // of an interface that is made
 	own              addr.MAC
@@ -170,6 +200,10 @@ func (f *networkFile) set(key, value string) {
 		f.kind = value
 	case "[NetDev]MACAddress":
 		f.own, _ = addr.ParseMAC(value)
+	case "[Network]VLAN":
+		f.vlans = append(f.vlans, value)
+	case "[VLAN]Id":
+		f.id, _ = strconv.Atoi(value)
 	case "[Bond]Mode":
 		f.mode = value
 	}

@@ -23,6 +23,7 @@ type netplanFile struct {
 	Network struct {
 		Ethernets map[string]netplanInterface `yaml:"ethernets"`
 		Bonds     map[string]netplanInterface `yaml:"bonds"`
+		VLANs     map[string]netplanInterface `yaml:"vlans"`
 	} `yaml:"network"`
 }
 
@@ -38,6 +39,8 @@ type netplanInterface struct {
 		Via string `yaml:"via"`
 	} `yaml:"routes"`
 	Interfaces []string `yaml:"interfaces"` // of a bond, by their identifiers
+	ID         int      `yaml:"id"`         // of a VLAN
+	Link       string   `yaml:"link"`       // identifier of what a VLAN is on
 	Parameters struct {
 		Mode string `yaml:"mode"`
 	} `yaml:"parameters"`
@@ -82,7 +85,7 @@ func (f netplanFile) networkd() (list []networkFile, err error) {
 			}
 			bond[id] = name
 		}
-		list = append(list, networkFile{name: name, kind: "bond", mode: x.Parameters.Mode, own: own}, x.file(networkFile{match: name}))
+		list = append(list, networkFile{name: name, kind: "bond", mode: x.Parameters.Mode, own: own}, x.file(networkFile{match: name, vlans: f.vlansOn(name)}))
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.Network.Ethernets)) {
 		x := f.Network.Ethernets[id]
@@ -90,9 +93,27 @@ func (f netplanFile) networkd() (list []networkFile, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
-		list = append(list, x.file(networkFile{mac: mac, bond: bond[id]}))
+		list = append(list, x.file(networkFile{mac: mac, bond: bond[id], vlans: f.vlansOn(id)}))
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Network.VLANs)) {
+		x := f.Network.VLANs[name]
+		_, port := f.Network.Ethernets[x.Link]
+		if _, bond := f.Network.Bonds[x.Link]; !port && !bond {
+			return nil, fmt.Errorf("%s: interface '%s' is not defined", name, x.Link)
+		}
+		list = append(list, networkFile{name: name, kind: "vlan", id: x.ID}, x.file(networkFile{match: name}))
 	}
 	return list, nil
+}
+
+// vlansOn are the names of the VLAN interfaces on an interface.
+func (f netplanFile) vlansOn(id string) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(f.Network.VLANs)) {
+		if f.Network.VLANs[name].Link == id {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // file is an interface with its addresses and routes.

@@ -59,7 +59,9 @@ type Kernel interface {
 	AddBond(name, mode string, mac addr.MAC)
 	Enslave(netdev, bond string) error // and bring it up
 	Bonds() []string                   // names
-	Carrying(bond string) string       // interface of the first member with a link; "": none
+	AddVLAN(name string, id int, over string)
+	VLANs() []string             // names
+	Carrying(bond string) string // interface of the first member with a link; "": none
 	Release() string
 	Uptime() time.Duration
 }

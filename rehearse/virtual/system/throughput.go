@@ -6,8 +6,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/hex"
+	"maps"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -65,6 +67,9 @@ func (s sockets) self() (b BootNetwork) {
 // Find implements throughput.Machine.
 func (s sockets) Find(net netip.Prefix, want netip.Addr) (netip.Addr, string, error) {
 	b, a := s.self(), s.n.cfg.Address
+	if on, name, ok := s.n.taggedIn(net, b.Netdev); ok && (!want.IsValid() || want == on) {
+		return on, name, nil
+	}
 	if b.Netdev == "" || !net.Contains(a) || want.IsValid() && want != a {
 		return a, "", errkind.New(errkind.NotFound, "no interface that is up has an address in %s", net)
 	}
@@ -74,7 +79,7 @@ func (s sockets) Find(net netip.Prefix, want netip.Addr) (netip.Addr, string, er
 // Serve implements throughput.Machine.
 func (s sockets) Serve(ctx context.Context, t throughput.Session, ready func(tcp, udp uint16) error) (seen throughput.Seen, err error) {
 	port := uint16(firstThroughputPort + s.n.cfg.Site.measurements.Add(1)%throughputPorts)
-	ln, err := s.n.cfg.Net.Listen(ctx, "tcp", netip.AddrPortFrom(t.Local, port).String())
+	ln, err := s.n.cfg.Net.Listen(ctx, "tcp", netip.AddrPortFrom(s.n.cfg.Address, port).String())
 	if err != nil {
 		return seen, errkind.New(errkind.Internal, "%w", err)
 	}
@@ -92,11 +97,55 @@ func (s sockets) Serve(ctx context.Context, t throughput.Session, ready func(tcp
 
 // Measure implements throughput.Machine.
 func (s sockets) Measure(ctx context.Context, t throughput.Session) (seen throughput.Seen, err error) {
-	conn, err := s.n.cfg.Net.Dial(ctx, "tcp", t.Peer.String())
+	conn, err := s.n.cfg.Net.Dial(ctx, "tcp", netip.AddrPortFrom(s.n.cfg.Site.behind(t.Peer.Addr()), t.Peer.Port()).String())
 	if err != nil {
 		return seen, errkind.New(errkind.Unreachable, "%w", err)
 	}
 	return s.exchange(ctx, t, conn)
+}
+
+// taggedIn is the address that a VLAN interface on the boot NIC, or on a bond of it, has in a
+// network, with its name.
+func (n *node) taggedIn(net netip.Prefix, boot string) (a netip.Addr, name string, ok bool) {
+	for _, name := range n.cfg.Kernel.VLANs() {
+		_, over, _ := strings.Cut(n.fs.Text("proc/net/vlan", name), "Device: ")
+		list, err := n.cfg.Kernel.Addresses(name)
+		if err != nil || over != boot && n.cfg.Kernel.Carrying(over) == "" {
+			continue
+		}
+		for _, a := range list {
+			if net.Contains(a.Addr()) {
+				return a.Addr(), name, true
+			}
+		}
+	}
+	return a, "", false
+}
+
+// behind is the address on the boot network of the node that has an address, there or on a VLAN
+// interface; the address itself where no node is up that has it. Frames of VLANs take the cables of
+// the boot network.
+func (s *Site) behind(a netip.Addr) netip.Addr {
+	if s.at(a) != nil {
+		return a
+	}
+	s.mu.Lock()
+	all := maps.Clone(s.up)
+	s.mu.Unlock()
+	for boot, n := range all {
+		if _, _, ok := n.taggedIn(netip.PrefixFrom(a, a.BitLen()), n.bootNetdev()); ok {
+			return boot
+		}
+	}
+	return a
+}
+
+// bootNetdev is the interface of the boot NIC.
+func (n *node) bootNetdev() string {
+	if n.cfg.BootNetwork == nil {
+		return ""
+	}
+	return n.cfg.BootNetwork().Netdev
 }
 
 // exchange sends the other end what this one carries, and works out what comes of both.

@@ -38,18 +38,30 @@ type Cohort struct {
 
 func (c *Cohort) String() string { return "network " + c.Network.Name + " of " + c.Hardware }
 
-// NetworksOf returns the NICs by which nodes of a hardware block are on networks, one for each
+// Connection is a NIC by which nodes of a hardware block are on a network, tagged or not.
+type Connection struct {
+	NIC     *inventory.NIC
+	Network *inventory.Network
+}
+
+// NetworksOf returns by what nodes of a hardware block are on networks, one NIC for each
 // network: that which boots first, since it has the node's address.
-func NetworksOf(h *inventory.Hardware) (list []*inventory.NIC) {
+func NetworksOf(h *inventory.Hardware) (list []Connection) {
 	taken := map[*inventory.Network]bool{}
-	if nic, ok := h.BootNIC(); ok && nic.Network != nil {
-		taken[nic.Network] = true
-		list = append(list, nic)
+	add := func(nic *inventory.NIC, net *inventory.Network) {
+		if net != nil && !taken[net] {
+			taken[net] = true
+			list = append(list, Connection{nic, net})
+		}
+	}
+	if nic, ok := h.BootNIC(); ok {
+		add(nic, nic.Network)
 	}
 	for i := range h.NICs {
-		if nic := &h.NICs[i]; nic.Network != nil && !taken[nic.Network] {
-			taken[nic.Network] = true
-			list = append(list, nic)
+		nic := &h.NICs[i]
+		add(nic, nic.Network)
+		for _, net := range nic.Tagged {
+			add(nic, net)
 		}
 	}
 	return list
@@ -73,14 +85,14 @@ func Split(inv *inventory.Inventory, nodes []*inventory.Node) (list []*Cohort) {
 		if n.Validation != nil {
 			limit, text = target.Group{Validation: n.Validation}.Floor(floor.NetworkTCP)
 		}
-		for _, nic := range NetworksOf(n.Hardware) {
-			k := key{n.Hardware, nic.Network}
+		for _, x := range NetworksOf(n.Hardware) {
+			k := key{n.Hardware, x.Network}
 			if of[k] == nil {
-				of[k] = &Cohort{Network: nic.Network, Hardware: n.Hardware.Name}
+				of[k] = &Cohort{Network: x.Network, Hardware: n.Hardware.Name}
 				list = append(list, of[k])
 			}
-			m := Member{Node: n, NIC: nic, Limit: limit, Text: text}
-			if far, known := at[place{n.Name, nic.Name}]; known {
+			m := Member{Node: n, NIC: x.NIC, Limit: limit, Text: text}
+			if far, known := at[place{n.Name, x.NIC.Name}]; known {
 				m.Leaf, m.far = far.Switch.Name, far.String()
 			} else if n.Rack != nil {
 				m.Leaf = "rack " + n.Rack.Name

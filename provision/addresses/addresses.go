@@ -28,6 +28,7 @@ const (
 	Node       Kind = "node"
 	BMC        Kind = "bmc"
 	PDU        Kind = "pdu"
+	Shelf      Kind = "shelf"    // of power supplies: its management controller
 	Switch     Kind = "switch"   // its management port
 	Rail       Kind = "rail"     // a port of a node on a fabric
 	Link       Kind = "link"     // a port of a switch on a fabric
@@ -35,7 +36,7 @@ const (
 	Gateway    Kind = "gateway"
 )
 
-var rank = map[Kind]int{Controller: 1, Node: 2, BMC: 3, PDU: 4, Switch: 5, Rail: 6, Link: 7, Loopback: 8, Gateway: 9}
+var rank = map[Kind]int{Controller: 1, Node: 2, BMC: 3, PDU: 4, Shelf: 5, Switch: 6, Rail: 7, Link: 8, Loopback: 9, Gateway: 10}
 
 // Entry is one address.
 type Entry struct {
@@ -99,6 +100,11 @@ func (l *lister) infrastructure() {
 				l.add(PDU, p.Name+"-pdu", p.Control.Address, "")
 			}
 		}
+		for _, s := range r.Shelves {
+			if s.Control != nil {
+				l.add(Shelf, s.Name+"-shelf", s.Control.Address, "")
+			}
+		}
 	}
 	for _, s := range l.inv.Switches {
 		l.add(Switch, s.Name, s.Address, "")
@@ -110,8 +116,8 @@ func (l *lister) nodes() {
 		l.on(Node, n.Name, n.BootNetwork, n.Address, n.Name)
 		l.add(Node, n.Name, n.Address6, n.Name)
 		for _, t := range n.Tagged {
-			l.on(Node, n.Name+"-"+t.Network.Name, t.Network, t.Address, n.Name)
-			l.add(Node, n.Name+"-"+t.Network.Name, t.Address6, n.Name)
+			l.on(Node, taggedName(n, t), t.Network, t.Address, n.Name)
+			l.add(Node, taggedName(n, t), t.Address6, n.Name)
 		}
 		l.on(BMC, n.Name+"-bmc", n.BMC.Network, n.BMC.Address, n.Name)
 		for _, f := range l.inv.Fabrics {
@@ -121,6 +127,16 @@ func (l *lister) nodes() {
 			}
 		}
 	}
+}
+
+// taggedName is the name of a node on a tagged network: "r01-u01-storage". On a network
+// that is called "bmc" it would be that of the node's BMC, and has the VLAN as well.
+func taggedName(n *inventory.Node, t inventory.TaggedNetwork) string {
+	name := n.Name + "-" + t.Network.Name
+	if label(name) == label(n.Name+"-bmc") {
+		name += "-" + t.Interface()
+	}
+	return name
 }
 
 // on adds an address of a network that is known.

@@ -32,7 +32,8 @@ func site() *inventory.Inventory {
 		Site: inventory.Site{Domain: "dc1.example"}, Networks: []*inventory.Network{boot, oob}, Fabrics: []*inventory.Fabric{ai, links},
 		Controllers: []*inventory.Controller{{Name: "head1", Address: netip.MustParseAddr("10.20.0.2")}},
 	}
-	rack := &inventory.Rack{Name: "R_1", PDUs: []*inventory.PDU{{Name: "R_1/a", Control: &inventory.PDUControl{Address: netip.MustParseAddr("192.0.2.66")}}, {Name: "R_1/b"}}}
+	rack := &inventory.Rack{Name: "R_1", PDUs: []*inventory.PDU{{Name: "R_1/a", Control: &inventory.PDUControl{Address: netip.MustParseAddr("192.0.2.66")}}, {Name: "R_1/b"}},
+		Shelves: []*inventory.Shelf{{Name: "R_1/ps1", Control: &inventory.ShelfControl{Address: netip.MustParseAddr("192.0.2.67")}}, {Name: "R_1/ps2"}}}
 	leaf := &inventory.Switch{Name: "R_1/leaf.1", Rack: rack, Fabric: links, Tier: inventory.Leaf, Address: netip.MustParseAddr("203.0.113.7")}
 	inv.Racks, inv.Switches = []*inventory.Rack{rack}, []*inventory.Switch{leaf}
 	for i, name := range []string{"n1", "n2"} {
@@ -71,6 +72,7 @@ func TestEveryAddressIsListed(t *testing.T) {
 		"links fd30::f00/128 r-1-leaf-1-lo loopback",
 		"oob 192.0.2.65/26 gw-oob gateway",
 		"oob 192.0.2.66/26 r-1-a-pdu pdu",
+		"oob 192.0.2.67/26 r-1-ps1-shelf shelf",
 		"oob 192.0.2.70/26 n1-bmc bmc n1",
 		"oob 192.0.2.71/26 n2-bmc bmc n2",
 	}
@@ -183,6 +185,18 @@ func TestReverseNames(t *testing.T) {
 		zone := cut(netip.MustParsePrefix(c.network), a)
 		if got := reverseName(zone); got != c.zone || owner(zone, a) != c.owner {
 			t.Errorf("%s in %s: zone %s owner %s, want %s %s", c.address, c.network, got, owner(zone, a), c.zone, c.owner)
+		}
+	}
+}
+
+// TestTaggedName: a node on a network that is called as what BMCs are has another name
+// there than its BMC.
+func TestTaggedName(t *testing.T) {
+	t.Parallel()
+	n := &inventory.Node{Name: "n1"}
+	for network, want := range map[string]string{"storage": "n1-storage", "bmc": "n1-bmc-vlan30", "BMC": "n1-BMC-vlan30"} {
+		if got := taggedName(n, inventory.TaggedNetwork{Network: &inventory.Network{Name: network, VLAN: 30}}); got != want {
+			t.Errorf("network %s: %s, want %s", network, got, want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/validate"
 	"github.com/ironrail/ironrail/validate/burn"
 	"github.com/ironrail/ironrail/validate/result"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // reportTests are the last tests of every node, group and switch.
@@ -87,17 +88,17 @@ func stackVersion(d *inventory.Driver, have driver.Installed) string {
 func reportUntested(inv *inventory.Inventory, prior plan.Prior, tests []report.Test) (out []string) {
 	var alone, unpaired []string
 	missing := map[string][]string{} // nodes, by the test
-	compared := warmthCompared(tests)
+	compared, together := membersOf(tests, string(burn.HeatFact)), testedTogether(tests)
 	for _, n := range inv.Nodes {
 		has := func(name string) bool {
 			_, ok := prior.Fact(fact.Key{Subject: subject.OfNode(n.Name), Name: name})
 			return ok
 		}
-		if n.Retired || n.Hardware == nil || n.Hardware.GPUCount() == 0 {
+		if !isGPUNode(n) {
 			continue
 		}
 		for _, c := range validate.Checks {
-			if c.Report.Untested != "" && !has(c.Kind()) {
+			if c.Report.Untested != "" && !together[c.Name][n.Name] && !has(c.Kind()) {
 				missing[c.Name] = append(missing[c.Name], n.Name)
 			}
 		}
@@ -121,16 +122,32 @@ func reportUntested(inv *inventory.Inventory, prior plan.Prior, tests []report.T
 	return out
 }
 
-// warmthCompared are the nodes whose burn-ins were compared with others.
-func warmthCompared(tests []report.Test) map[string]bool {
-	compared := map[string]bool{}
+func isGPUNode(n *inventory.Node) bool {
+	return !n.Retired && n.Hardware != nil && n.Hardware.GPUCount() > 0
+}
+
+// testedTogether are the nodes that were in tests of several, by the name of the check.
+func testedTogether(tests []report.Test) map[string]map[string]bool {
+	of := map[string]map[string]bool{}
+	for _, c := range validate.Checks {
+		if c.Report.Untested != "" && c.Scope != target.EachNode {
+			of[c.Name] = membersOf(tests, c.Kind())
+		}
+	}
+	return of
+}
+
+// membersOf are the nodes that were in a test of several whose facts have a name, and in
+// which something was measured.
+func membersOf(tests []report.Test, kind string) map[string]bool {
+	members := map[string]bool{}
 	for _, t := range tests {
-		if !strings.HasSuffix(t.Step, "/"+string(burn.HeatFact)) || len(t.Measurements) == 0 {
+		if !strings.HasSuffix(t.Step, "/"+kind) || len(t.Measurements) == 0 {
 			continue
 		}
 		for _, name := range t.Members {
-			compared[name] = true
+			members[name] = true
 		}
 	}
-	return compared
+	return members
 }

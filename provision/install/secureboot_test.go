@@ -79,7 +79,7 @@ func TestSecureBootFinding(t *testing.T) {
 	}
 }
 
-// TestSecureBootAction: who asks for Secure Boot is not told to switch it off.
+// TestSecureBootAction: who asks for Secure Boot is not asked to switch it off.
 func TestSecureBootAction(t *testing.T) {
 	t.Parallel()
 	refused := []string{"Verification failed: (0x1A) Security Violation"}

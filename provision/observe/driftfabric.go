@@ -229,43 +229,41 @@ func (l *driftLook) lookAtPDUs(ctx context.Context, s *siteSeen) {
 	st := supply.New(l.Inv, l.Feeds(l.facts))
 	slots := make(chan struct{}, driftPDUs)
 	var wg sync.WaitGroup
+	ask := func(of subject.ID, look func(run lookRun) (note string, err error)) {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			run := newLookRun(l.facts)
+			note, err := look(run)
+			s.add(func(s *siteSeen) {
+				switch {
+				case err != nil:
+					s.unknown = append(s.unknown, drift.Unknown{Node: of.Name, Of: of.Kind, Kind: drift.Power, Why: err.Error()})
+				case note != "":
+					s.notes = append(s.notes, drift.Note{Text: note})
+				}
+				s.changes = append(s.changes, l.changesIn(*run.found, drift.Power)...)
+			})
+		})
+	}
 	for _, r := range l.Inv.Racks {
 		for _, p := range r.PDUs {
 			if !supply.IsRead(p) || !l.isBehind(p) {
 				continue
 			}
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				run := newLookRun(l.facts)
+			ask(supply.Of(p), func(run lookRun) (note string, err error) {
 				before, err := st.Look(ctx, run, p)
-				s.add(func(s *siteSeen) {
-					switch {
-					case err != nil:
-						s.unknown = append(s.unknown, drift.Unknown{Node: p.Name, Of: subject.PDU, Kind: drift.Power, Why: err.Error()})
-					case !before:
-						s.notes = append(s.notes, drift.Note{Text: fmt.Sprintf("PDU %s: how its outlets were when its nodes were tested is not known, and is not compared; the next test records it", p.Name)})
-					}
-					s.changes = append(s.changes, l.changesIn(*run.found, drift.Power)...)
-				})
+				if !before {
+					note = fmt.Sprintf("PDU %s: how its outlets were when its nodes were tested is not known, and is not compared; the next test records it", p.Name)
+				}
+				return note, err
 			})
 		}
 		for _, sh := range r.Shelves {
 			if sh.Control == nil || !l.isOnShelves(r) {
 				continue
 			}
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				run := newLookRun(l.facts)
-				err := st.LookAtShelf(ctx, run, sh)
-				s.add(func(s *siteSeen) {
-					if err != nil {
-						s.unknown = append(s.unknown, drift.Unknown{Node: sh.Name, Of: subject.Shelf, Kind: drift.Power, Why: err.Error()})
-					}
-					s.changes = append(s.changes, l.changesIn(*run.found, drift.Power)...)
-				})
-			})
+			ask(supply.OfShelf(sh), func(run lookRun) (string, error) { return "", st.LookAtShelf(ctx, run, sh) })
 		}
 	}
 	wg.Wait()

@@ -57,14 +57,14 @@ func OfShelf(s *inventory.Shelf) subject.ID { return subject.ID{Kind: subject.Sh
 
 // shelfSteps read the power shelves of a rack, once the nodes that draw from them were
 // under load.
-func (s *Stage) shelfSteps(r *inventory.Rack) (steps []plan.Step) {
+func shelfSteps(r *inventory.Rack) (steps []plan.Step) {
 	var after []plan.Need
 	for _, sh := range r.Shelves {
 		if sh.Control == nil {
 			continue
 		}
 		if after == nil {
-			after = needsOf(s.onShelves(r))
+			after = needsOf(onShelves(r))
 		}
 		steps = append(steps, plan.Step{ID: plan.StepID(sh.Name + "/" + Name + ".shelf"), Stage: Name, Subject: OfShelf(sh),
 			Title: fmt.Sprintf("read power shelf %s at %s: its %d supplies and their input", sh.Name, sh.Control.Address, sh.Count),
@@ -75,9 +75,9 @@ func (s *Stage) shelfSteps(r *inventory.Rack) (steps []plan.Step) {
 }
 
 // onShelves lists the installed nodes that draw from the shelves of their rack.
-func (s *Stage) onShelves(r *inventory.Rack) (nodes []*inventory.Node) {
-	for _, n := range s.installed() {
-		if n.Rack == r && len(n.Feeds) == 0 {
+func onShelves(r *inventory.Rack) (nodes []*inventory.Node) {
+	for _, n := range r.Nodes {
+		if n.Image != nil && len(n.Feeds) == 0 {
 			nodes = append(nodes, n)
 		}
 	}
@@ -113,11 +113,9 @@ func (s *Stage) applyShelf(ctx context.Context, run stage.Run, name string) erro
 	if err := run.Learn(ctx, facts...); err != nil {
 		return err
 	}
-	found := shelfFindings(sh, r)
-	for _, f := range found {
-		if err := run.Blame(ctx, f); err != nil {
-			return err
-		}
+	found, err := blameShelf(ctx, run, sh, r)
+	if err != nil {
+		return err
 	}
 	if len(found) > 0 {
 		return errkind.New(errkind.Mismatch, "power shelf %s: %s", sh.Name, found[0].Cause).Do(found[0].Action)
@@ -142,12 +140,19 @@ func (s *Stage) LookAtShelf(ctx context.Context, run stage.Run, sh *inventory.Sh
 	if err != nil {
 		return err
 	}
-	for _, f := range shelfFindings(sh, r) {
+	_, err = blameShelf(ctx, run, sh, r)
+	return err
+}
+
+// blameShelf blames what is wrong with a shelf, and returns it.
+func blameShelf(ctx context.Context, run stage.Run, sh *inventory.Shelf, r ShelfReading) ([]stage.Finding, error) {
+	found := shelfFindings(sh, r)
+	for _, f := range found {
 		if err := run.Blame(ctx, f); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // findShelf returns a shelf by its scoped name.

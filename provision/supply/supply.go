@@ -103,7 +103,7 @@ func (s *Stage) Plan(stage.View) (steps []plan.Step, diags hcl.Diagnostics) {
 			// millions in a large site.
 			ofAll = []plan.Need{{Step: stepOf(p.Name), On: plan.Settled, Triggers: true}}
 		}
-		steps = append(steps, s.shelfSteps(r)...)
+		steps = append(steps, shelfSteps(r)...)
 	}
 	return steps, s.Check()
 }

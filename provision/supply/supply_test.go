@@ -352,6 +352,7 @@ func TestShelf(t *testing.T) {
 				sh.Feeds = append(sh.Feeds, inventory.Feed{PDU: pdus[f]})
 			}
 			inv.Nodes[0].Feeds = nil // draws from the shelves
+			r.Nodes = inv.Nodes
 			s := New(inv, &shelfOf{reading: ShelfReading{Supplies: tt.supplies, Certificate: "ab"}, err: tt.err})
 			steps, _ := s.Plan(nil)
 			st := steps[len(steps)-1]

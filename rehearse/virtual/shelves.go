@@ -46,8 +46,8 @@ func (w *World) newShelves() {
 func (w *World) shelfLoads() (loads []power.Load) {
 	for _, r := range w.inv.Racks {
 		watts := 0.0
-		for _, n := range w.inv.Nodes {
-			if n.Rack == r && len(n.Feeds) == 0 && n.Hardware != nil {
+		for _, n := range r.Nodes {
+			if len(n.Feeds) == 0 && n.Hardware != nil {
 				watts += float64(n.Hardware.Power.Typical)
 			}
 		}

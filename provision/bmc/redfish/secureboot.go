@@ -11,10 +11,10 @@ import (
 // SecureBoot is what a BMC shows of the Secure Boot of its node (DMTF DSP2046, SecureBoot,
 // SecureBootDatabase and Certificate). Many leave parts out, some until the node's first POST.
 type SecureBoot struct {
-	Current string // SecureBootCurrentBoot, of the last boot: "Enabled" or "Disabled"; "": not told
-	Wanted  string // SecureBootEnable, from the next boot on: "true" or "false"; "": not told
-	Mode    string // SecureBootMode: "UserMode", "SetupMode" and so on; "": not told
-	// Authorities are the common names of all certificates in db; none: they are not told whole.
+	Current string // SecureBootCurrentBoot, of the last boot: "Enabled" or "Disabled"; "": not shown
+	Wanted  string // SecureBootEnable, from the next boot on: "true" or "false"; "": not shown
+	Mode    string // SecureBootMode: "UserMode", "SetupMode" and so on; "": not shown
+	// Authorities are the common names of all certificates in db; none: they are not shown whole.
 	Authorities []string
 }
 
@@ -77,7 +77,7 @@ func (c *Client) authorities(ctx context.Context, databases string) (names []str
 		}
 		for _, l := range certs {
 			name, err := c.authority(ctx, string(l))
-			if err != nil || name == "" { // a part of them would tell of authorities that lack
+			if err != nil || name == "" { // a part of them would make authorities look missing
 				return nil, err
 			}
 			names = append(names, name)
@@ -86,7 +86,7 @@ func (c *Client) authorities(ctx context.Context, databases string) (names []str
 	return names, nil
 }
 
-// authority is the name of a certificate: as the service tells it, else as it stands in it.
+// authority is the name of a certificate: as the service names it, else as it stands in it.
 func (c *Client) authority(ctx context.Context, path string) (string, error) {
 	var doc struct {
 		CertificateString text

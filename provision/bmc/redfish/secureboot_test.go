@@ -32,7 +32,7 @@ func pemOf(t *testing.T, name string) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-// TestSecureBoot: what services show of Secure Boot differs, and what is left out is not told.
+// TestSecureBoot: what services show of Secure Boot differs, and what is left out is not shown.
 func TestSecureBoot(t *testing.T) {
 	t.Parallel()
 	ref := func(p string) map[string]any { return map[string]any{"@odata.id": p} }

@@ -191,7 +191,7 @@ func TestARM64Loaders(t *testing.T) {
 }
 
 // TestSecureBootLoaders: a node with Secure Boot is offered shim, where GRUB is there as well,
-// and never iPXE; firmware that boots without it is told so.
+// and never iPXE; firmware that boots without it is refused with that reason.
 func TestSecureBootLoaders(t *testing.T) {
 	t.Parallel()
 	const byHTTP = "http://10.0.0.2:80/loader/"

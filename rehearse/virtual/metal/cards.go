@@ -145,6 +145,15 @@ func (n *Node) PowerUp() {
 	n.findMisfits()
 }
 
+// linkType begins the names of the settings of link types, which end with the port's number.
+const linkType = "LINK_TYPE_P"
+
+// linkTypeOf is the name of the setting of the port at an address.
+func linkTypeOf(address string) string {
+	_, digit, _ := strings.Cut(address, ".")
+	return linkType + nextDigit(digit)
+}
+
 // FlipLinkType delivers the card of the port at an address with the other link type than
 // its block says, on all of its ports but one that the node boots from: that one has worked
 // before. False where it has no such setting.
@@ -154,12 +163,11 @@ func (n *Node) FlipLinkType(address string) (done bool) {
 	keep := ""
 	for _, p := range n.shape.ports {
 		if at := n.shape.functions[p.function].address; p.boot && cardAt(at) == cardAt(address) {
-			_, digit, _ := strings.Cut(at, ".")
-			keep = "LINK_TYPE_P" + nextDigit(digit)
+			keep = linkTypeOf(at)
 		}
 	}
 	for name, s := range n.flash(cardAt(address)) {
-		if strings.HasPrefix(name, "LINK_TYPE_P") && name != keep {
+		if strings.HasPrefix(name, linkType) && name != keep {
 			v := typeInfiniBand + typeEthernet - s.next
 			*s, done = flashSetting{v, v, v}, true
 		}
@@ -193,8 +201,7 @@ func (n *Node) findMisfits() {
 	n.misfits = nil
 	for _, p := range n.shape.ports {
 		address := n.shape.functions[p.function].address
-		_, digit, _ := strings.Cut(address, ".")
-		s := n.settings[cardAt(address)]["LINK_TYPE_P"+nextDigit(digit)]
+		s := n.settings[cardAt(address)][linkTypeOf(address)]
 		if s == nil || p.ib == (s.current == typeInfiniBand) {
 			continue
 		}

@@ -14,47 +14,10 @@ import (
 // mixed gives the site a machine of arm64 beside that of x86, with an image and a role of
 // its own. Both have one release: their Open MPI runs one job.
 func mixed() []labtest.Edit {
-	const uefi, role, nodes = "hardware \"lab-uefi\" {\n", "role \"worker\" {\n", "  node \"n\" {\n    for_each = { for m in local.machines : m.name => m }\n"
+	const role, nodes = "role \"worker\" {\n", "  node \"n\" {\n    for_each = { for m in local.machines : m.name => m }\n"
 	return []labtest.Edit{
 		{Old: "\"bookworm\"", New: "\"trixie\""},
-		{Old: uefi, New: `hardware "lab-arm64" {
-  arch         = "arm64"
-  vendor       = "ironrail"
-  product      = "lab-arm64"
-  rack_units   = 1
-  boot         = "uefi"
-  boot_timeout = "10min"
-  power {
-    typical  = "100W"
-    max      = "150W"
-    supplies = 1
-    required = 1
-  }
-  cpu {
-    sockets = 1
-    cores   = 1
-  }
-  memory {
-    size = "1GiB"
-  }
-  disk "os" {
-    type  = "virtio"
-    count = 1
-    size  = ">= 4GB"
-  }
-  nic "mgmt" {
-    network = network.boot
-    pci     = ["0000:00:03.0"]
-    boot    = true
-  }
-  nic "rail" {
-    fabric        = fabric.rail
-    software_rdma = "rxe"
-    ports         = [{ rail = 0, pci = "0000:00:04.0", panel = "rail 0" }]
-  }
-}
-
-` + uefi},
+		labtest.AddHardware("lab-arm64", "  arch         = \"arm64\"\n  boot_timeout = \"10min\"\n"),
 		{Old: "disk_layout \"os\" {\n", New: "image \"debian\" \"grace\" {\n  arch     = \"arm64\"\n  release  = \"trixie\"\n  packages = [\"openssh-server\", \"chrony\"]\n}\n\ndisk_layout \"os\" {\n"},
 		{Old: role, New: `role "grace" {
   bmc        = bmc.sim

@@ -16,49 +16,13 @@ import (
 
 // secure gives the site hardware with Secure Boot.
 func secure() []labtest.Edit {
-	const uefi = "hardware \"lab-uefi\" {\n"
-	return []labtest.Edit{{Old: uefi, New: `hardware "lab-secure" {
-  vendor       = "ironrail"
-  product      = "lab-secure"
-  rack_units   = 1
-  boot         = "uefi"
-  secure_boot  = true
+	return []labtest.Edit{labtest.AddHardware("lab-secure", `  secure_boot  = true
   boot_timeout = "5min"
-  power {
-    typical  = "100W"
-    max      = "150W"
-    supplies = 1
-    required = 1
-  }
-  cpu {
-    sockets = 1
-    cores   = 1
-  }
-  memory {
-    size = "1GiB"
-  }
-  disk "os" {
-    type  = "virtio"
-    count = 1
-    size  = ">= 4GB"
-  }
-  nic "mgmt" {
-    network = network.boot
-    pci     = ["0000:00:03.0"]
-    boot    = true
-  }
-  nic "rail" {
-    fabric        = fabric.rail
-    software_rdma = "rxe"
-    ports         = [{ rail = 0, pci = "0000:00:04.0", panel = "rail 0" }]
-  }
   console {
     port = "ttyS0"
     baud = 115200
   }
-}
-
-` + uefi}}
+`)}
 }
 
 // TestSecureBoot: a machine whose firmware starts what Microsoft signed alone is brought to

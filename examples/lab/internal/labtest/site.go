@@ -176,3 +176,43 @@ func (l *Lab) LoseState() (restore func()) {
 		move("state.db.lost", "state.db")
 	}
 }
+
+// AddHardware adds hardware to the lab's site that is as its UEFI machine, with further attributes
+// and blocks.
+func AddHardware(name, further string) Edit {
+	const before = "hardware \"lab-uefi\" {\n"
+	return Edit{Old: before, New: "hardware \"" + name + "\" {\n  product      = \"" + name + "\"\n" + further + `  vendor       = "ironrail"
+  rack_units   = 1
+  boot         = "uefi"
+  power {
+    typical  = "100W"
+    max      = "150W"
+    supplies = 1
+    required = 1
+  }
+  cpu {
+    sockets = 1
+    cores   = 1
+  }
+  memory {
+    size = "1GiB"
+  }
+  disk "os" {
+    type  = "virtio"
+    count = 1
+    size  = ">= 4GB"
+  }
+  nic "mgmt" {
+    network = network.boot
+    pci     = ["0000:00:03.0"]
+    boot    = true
+  }
+  nic "rail" {
+    fabric        = fabric.rail
+    software_rdma = "rxe"
+    ports         = [{ rail = 0, pci = "0000:00:04.0", panel = "rail 0" }]
+  }
+}
+
+` + before}
+}

@@ -173,13 +173,14 @@ func (l *loader) checkLayouts() {
 	}
 }
 
-// checkRoles warns of roles that no node has.
+// checkRoles looks at what roles mount, and warns of those that no node has.
 func (l *loader) checkRoles() {
 	used := map[*Role]bool{}
 	for _, n := range l.inv.Nodes {
 		used[n.Role] = true
 	}
 	for _, r := range l.inv.Roles {
+		l.checkMounts(r)
 		if !used[r] && !l.diags.HasErrors() {
 			l.diags.Add("role.unused", r.Decl, "Role without nodes", fmt.Sprintf("No node has the role %q. Give it to one, or remove it.", r.Name)).Warn()
 		}

@@ -37,7 +37,6 @@ var unimplementedSettings = []struct {
 	{"attach", "bmc \"b\" {", "bmc \"b\" {\n  attach = \"shared\"", "attach of bmc b", false},
 	{"factory", "bmc \"b\" {", "bmc \"b\" {\n  factory { username = \"ADMIN\" }", "factory of bmc b", true},
 	{"factory_password", "role     = role.w", "role     = role.w\n    factory_password = secret(\"env:FACTORY\")", "factory_password of bmc b", false},
-	{"mount", "role \"w\" {", "role \"w\" {\n  mount \"/data\" {\n    type = \"nfs\"\n    source = \"nas:/export\"\n  }", "mount /data of role w", true},
 	{"after", "role \"w\" {", "role \"v\" {\n  bmc = bmc.b\n  image = image.os\n}\nrole \"w\" {\n  after = [role.v]", "after of role w", false},
 	{"state", "site \"tiny\"", "state \"etcd\" { endpoints = [\"https://192.0.2.9:2379\"] }\nsite \"tiny\"", "state etcd", true},
 	{"controllers", "controller \"c\" {", "controller \"d\" { address = \"192.0.2.3\" }\ncontroller \"c\" {", "exactly one controller", true},

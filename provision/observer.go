@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/provision/host"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/nics"
 	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/provision/services"
 )
@@ -51,7 +52,7 @@ func (s *Site) observer() observe.Observer {
 		NodeStages: func(nodes onnode.Nodes) []stage.Stage {
 			w := s.offlineWorld()
 			w.nodes, w.repos = nodes, s.Artifacts.Repositories("")
-			return []stage.Stage{host.New(s.Inv, nodes), driver.New(s.Inv, driverKinds(w)), fabric.New(s.Inv, fabricKinds(w))}
+			return []stage.Stage{host.New(s.Inv, nodes), driver.New(s.Inv, driverKinds(w)), nics.New(s.Inv, nodes, nil), fabric.New(s.Inv, fabricKinds(w)), w.mounts()}
 		},
 		Fabrics: func(nodes onnode.Nodes, switches switchos.Switches) map[string]fabric.Kind {
 			w := s.offlineWorld()

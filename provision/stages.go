@@ -38,6 +38,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/host"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/mounts"
 	"github.com/ironrail/ironrail/provision/nics"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
@@ -45,6 +46,8 @@ import (
 	"github.com/ironrail/ironrail/provision/remote"
 	"github.com/ironrail/ironrail/provision/supply"
 	"github.com/ironrail/ironrail/validate"
+	"github.com/ironrail/ironrail/validate/accept"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // world is a site as its stages see it, and what they reach there. Where nothing is
@@ -93,6 +96,7 @@ func (w world) bareStages(digests map[string]string) []stage.Stage {
 		driver.New(w.inv, driverKinds(w)),       // driver stacks, verified by what runs
 		nics.New(w.inv, w.nodes, w.power),       // what is set in the flash of NICs, and one cold cycle
 		fabric.New(w.inv, fabricKinds(w)),       // InfiniBand, RoCE, NVLink
+		w.mounts(),                              // shared file systems, which may be reached over fabrics
 		w.validate(),                            // pairs, collectives, acceptance
 		supply.New(w.inv, w.feeds),              // PDUs, once their nodes were under load
 		w.handover(),                            // to the scheduler, and drains
@@ -146,6 +150,9 @@ func (w world) validate() stage.Stage {
 	return validate.New(w.inv, w.nodes).Collecting().Asking(reach.ChassisBy(w.ask)).Counting(count).Sweeping(sweep, verify).Managing(manage)
 }
 
+// mounts is the stage of shared file systems.
+func (w world) mounts() stage.Stage { return mounts.New(w.inv, w.nodes, target.ReadyNeeds) }
+
 // handover is the stage that gives nodes to their schedulers and takes them back.
 func (w world) handover() stage.Stage {
 	return handover.New(w.inv, handoverKinds(w), standings{w.store}).Keeping(w.orphaned)
@@ -165,6 +172,9 @@ func (w world) middleware() (list []middleware) {
 	}
 	if slices.ContainsFunc(w.inv.Nodes, nics.Gives) { // NICs are set up before their fabrics
 		list = append(list, func(st stage.Stage) stage.Stage { return nicsFirst{st, w.inv} })
+	}
+	if slices.ContainsFunc(w.inv.Nodes, mounts.Gives) { // a node is accepted with its file systems
+		list = append(list, func(st stage.Stage) stage.Stage { return mountsFirst{st, w.inv} })
 	}
 	if w.accept != nil { // the baseline of a node that is accepted
 		list = append(list, func(st stage.Stage) stage.Stage {
@@ -315,6 +325,19 @@ type nicsFirst struct {
 func (s nicsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps, diags := s.Stage.Plan(v)
 	return nics.Weave(s.inv, steps), diags
+}
+
+// mountsFirst is a stage whose steps stand in the right order with those that mount shared
+// file systems.
+type mountsFirst struct {
+	stage.Stage
+	inv *inventory.Inventory
+}
+
+// Plan implements stage.Stage.
+func (s mountsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
+	steps, diags := s.Stage.Plan(v)
+	return mounts.Weave(s.inv, steps, accept.ID), diags
 }
 
 // power is what switches a node off and on.

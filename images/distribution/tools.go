@@ -53,3 +53,13 @@ func (f Family) MPIHome(arch inventory.Arch) string {
 	}
 	return "/usr/lib/" + triplet + "/openmpi"
 }
+
+// Mounts is the package with the program that mounts file systems of a type; "": the kernel
+// alone does, or the program is in no package of the archive (Lustre, BeeGFS, Weka).
+func (f Family) Mounts(kind string) string {
+	list := map[string]string{"nfs": "nfs-common", "nfs4": "nfs-common", "cifs": "cifs-utils", "smb3": "cifs-utils", "ceph": "ceph-common", "glusterfs": "glusterfs-client"}
+	if f.Manager == Dnf {
+		list = map[string]string{"nfs": "nfs-utils", "nfs4": "nfs-utils", "cifs": "cifs-utils", "smb3": "cifs-utils", "ceph": "ceph-common", "glusterfs": "glusterfs-fuse"}
+	}
+	return list[kind]
+}

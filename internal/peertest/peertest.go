@@ -128,6 +128,8 @@ var packages = map[string]string{
 	"cert-to-efi-sig-list": "efitools",
 	"grub-script-check":    "grub-common",
 	"qemu-system-aarch64":  "qemu-system-arm",
+	"systemd-analyze":      "systemd",
+	"systemd-escape":       "systemd",
 
 	"/usr/bin/qemu-aarch64-static":   "qemu-user-static",
 	"/usr/share/AAVMF/AAVMF_CODE.fd": "qemu-efi-aarch64",

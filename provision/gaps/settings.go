@@ -65,7 +65,6 @@ func Settings() []Setting {
 		{Refused, "hardware", "secure_boot", "signed loaders and kernels are those of Debian's packages, for x86-64. Give these nodes an image of kind debian; or remove it, and switch Secure Boot off in the firmware.", unsigned},
 		{NoEffect, "hardware", "dpu", "DPUs are not looked for. Give it a mode and pci to have it set.", dpus("")},
 		{NoEffect, "hardware", "dpu.bmc", "the BMC of a DPU is not spoken to.", dpus("bmc")},
-		{Refused, "role", "mount", "what is written there would lie on the node's own disk. Remove it, and mount it by what configures the nodes after ironrail.", mounts},
 		{NoEffect, "role", "after", "nodes are brought up in any order. Bring up those that come first with --target.", roles("after", func(r *inventory.Role) bool { return len(r.After) > 0 })},
 	}
 }
@@ -255,13 +254,4 @@ func roles(attribute string, has func(*inventory.Role) bool) func(*inventory.Inv
 		}
 		return list
 	}
-}
-
-func mounts(inv *inventory.Inventory) (list []given) {
-	for _, r := range inv.Roles {
-		for _, m := range r.Mounts {
-			list = append(list, given{name: r.Name, phrase: "mount " + m.Path + " of role " + r.Name, at: m.Decl, uses: withRole(r)})
-		}
-	}
-	return list
 }

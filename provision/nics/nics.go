@@ -278,7 +278,7 @@ func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
 	}
 	for i := range steps {
 		st := &steps[i]
-		if st.Stage != "fabric" && st.Stage != "validate" {
+		if st.Stage != "fabric" && st.Stage != "mounts" && st.Stage != "validate" {
 			continue
 		}
 		needs, added := st.Needs, map[plan.StepID]bool{}

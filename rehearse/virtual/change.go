@@ -116,3 +116,8 @@ func (w *World) running(node string, do func(*system.Login) error) error {
 	}
 	return do(s)
 }
+
+// Unmount takes a shared file system from a node that runs: somebody unmounted it.
+func (w *World) Unmount(node, path string) error {
+	return w.running(node, func(l *system.Login) error { return l.Unmount(path) })
+}

@@ -76,9 +76,16 @@ func runDmesg(_ context.Context, c call) int {
 }
 
 // runJournalctl shows the kernel's messages of this boot; a virtual node keeps no
-// others.
+// others but what a unit said last that failed.
 func runJournalctl(_ context.Context, c call) int {
 	if !slices.Contains(c.Argv, "-k") && !slices.Contains(c.Argv, "--dmesg") {
+		for _, a := range c.Argv {
+			if unit, ok := strings.CutPrefix(a, "--unit="); ok && c.n.tree.exists("run/log/"+unit) {
+				b, _ := c.n.tree.ReadFile("run/log/" + unit) // it is there
+				c.print(string(b))
+				return 0
+			}
+		}
 		c.print("-- No entries --\n")
 		return 0
 	}

@@ -54,3 +54,9 @@ func (l *Login) SetMTU(id model.PortID, mtu int) error {
 	}
 	return errkind.New(errkind.NotFound, "%s has no port %s", l.n.cfg.Node, id)
 }
+
+// Unmount is umount(8) of a place.
+func (l *Login) Unmount(path string) error {
+	l.n.tree.set(mountTable, strings.Join(l.n.mountLines(path), ""))
+	return nil
+}

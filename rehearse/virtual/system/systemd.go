@@ -36,6 +36,7 @@ func (n *node) startUnits(context.Context) {
 	for _, u := range baseUnits {
 		n.units.active[u] = true
 	}
+	n.tree.set(mountTable, "/dev/vda2 / ext4 rw,relatime 0 0\n")
 	n.networkd()
 	n.applySysctls()
 	n.coldplug()
@@ -48,6 +49,7 @@ func (n *node) finishStart(ctx context.Context) {
 		r := n.rails().Up(ctx)
 		n.units.end(roceUnit, r.Error == nil && ctx.Err() == nil)
 	}
+	n.mountAtStart(ctx)
 	n.userData(ctx)
 	for _, name := range n.wantedAtStart() {
 		n.units.end(name, n.startPackaged(ctx, name) == "")
@@ -117,7 +119,11 @@ func (u *units) list() string {
 	defer u.mu.Unlock()
 	text := ""
 	for _, name := range u.broken() {
-		text += name + ".service loaded failed failed " + name + "\n"
+		unit := name
+		if !strings.Contains(name, ".") {
+			unit += ".service"
+		}
+		text += unit + " loaded failed failed " + name + "\n"
 	}
 	return text
 }
@@ -138,6 +144,8 @@ func runSystemctl(ctx context.Context, c call) int {
 		return c.n.unitStates(c, words[1:], "active", 3)
 	case "is-failed":
 		return c.n.unitStates(c, words[1:], "failed", 1)
+	case "is-enabled":
+		return c.n.isEnabled(c, words[len(words)-1])
 	case "show":
 		c.n.show(c, words[1:], properties)
 	case "start", "restart", "stop", "enable", "disable", "reload", "mask", "unmask":
@@ -203,6 +211,12 @@ func (n *node) show(c call, names []string, properties string) {
 // unitVerb starts and stops units: ours for the rails, and those of the system.
 func (n *node) unitVerb(ctx context.Context, c call, words []string) int {
 	for _, u := range words[1:] {
+		if strings.HasSuffix(u, ".mount") {
+			if status := n.mountVerb(ctx, c, words[0], u); status != 0 {
+				return status
+			}
+			continue
+		}
 		name := strings.TrimSuffix(u, ".service")
 		known := n.units.of(name) != "inactive" || n.hasUnit(name) || n.tree.exists("etc/systemd/system/"+name+".service")
 		if !known {

@@ -27,7 +27,7 @@ var commands = map[string]program{
 
 	"dirname": {run: runDirname}, "basename": {run: runBasename}, "mkdir": {run: runMkdir}, "mktemp": {run: runMktemp}, "chmod": {run: runChmod},
 	"chown": {run: runPresent}, "sync": {run: runPresent}, "mv": {run: runMv}, "cp": {run: runCp}, "rm": {run: runRm}, "rmdir": {run: runRmdir}, "ln": {run: runLn},
-	"install": {run: runInstall}, "ls": {run: runLs}, "touch": {run: runTouch}, "readlink": {run: runReadlink}, "tee": {run: runTee}, "find": {run: runFind},
+	"install": {run: runInstall}, "ls": {run: runLs}, "touch": {run: runTouch}, "readlink": {run: runReadlink}, "tee": {run: runTee}, "find": {run: runFind}, "stat": {run: runStat},
 
 	"hostname": {run: hostnameProgram}, "uname": {run: runUname},
 	"uptime": {run: runSmall}, "date": {run: runSmall}, "id": {run: runSmall}, "whoami": {run: runSmall}, "nproc": {run: runSmall},

@@ -199,3 +199,69 @@ func TestModesOfKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestModulesKey: the key that signs kernel modules is made for a site that needs it, recorded
+// with the others, and not made anew.
+func TestModulesKey(t *testing.T) {
+	t.Parallel()
+	inv, dir := knownSite(t)
+	folder, now := filepath.Join(dir, StateFolder, "keys"), time.Now()
+	s, err := Open(inv, Options{})
+	if err != nil || s.Keys.Modules != nil {
+		t.Fatalf("a site that needs none has %v: %v", s.Keys.Modules, err)
+	}
+	if err := s.Keys.AddModules(filepath.Join(dir, StateFolder), "t", now); err != nil {
+		t.Fatal(err)
+	}
+	made := s.Keys.Modules
+	store, err := state.Open(StatePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence, err := store.Claim(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Keys.BindIdentity(t.Context(), store, fence, "t"); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := keys.Load(folder)
+	if err != nil || again.Modules == nil || again.Modules.Fingerprint() != made.Fingerprint() || made.Name() != "ironrail modules of t" {
+		t.Fatalf("loaded %v: %v", again.Modules, err)
+	}
+	file := filepath.Join(folder, keys.ModulesFile)
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = keys.Load(folder)
+	refusedWith(t, "mode", err, file+" has mode 0644")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	const want = "modules.pem is missing in "
+	refusedWith(t, "plan", planKnown(inv, dir), want)
+	lost, err := keys.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusedWith(t, "made anew", lost.AddModules(filepath.Join(dir, StateFolder), "t", now), want)
+	store, err = state.Open(StatePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if fence, err = store.Claim(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	refusedWith(t, "apply", lost.BindIdentity(t.Context(), store, fence, "t"), want)
+	renewed, err := keys.Renew(t.Context(), store, fence, folder, "t")
+	if err != nil || renewed.Modules == nil || renewed.Modules.Fingerprint() == made.Fingerprint() {
+		t.Fatalf("renewed %v: %v", renewed.Modules, err)
+	}
+	if err := renewed.CheckIdentity(t.Context(), store, "t"); err != nil {
+		t.Errorf("renewed: %v", err)
+	}
+}

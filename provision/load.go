@@ -88,6 +88,7 @@ func siteChecks() []inventory.Check {
 		cable.Check,             // ways, lengths and types of cables
 		stack.CheckRepositories, // keys of the repositories of drivers
 		usage.Missing,           // GPUs without a driver stack
+		usage.Unsigned,          // modules that a node with Secure Boot would refuse
 		floor.Check,             // limits and quorums that faulty hardware would keep
 		checkUnimplemented,
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/fabric/roce"
+	stacks "github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory"
@@ -116,6 +117,11 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	}
 	if s.Keys.Manifest == nil { // it is only looked at
 		return s, nil
+	}
+	if !o.Look && slices.ContainsFunc(inv.Nodes, stacks.NeedSigned) {
+		if err := s.Keys.AddModules(s.state, inv.Site.Name, time.Now()); err != nil {
+			return nil, err
+		}
 	}
 	s.Artifacts, err = s.Artifacts.Open(s.Keys.Manifest)
 	return s, err

@@ -205,6 +205,9 @@ func (r *Running) world() world {
 		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed,
 		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
+	if s.Keys.Modules != nil {
+		w.install.Signer = &s.Keys.Modules.Certificate
+	}
 	w.nodes, w.switches, w.subnets = ssh, r.switches, s.subnets
 	w.accept = func(st stage.Stage) stage.Stage {
 		return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Writer{Store: r.store, Fence: r.fence})

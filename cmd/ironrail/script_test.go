@@ -155,8 +155,12 @@ func writeFixture(ctx context.Context, what string, args []string) error {
 	if err := os.MkdirAll(provision.StateFolder, 0o700); err != nil {
 		return err
 	}
-	if _, err := keys.Load(filepath.Join(provision.StateFolder, "keys")); err != nil {
+	k, err := keys.Load(filepath.Join(provision.StateFolder, "keys"))
+	if err != nil {
 		return err
+	}
+	if what == "modules" { // the key that signs kernel modules is made
+		return k.AddModules(provision.StateFolder, "tiny", time.Now())
 	}
 	s, err := state.Open(provision.StatePath("."))
 	if err != nil {

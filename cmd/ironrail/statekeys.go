@@ -21,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/keys"
@@ -115,8 +116,11 @@ func (a *app) backupKeys(f keyFlags, copied string) (string, error) {
 		return "", err
 	}
 	kept := keptKeys{Format: 1, Keys: map[string][]byte{}}
-	for _, name := range keys.ListFiles() {
+	for _, name := range keys.ListAllFiles() {
 		b, err := os.ReadFile(filepath.Join(dir, name))
+		if name == keys.ModulesFile && errors.Is(err, fs.ErrNotExist) {
+			continue // the site has none
+		}
 		if err != nil {
 			return "", fmt.Errorf("the keys are not in the backup: %w", err)
 		}
@@ -211,7 +215,10 @@ func (a *app) restoreKeys(kept keptKeys, from string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for _, name := range keys.ListFiles() {
+	for _, name := range keys.ListAllFiles() {
+		if len(kept.Keys[name]) == 0 {
+			continue // the site had none
+		}
 		path := filepath.Join(dir, name)
 		old, err := os.ReadFile(path)
 		if err == nil && bytes.Equal(old, kept.Keys[name]) {
@@ -246,6 +253,7 @@ func (a *app) restoreKeys(kept keptKeys, from string) error {
 
 func (a *app) stateKeysCommand() *cobra.Command {
 	var create, approve bool
+	var certificate string
 	c := &cobra.Command{
 		Use:   "keys",
 		Short: "Compare the controller's keys with the state",
@@ -261,11 +269,20 @@ ones of the state. It is for a site before its first apply, and for lost keys:
   ssh_ed25519    installed nodes refuse this controller: reinstall them, or add
                  the new public key to root's authorized_keys by hand
   tls.key        nodes in the middle of an installation have to be booted again
+  modules.pem    nodes with Secure Boot refuse the modules of their drivers until
+                 the new certificate is in their firmware
+
+--certificate prints the certificate of modules.pem, which signs the kernel modules
+of nodes with Secure Boot, for the firmware's setup (db) or for mokutil(1): der, or
+pem. It is public.
 
 What a new key breaks is not fixed by this command.`,
-		Example: "  ironrail state keys\n  ironrail state keys --new",
+		Example: "  ironrail state keys\n  ironrail state keys --certificate der > modules.cer",
 		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if certificate != "" {
+				return a.printCertificate(certificate)
+			}
 			if create {
 				return a.newKeys(c.Context(), approve)
 			}
@@ -273,6 +290,8 @@ What a new key breaks is not fixed by this command.`,
 		},
 	}
 	c.Flags().BoolVar(&create, "new", false, "make the keys that are missing, and take those that are there")
+	c.Flags().StringVar(&certificate, "certificate", "", "print the certificate that kernel modules are signed with: `der` or pem")
+	c.MarkFlagsMutuallyExclusive("new", "certificate")
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
 	return c
 }
@@ -283,6 +302,20 @@ type listedKey struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Recorded    string `json:"recorded,omitempty"`
 	State       string `json:"standing"` // missing, not recorded, as recorded, another one
+}
+
+// judge sets the state of a key.
+func (k *listedKey) judge(missing bool) {
+	switch {
+	case missing:
+		k.State = "missing"
+	case k.Recorded == "":
+		k.State = "not recorded"
+	case k.Fingerprint != "" && k.Fingerprint != k.Recorded:
+		k.State = "another one than " + k.Recorded
+	default:
+		k.State = "as recorded"
+	}
 }
 
 func (a *app) listKeys(ctx context.Context) error {
@@ -312,16 +345,12 @@ func (a *app) listKeys(ctx context.Context) error {
 	}
 	list := []listedKey{}
 	var out page
-	for _, name := range keys.ListFiles() {
-		k := listedKey{Name: name, Fingerprint: have[name], Recorded: id.Keys[name], State: "as recorded"}
-		switch {
-		case slices.Contains(missing, name):
-			k.State = "missing"
-		case k.Recorded == "":
-			k.State = "not recorded"
-		case k.Fingerprint != "" && k.Fingerprint != k.Recorded:
-			k.State = "another one than " + k.Recorded
+	for _, name := range keys.ListAllFiles() {
+		k := listedKey{Name: name, Fingerprint: have[name], Recorded: id.Keys[name]}
+		if name == keys.ModulesFile && k.Fingerprint == "" && k.Recorded == "" {
+			continue // the site needs none
 		}
+		k.judge(slices.Contains(missing, name) || k.Fingerprint == "" && len(missing) == 0)
 		list = append(list, k)
 		out.linef("%-14s %-51s %s", name, textOr(k.Fingerprint, "-"), k.State)
 	}
@@ -330,6 +359,34 @@ func (a *app) listKeys(ctx context.Context) error {
 	}
 	out.to(a.out)
 	return nil
+}
+
+// printCertificate writes the certificate that the firmware of nodes has to trust.
+func (a *app) printCertificate(form string) error {
+	dir := filepath.Join(a.stateDir(), "keys")
+	if form != "der" && form != "pem" {
+		return exit{exitUsage, fmt.Errorf("--certificate %s: it is der or pem", form)}
+	}
+	if err := keys.CheckModes(dir); err != nil {
+		return err
+	}
+	k, err := modsign.Load(filepath.Join(dir, keys.ModulesFile))
+	switch {
+	case errkind.Of(err) == errkind.NotFound:
+		return errkind.New(errkind.NotFound, "the site has no key for kernel modules").
+			Do("`ironrail image build` makes it, for a site whose files have nodes with secure_boot = true and a driver with modules of its own.")
+	case err != nil:
+		return err
+	case a.json:
+		return a.printJSON(map[string]string{"name": k.Name(), "sha256": k.Fingerprint(), "pem": string(k.PEM())})
+	case form == "pem":
+		_, err = a.out.Write(k.PEM())
+	case isTerminal(a.out):
+		return errkind.New(errkind.Refused, "the certificate in DER is no text").Do("Send it to a file: ironrail state keys --certificate der > modules.cer")
+	default:
+		_, err = a.out.Write(k.DER())
+	}
+	return err
 }
 
 func (a *app) newKeys(ctx context.Context, approve bool) error {

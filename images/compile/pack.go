@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -28,7 +27,7 @@ const mostProgram = 1 << 30
 func (b build) pack(ctx context.Context, p Program, a archive, from string) (string, error) {
 	tree := filepath.Join(b.dir, "pack-"+p.Package)
 	bin := filepath.Join(tree, filepath.FromSlash(programsDir))
-	if err := errors.Join(os.MkdirAll(bin, 0o755), os.Mkdir(filepath.Join(tree, "DEBIAN"), 0o755)); err != nil {
+	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", err
 	}
 	root, err := os.OpenRoot(from)
@@ -46,15 +45,7 @@ func (b build) pack(ctx context.Context, p Program, a archive, from string) (str
 		control += "Depends: " + strings.Join(p.Depends, ", ") + "\n"
 	}
 	control += fmt.Sprintf("Description: %s, compiled by ironrail\nIronrail-Source: %s\n", p.About, a.digest)
-	if err := os.WriteFile(filepath.Join(tree, "DEBIAN", "control"), []byte(control), 0o644); err != nil {
-		return "", err
-	}
-	if err := setTimes(tree); err != nil {
-		return "", err
-	}
-	deb := filepath.Join(b.dir, p.Package+".deb")
-	r := tool.Runner{Dir: b.dir, Env: []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", epoch.Unix())}}
-	return deb, r.Run(ctx, nil, "dpkg-deb", "--root-owner-group", "-Zxz", "--build", tree, deb)
+	return b.packTree(ctx, p.Package, tree, map[string]string{"control": control})
 }
 
 // collect copies the programs that match into a folder.

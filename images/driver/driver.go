@@ -59,7 +59,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		d *inventory.Driver
 		i *inventory.Image
 	}
-	prepared := map[made]*alike{}
+	prepared, signs := map[made]*alike{}, map[plan.StepID]bool{}
 	all := 0
 	for _, n := range s.inv.Nodes {
 		all += len(n.Drivers)
@@ -78,12 +78,26 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 				prepared[m].starts(starts)
 				prepare = append(prepare, prepareStep(d, n.Image))
 			}
+			if k, can := s.kinds[d.Kind].(Signing); can && k.Signs(Target{n, d}) {
+				signs[PrepareID(d.Name, n.Image.Name)] = true
+			}
 			install = append(install, prepared[m].step)
 			prepared[m].fill(&install[len(install)-1], n, d, before)
 			before = d
 		}
 	}
+	for i := range prepare {
+		if signs[prepare[i].ID] {
+			signed(&prepare[i])
+		}
+	}
 	return append(prepare, install...), s.Check()
+}
+
+// signed makes a step that prepares a stack one that has its kernel modules built and signed.
+func signed(st *plan.Step) {
+	st.Title += ", with kernel modules that are built and signed here"
+	st.Deadline = plan.Budget{Limit: 3 * time.Hour, Expected: 6 * time.Minute}
 }
 
 // Check implements stage.Checker.

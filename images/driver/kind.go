@@ -49,6 +49,11 @@ type Starter interface {
 	Start(ctx context.Context, run stage.Run, t Target) error
 }
 
+// Signing is a Kind that has kernel modules built and signed on the controller for a target.
+type Signing interface {
+	Signs(Target) bool
+}
+
 // Installed is what stands on a node of one stack.
 type Installed struct {
 	Packages map[string]string `json:"packages"` // name to version

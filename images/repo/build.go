@@ -49,7 +49,7 @@ func (o Options) fetch(ctx context.Context, dir, pool string) (map[string]stanza
 	if err != nil {
 		return nil, err
 	}
-	made, err := o.make(ctx, filepath.Join(filepath.Dir(dir), "made"))
+	made, err := o.make(ctx, filepath.Join(filepath.Dir(dir), "made"), debs)
 	if err != nil {
 		return nil, err
 	}

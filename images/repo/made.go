@@ -15,13 +15,15 @@ import (
 type Made struct {
 	Packages []string // their names
 	Inputs   string   // what decides them, as far as the site declares it
+	Signer   string   // serial number of the certificate whose key signs kernel modules in them; "": none has any
 	// Make makes them for an image in dir, an absolute path to an empty folder, and
-	// returns the paths of the .deb files, one of each name. It may take an hour.
-	Make func(ctx context.Context, dir string, i Image, say func(string)) ([]string, error)
+	// returns the paths of the .deb files, one of each name. debs are the packages that the
+	// sources had. It may take an hour.
+	Make func(ctx context.Context, dir string, i Image, debs []string, say func(string)) ([]string, error)
 }
 
 // make makes the packages that are made here.
-func (o Options) make(ctx context.Context, dir string) ([]string, error) {
+func (o Options) make(ctx context.Context, dir string, have []string) ([]string, error) {
 	if len(o.Made.Packages) == 0 {
 		return nil, nil
 	}
@@ -32,7 +34,7 @@ func (o Options) make(ctx context.Context, dir string) ([]string, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	debs, err := o.Made.Make(ctx, dir, o.Image, func(text string) { o.logf("%s", text) })
+	debs, err := o.Made.Make(ctx, dir, o.Image, have, func(text string) { o.logf("%s", text) })
 	if err == nil && len(debs) != len(o.Made.Packages) {
 		err = errkind.New(errkind.Internal, "%d packages were made of %q", len(debs), o.Made.Packages)
 	}

@@ -20,6 +20,7 @@ const simulatedVersion = "1.0~rehearsal1"
 type Known struct {
 	Name, Version, Arch string
 	Needs               []string // names of packages that come with it
+	Signer              string   // Made.Signer of a package that is made
 }
 
 // Simulate makes a repository of the wanted packages without downloading them: index,
@@ -34,6 +35,11 @@ func SimulateKnown(ctx context.Context, o Options, known []Known) (Repo, error) 
 	for _, p := range slices.Concat(o.Packages, o.Made.Packages) {
 		if !slices.ContainsFunc(known, func(k Known) bool { return k.Name == p }) {
 			all = append(all, Known{Name: p, Version: o.simulatedVersion(p), Arch: o.Image.arch()})
+		}
+	}
+	for i, k := range all {
+		if slices.Contains(o.Made.Packages, k.Name) {
+			all[i].Signer = o.Made.Signer
 		}
 	}
 	return ensureRepo(ctx, o, func(_ context.Context, _, pool string) (map[string]stanza, error) {
@@ -60,6 +66,9 @@ func (k Known) control() string {
 	text := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: nobody\n", k.Name, k.Version, cmp.Or(k.Arch, "amd64"))
 	if len(k.Needs) > 0 {
 		text += "Depends: " + strings.Join(k.Needs, ", ") + "\n"
+	}
+	if k.Signer != "" {
+		text += "Ironrail-Signer: " + k.Signer + "\n"
 	}
 	return text + "Description: simulated package of a rehearsal\n"
 }

@@ -82,6 +82,7 @@ var packages = map[string]string{
 	"mkswap":             util,
 	"mkudffs":            "udftools",
 	"mmd":                "mtools",
+	"modinfo":            "kmod",
 	"mmdebstrap":         "mmdebstrap",
 	"g++":                "g++",
 	"mount":              "mount",

@@ -165,6 +165,9 @@ type SecureBoot struct {
 	// Authorities are the common names of the certificates in db: whose signatures the firmware takes.
 	Authorities []string `json:"authorities,omitempty"`
 	Damaged     bool     `json:"damaged,omitempty"` // db could not be read to its end
+	// Keys are the SHA-256, in small hexadecimal letters, of the certificates in db and in shim's
+	// list of the owner's keys (MOK): whose signatures the kernel takes.
+	Keys []string `json:"keys,omitempty"`
 }
 
 // The states of Secure Boot.

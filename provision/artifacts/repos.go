@@ -8,14 +8,18 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/compile"
 	"github.com/ironrail/ironrail/images/driver/manager"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/keys"
 )
 
 // Repositories are the package repositories of the driver stacks, one for each
@@ -110,7 +114,20 @@ func listing(dir string) (string, error) {
 // forNodes is a repository as nodes see it.
 func (r Repositories) forNodes(o repo.Options, got repo.Repo) (manager.Repository, error) {
 	kernel, err := r.of.made.kernel(o.Image)
-	return manager.Repository{URL: r.root + repoPrefix + o.Name + "/", ArmoredKey: got.Key, Packages: got.Packages, Kernel: kernel}, err
+	seen := manager.Repository{URL: r.root + repoPrefix + o.Name + "/", ArmoredKey: got.Key, Packages: got.Packages, Kernel: kernel}
+	if err == nil && slices.Contains(o.Made.Packages, compile.DKMSPackage) {
+		key, err := r.of.signer()
+		if err != nil {
+			return seen, err
+		}
+		seen.Signer = manager.Signer{Name: key.Name(), Serial: key.Serial()}
+	}
+	return seen, err
+}
+
+// signer is the key that signs kernel modules.
+func (a Artifacts) signer() (*modsign.Key, error) {
+	return modsign.Load(a.path(keys.Folder, keys.ModulesFile))
 }
 
 // RepositoryOptions says what the package repository of a driver stack is made
@@ -151,7 +168,7 @@ func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) 
 	}
 	o := repo.Options{Dir: a.path("repo"), Name: repositoryName(d.Name, image), Packages: d.Packages, Key: key,
 		Image: repo.Image{Digest: digest, Status: file(images.StatusFile), Sources: file(images.SourcesFile), Keyring: file(images.KeyringFile), Arch: a.packagesOf(image)}}
-	choose := selectorOf(d.Kind)
+	choose := a.selectorOf(d.Kind)
 	if choose == nil {
 		return o, nil
 	}

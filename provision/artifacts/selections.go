@@ -22,7 +22,7 @@ import (
 // served reports whether this controller makes a repository of a stack for the
 // nodes of an image.
 func served(d *inventory.Driver, i *inventory.Image) bool {
-	return d.Kind == inbox.Name || selectorOf(d.Kind) != nil && kinds.Supported(i)
+	return d.Kind == inbox.Name || (d.Kind == tools.Name || stacks.Recipes()[d.Kind] != nil) && kinds.Supported(i)
 }
 
 // selector says what the repository of a stack for the nodes of an image is made of.
@@ -30,7 +30,7 @@ func served(d *inventory.Driver, i *inventory.Image) bool {
 type selector func(inv *inventory.Inventory, d *inventory.Driver, i *inventory.Image, kernel string) (stack.Selection, error)
 
 // selectorOf is that of a kind whose packages are computed; nil where a block lists them.
-func selectorOf(kind string) selector {
+func (a Artifacts) selectorOf(kind string) selector {
 	if kind == tools.Name {
 		return func(inv *inventory.Inventory, d *inventory.Driver, i *inventory.Image, kernel string) (stack.Selection, error) {
 			return tools.Select(stacks.Recipes(), inv, d, i, kernel)
@@ -41,7 +41,7 @@ func selectorOf(kind string) selector {
 		return nil
 	}
 	return func(inv *inventory.Inventory, d *inventory.Driver, i *inventory.Image, kernel string) (stack.Selection, error) {
-		return stack.Select(recipe, inv, d, i, kernel)
+		return stack.Select(recipe, inv, d, i, kernel, a.signer)
 	}
 }
 

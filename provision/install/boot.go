@@ -3,6 +3,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +164,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		switch {
 		case err == nil && sys.Marker == w.Key:
 			noteArrays(run, sys)
-			if f := compareSecureBoot(n, sys.SecureBoot); f != nil {
+			if f := cmp.Or(compareSecureBoot(n, sys.SecureBoot), s.compareModuleKey(n, sys.SecureBoot)); f != nil {
 				return blameHardware(ctx, run, n, []Fault{*f})
 			}
 			noteSecureBoot(run, n, sys.SecureBoot)

@@ -31,7 +31,11 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err != nil {
 		return err
 	}
-	if faults := compareHardware(n, hw, last); len(faults) > 0 {
+	faults := compareHardware(n, hw, last)
+	if f := s.compareModuleKey(n, hw.SecureBoot); f != nil {
+		faults = append(faults, *f)
+	}
+	if len(faults) > 0 {
 		was, _, err := readFact(run, HardwareFact, n.Name)
 		if err != nil {
 			return err

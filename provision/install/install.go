@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/images/modalias"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
@@ -128,6 +129,7 @@ type Dependencies struct {
 	Nodes    onnode.Nodes
 	Evidence func(node string, since time.Time) []BootEvent // what the boot services saw, oldest first
 	SSHKey   string                                         // authorized_keys form, of the controller
+	Signer   *modsign.Certificate                           // of kernel modules that are no distribution's; nil: none is signed
 	// BootNetwork tells of other DHCP servers; nil: they are not looked for.
 	BootNetwork func() BootNetwork
 	// OtherOwner returns the MAC that answers for a client's address when it is none of

@@ -4,10 +4,12 @@ package install
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
@@ -141,6 +143,18 @@ func compareSecureBoot(n *inventory.Node, s *wire.SecureBoot) *Fault {
 	}
 	return &Fault{"Secure Boot", fmt.Sprintf("%s; hardware.%s says secure_boot = true", secureBootOf(s), n.Hardware.Name),
 		"Switch Secure Boot on in the firmware's setup, with its factory keys; or set secure_boot = false in the hardware block."}
+}
+
+// compareModuleKey looks whether the kernel of a node takes the modules of its drivers, which are
+// signed with the site's key: whether firmware or shim has the certificate. What it does not
+// show is no fault.
+func (s *Stage) compareModuleKey(n *inventory.Node, shown *wire.SecureBoot) *Fault {
+	by := s.w.Signer
+	if by == nil || shown == nil || shown.State != wire.SecureBootOn || len(shown.Keys) == 0 || shown.Damaged || slices.Contains(shown.Keys, by.Fingerprint()) || !kinds.NeedSigned(n) {
+		return nil
+	}
+	return &Fault{"Secure Boot", fmt.Sprintf("the certificate %q of this site (SHA-256 %s) is neither in db nor in the MOK list: the kernel would refuse the modules of its drivers", by.Name(), by.Fingerprint()),
+		fmt.Sprintf("Enrol it in the setup of %s's firmware, as one more certificate in db (`ironrail state keys --certificate der > modules.cer`); then apply again.", n.Name)}
 }
 
 // noteSecureBoot says how a node booted whose hardware block asks for Secure Boot, and

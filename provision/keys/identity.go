@@ -19,6 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -38,10 +39,14 @@ const (
 	ManifestFile = "manifest.pem"
 	SSHFile      = "ssh_ed25519"
 	TLSFile      = "tls.key"
+	ModulesFile  = "modules.pem" // of sites whose nodes need signed modules
 )
 
-// ListFiles are the names of the controller's key files.
+// ListFiles are the names of the key files that every controller has.
 func ListFiles() []string { return []string{BootFile, ManifestFile, SSHFile, TLSFile} }
+
+// ListAllFiles are the names of all key files, those that not every site has among them.
+func ListAllFiles() []string { return append(ListFiles(), ModulesFile) }
 
 // Fingerprints names each key without telling it, by the name of its file; nil when
 // there are none.
@@ -53,8 +58,55 @@ func (k Keys) Fingerprints() map[string]string {
 		s := sha256.Sum256(b)
 		return "SHA256:" + base64.RawStdEncoding.EncodeToString(s[:])
 	}
-	return map[string]string{BootFile: sum(k.Boot), ManifestFile: sum(k.Manifest.Seed()),
+	all := map[string]string{BootFile: sum(k.Boot), ManifestFile: sum(k.Manifest.Seed()),
 		SSHFile: ssh.FingerprintSHA256(k.SSH.PublicKey()), TLSFile: "SHA256:" + strings.TrimRight(k.Pin, "=")}
+	if k.Modules != nil {
+		all[ModulesFile] = sum(k.Modules.DER())
+	}
+	return all
+}
+
+// AddModules makes the key that signs kernel modules, in a state folder whose keys were
+// opened, unless it is there. It is not made anew where the state has recorded one: nodes
+// trust that.
+func (k *Keys) AddModules(state, site string, now time.Time) error {
+	if k.Modules != nil {
+		return nil
+	}
+	id, err := readIdentity(filepath.Join(state, "state.db"))
+	if err != nil {
+		return err
+	}
+	if id.Keys[ModulesFile] != "" {
+		return refuseMissing(k.dir, []string{ModulesFile})
+	}
+	return k.createModules(site, now)
+}
+
+// createModules makes the key.
+func (k *Keys) createModules(site string, now time.Time) (err error) {
+	path := filepath.Join(k.dir, ModulesFile)
+	if err := modsign.Create(path, site, now); err != nil {
+		return err
+	}
+	k.Modules, err = modsign.Load(path)
+	return err
+}
+
+// readIdentity is the identity that a state records; zero where there is no state.
+func readIdentity(path string) (Identity, error) {
+	r, err := state.OpenReadOnly(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Identity{}, nil
+	}
+	if err != nil {
+		return Identity{}, err
+	}
+	defer r.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
+	return id, err
 }
 
 // ListMissing lists the key files that a folder does not have.
@@ -82,7 +134,7 @@ func CheckModes(dir string) error {
 			return errkind.New(errkind.Refused, "folder %s has mode %04o: others can replace the controller's keys in it", d, mode).Do("Run: chmod go-w " + d)
 		}
 	}
-	for _, name := range ListFiles() {
+	for _, name := range ListAllFiles() {
 		path := filepath.Join(dir, name)
 		info, err := os.Lstat(path)
 		switch {
@@ -195,6 +247,9 @@ func (k Keys) CheckIdentity(ctx context.Context, r state.Reader, site string) er
 		return err
 	}
 	have := k.Fingerprints()
+	if have != nil && have[ModulesFile] == "" && id.Keys[ModulesFile] != "" {
+		return refuseMissing(k.dir, []string{ModulesFile})
+	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if want := id.Keys[name]; want != "" && want != have[name] {
 			return errkind.New(errkind.Refused, "key file %s is another one (%s) than the nodes of the state trust (%s)", filepath.Join(k.dir, name), have[name], want).
@@ -247,9 +302,14 @@ func Renew(ctx context.Context, store state.Store, fence state.Fence, dir, site 
 	if err != nil {
 		return k, err
 	}
-	_, version, err := state.Get[Identity](ctx, store, IdentityKey)
+	id, version, err := state.Get[Identity](ctx, store, IdentityKey)
 	if err != nil {
 		return k, err
+	}
+	if id.Keys[ModulesFile] != "" && k.Modules == nil {
+		if err := k.createModules(site, time.Now()); err != nil {
+			return k, err
+		}
 	}
 	return k, putIdentity(ctx, store, fence, version, Identity{Site: site, Keys: k.Fingerprints()})
 }

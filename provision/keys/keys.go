@@ -24,7 +24,9 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/remote"
 )
 
@@ -37,6 +39,7 @@ type Keys struct {
 	TLS      tls.Certificate    // of the agent API
 	Pin      string             // base64 SHA-256 of the TLS key's SubjectPublicKeyInfo (RFC 7469)
 	Plan     plan.Key           // seals saved plans; made of Boot
+	Modules  *modsign.Key       // signs kernel modules of nodes with Secure Boot; nil: no such site yet
 
 	dir  string // where they lie
 	gone error  // why they are not there, beside a state that knows nodes
@@ -74,7 +77,13 @@ func Load(dir string) (k Keys, err error) {
 	if k.TLS, k.Pin, err = makeCertificate(ed25519.NewKeyFromSeed(seed)); err != nil {
 		return k, err
 	}
-	k.Plan, err = hkdf.Key(sha256.New, k.Boot, nil, "ironrail saved plan", keySize)
+	if k.Plan, err = hkdf.Key(sha256.New, k.Boot, nil, "ironrail saved plan", keySize); err != nil {
+		return k, err
+	}
+	k.Modules, err = modsign.Load(filepath.Join(dir, ModulesFile))
+	if errkind.Of(err) == errkind.NotFound {
+		err = nil
+	}
 	return k, err
 }
 

@@ -40,3 +40,25 @@ func TestSecureBoot(t *testing.T) {
 		}
 	}
 }
+
+// TestSignedModules: the modules of a stack come signed to nodes with Secure Boot, whose kernel
+// refuses others; no node has DKMS, or headers to build with.
+func TestSignedModules(t *testing.T) {
+	t.Parallel()
+	inv := otherExample(t, "mi300x-roce", `boot       = "uefi"`, "boot       = \"uefi\"\n  secure_boot = true")
+	var said []string
+	sum := rehearsedWith(t, inv, rehearsal.Options{Seed: 7, OnEvent: func(e event.Event) { said = append(said, e.Text) }})
+	if len(sum.Accepted) != len(inv.Nodes) {
+		t.Errorf("%d of %d nodes are accepted: %+v", len(sum.Accepted), len(inv.Nodes), sum.Quarantined)
+	}
+	const of = "kernel modules come built and signed"
+	n := 0
+	for _, text := range said {
+		if strings.HasSuffix(text, of) {
+			n++
+		}
+	}
+	if n != len(inv.Nodes) || slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "kernel modules are built") }) {
+		t.Errorf("%q is said %d times; in\n%s", of, n, strings.Join(said, "\n"))
+	}
+}

@@ -187,15 +187,4 @@ func (c *check) checkPairs() {
 			}
 		}
 	}
-	c.checkSecureBoot()
-}
-
-// checkSecureBoot refuses it where the module is built on the node, by a key that the
-// firmware does not know.
-func (c *check) checkSecureBoot() {
-	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
-		if u.Hardware.SecureBoot {
-			usage.SecureBoot(&c.found, c.block, u, "NVIDIA's")
-		}
-	}
 }

@@ -68,9 +68,7 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	}
 	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 		c.checkCards(u)
-		if u.Hardware.SecureBoot { // older releases have modules that NVIDIA signed, by a key of its own
-			usage.SecureBoot(&c.found, b, u, "DOCA's")
-		}
+		c.checkSecureBoot(u)
 	}
 	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
 		c.checkSystem(u)
@@ -187,4 +185,15 @@ func (c *check) checkPairs() {
 			}
 		}
 	}
+}
+
+// checkSecureBoot refuses Secure Boot: the modules of one DOCA package are built against the
+// installed ones of another, which the build on the controller, of each by itself, does not do.
+func (c *check) checkSecureBoot(u *usage.Usage) {
+	if !u.Hardware.SecureBoot {
+		return
+	}
+	c.found.Add("driver.secure-boot", c.block.Place("version"), "DOCA with Secure Boot", fmt.Sprintf(
+		"Hardware %q boots with Secure Boot. The kernel modules of DOCA are built one against another, which is not implemented for signed modules in this version: the kernel of the nodes would refuse them. Take the driver off these nodes (Debian's own kernel drives ConnectX cards), or set secure_boot = false in the hardware and switch Secure Boot off in the firmware.", u.Hardware.Name)).
+		In(c.block.Decl).Also("the hardware", u.Hardware.Decl).Of(u.Nodes...)
 }

@@ -19,10 +19,23 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// Recipes are the kinds of `driver` blocks whose modules are built on the node, by what
-// they install.
+// Recipes are the kinds of `driver` blocks whose modules are built on the node, or, for one
+// with Secure Boot, on the controller, by what they install.
 func Recipes() map[string]stack.Recipe {
-	return map[string]stack.Recipe{cuda.Name: cuda.Recipe, doca.Name: doca.Recipe, rocm.Name: rocm.Recipe}
+	return map[string]stack.Recipe{cuda.Name: stack.Signed(cuda.Recipe), doca.Name: doca.Recipe, rocm.Name: stack.Signed(rocm.Recipe)}
+}
+
+// NeedSigned reports whether a stack of a node has kernel modules that are signed with the
+// site's key.
+func NeedSigned(n *inventory.Node) bool {
+	return n.Image != nil && n.Hardware != nil && n.Hardware.SecureBoot && slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool {
+		recipe := Recipes()[d.Kind]
+		if recipe == nil {
+			return false
+		}
+		set, err := recipe(driver.Target{Node: n, Driver: d}, stack.BaseOf(n.Image))
+		return err == nil && set.Module.Signed
+	})
 }
 
 // Names are all kinds, sorted.

@@ -24,6 +24,13 @@ type Repository struct {
 	ArmoredKey []byte // OpenPGP public key that signed it
 	Packages   map[string]string
 	Kernel     string // release of the image's kernel, such as 6.1.0-56-amd64; "": not known
+	Signer     Signer // of the kernel modules in it; zero: none is signed here
+}
+
+// Signer is the certificate of the key that modules are signed with.
+type Signer struct {
+	Name   string // its common name
+	Serial string // its serial number, as modinfo(8) shows the sig_key of a module
 }
 
 // Repositories makes and finds the repository of a stack for the nodes of one

@@ -39,9 +39,6 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 	c.checkKernelDriver()
 	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Hardware { return u.Hardware }) {
 		c.checkGPUs(u)
-		if u.Hardware.SecureBoot {
-			usage.SecureBoot(&c.found, b, u, "AMD's")
-		}
 	}
 	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.Image { return u.Image }) {
 		c.checkDistribution(u)

@@ -158,7 +158,7 @@ func (l *lab) Ensure(ctx context.Context, d *inventory.Driver, image string, say
 		return manager.Repository{}, err
 	}
 	l.node.Drivers = []*inventory.Driver{d}
-	sel, err := stack.Select(l.recipe, &inventory.Inventory{Nodes: []*inventory.Node{l.node}}, d, l.node.Image, kernel)
+	sel, err := stack.Select(l.recipe, &inventory.Inventory{Nodes: []*inventory.Node{l.node}}, d, l.node.Image, kernel, nil)
 	if err != nil {
 		return manager.Repository{}, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/compile"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/repo"
@@ -39,7 +40,11 @@ func (s *Stack) Install(ctx context.Context, run stage.Run, t driver.Target) err
 	if err := w.pin(ctx); err != nil {
 		return err
 	}
-	say(fmt.Sprintf("installing %d packages; kernel modules are built", len(w.set.Packages)))
+	how := "kernel modules are built"
+	if w.set.Module.Signed {
+		how = "kernel modules come built and signed"
+	}
+	say(fmt.Sprintf("installing %d packages; %s", len(w.set.Packages), how))
 	if err := w.release(ctx); err != nil {
 		return err
 	}
@@ -140,6 +145,10 @@ func (w work) unbuilt(ctx context.Context, unfinished []string) error {
 		return err
 	}
 	m := w.set.Module
+	if m.Signed {
+		return driver.Blame(ctx, w.on.Run, w.Target, fmt.Sprintf("%s has no kernel module %s for kernel %s, which the node runs", w.builder(), m.file(), kernel), []string{"unpacked and not configured: " + strings.Join(unfinished, ", ")},
+			fmt.Sprintf("Build the image and its drivers again (`ironrail image build %s`) and reinstall the node: `ironrail rebuild %s`.", w.Node.Image.Name, w.Node.Name))
+	}
 	cause := fmt.Sprintf("%s did not build the kernel module %s for kernel %s", m.Package, m.file(), kernel)
 	evidence := []string{"unpacked and not configured: " + strings.Join(unfinished, ", ")}
 	if len(unfinished) == 0 {
@@ -149,7 +158,7 @@ func (w work) unbuilt(ctx context.Context, unfinished []string) error {
 	if err != nil {
 		return err
 	}
-	if reason := compilerError(log); reason != "" {
+	if reason := compile.FirstError(log); reason != "" {
 		cause += ": " + reason
 	}
 	if len(log) > 0 {
@@ -179,20 +188,6 @@ func (w work) makeLog(ctx context.Context) ([]byte, error) {
 	return []byte(log), err
 }
 
-// compilerError is the first error in a compiler's output (GCC's form), or of make.
-func compilerError(log []byte) string {
-	for _, mark := range []string{" error: ", "***"} {
-		for line := range strings.Lines(string(log)) {
-			if _, text, ok := strings.Cut(line, mark); ok {
-				if text = strings.TrimSpace(text); text != "" {
-					return text
-				}
-			}
-		}
-	}
-	return ""
-}
-
 // query is the standard output of a program, whatever its exit status is.
 func (w work) query(ctx context.Context, argv ...string) (string, error) {
 	out, err := w.on.Nodes.Run(ctx, w.Node.Name, onnode.Command{Argv: argv})
@@ -217,9 +212,16 @@ type file struct {
 	version string // inTree for modules that have none
 }
 
-// stray reports whether no build of DKMS made the file of a module that is built.
+// stray reports whether the file of a module is none that a package of the stack brought:
+// one that no build of DKMS made, or, where they come signed, one from elsewhere.
 func (f file) stray(m Module) bool {
-	return m.Package != "" && f.path != "" && !strings.Contains(f.path, "/dkms/") && !strings.Contains(f.path, "/extra/")
+	switch {
+	case m.Package == "" || f.path == "":
+		return false
+	case m.Signed:
+		return !strings.Contains(f.path, "/"+compile.ModulesFolder(""))
+	}
+	return !strings.Contains(f.path, "/dkms/") && !strings.Contains(f.path, "/extra/")
 }
 
 // built is the file that lies there for the running kernel. The kernel's own is not

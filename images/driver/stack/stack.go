@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -66,6 +67,7 @@ type Module struct {
 	File    string // as modinfo knows it; "": as Name
 	Version string // its version, or the start of it with a dot at the end; "": any
 	Package string // that builds it; "": it comes with the kernel
+	Signed  bool   // it comes built, and signed with the site's key: see Signed
 }
 
 func (m Module) file() string {
@@ -86,7 +88,7 @@ type Device struct {
 // that cannot work, and says which would.
 type Recipe func(t driver.Target, b Base) (Set, error)
 
-// Stack is one kind of stack. It implements driver.Kind, driver.Fitter and
+// Stack is one kind of stack. It implements driver.Kind, driver.Fitter, driver.Signing and
 // driver.Starter, and is safe for concurrent use. Its zero value is not useful.
 type Stack struct {
 	recipe Recipe
@@ -189,10 +191,14 @@ type Selection struct {
 	Made       repo.Made
 }
 
+// Signer is the key that signs the modules of nodes with Secure Boot, where a site has such.
+type Signer func() (*modsign.Key, error)
+
 // Select joins what all nodes with an image need of a stack. kernel is the release
-// of the image's kernel; "" when nobody knows it.
-func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image *inventory.Image, kernel string) (Selection, error) {
-	out := Selection{Sources: ListSources(d)}
+// of the image's kernel; "" when nobody knows it. signer is asked where a node needs signed
+// modules.
+func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image *inventory.Image, kernel string, signer Signer) (Selection, error) {
+	out, signs := Selection{Sources: ListSources(d)}, false
 	system, _ := distribution.OfImage(image)
 	if kernel == "" {
 		kernel = kernelOf(image)
@@ -216,7 +222,7 @@ func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image 
 		if err != nil {
 			return out, err
 		}
-		out.Packages = append(out.Packages, set.Packages...)
+		out.Packages, signs = append(out.Packages, set.Packages...), signs || set.Module.Signed
 		for _, p := range set.Pins {
 			if !slices.ContainsFunc(out.Pins, func(o repo.Pin) bool { return o.Version == p.Version && slices.Equal(o.Packages, p.Packages) }) {
 				out.Pins = append(out.Pins, p)
@@ -225,7 +231,10 @@ func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image 
 	}
 	slices.Sort(out.Packages)
 	out.Packages = slices.Compact(out.Packages)
-	return out, nil
+	if !signs {
+		return out, nil
+	}
+	return out, out.sign(d, image, Base{system, kernel}, signer)
 }
 
 // driverNames tells lists of drivers apart.

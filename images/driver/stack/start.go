@@ -179,6 +179,9 @@ func (w work) awaitStart(ctx context.Context, before string) error {
 func (w work) bringUp(ctx context.Context) error {
 	for _, m := range append([]string{w.set.Module.Name}, w.set.Others...) {
 		if err := onnode.Exec(ctx, w.on.Nodes, w.Node.Name, "modprobe", m); err != nil {
+			if refusesSignature(err) {
+				return w.rejected(m, err)
+			}
 			return errkind.New(errkind.Mismatch, "load kernel module %s: %w", m, err).Do("Look at the node's kernel log (dmesg), then apply again.")
 		}
 	}

@@ -100,7 +100,12 @@ func (w work) moduleDifferences(ctx context.Context, have map[string]string) (st
 	case !sameVersion(m.Version, built.version):
 		return running, []string{fmt.Sprintf("the kernel module %s that is loaded first is %s, and the libraries are %s", m.file(), built.version, w.libraries(have))}, nil
 	case built.stray(m):
-		return running, []string{fmt.Sprintf("the kernel module %s that is loaded first is %s %s, which %s did not build", m.file(), built.path, built.version, m.Package)}, nil
+		return running, []string{fmt.Sprintf("the kernel module %s that is loaded first is %s %s, which %s did not build", m.file(), built.path, built.version, w.builder())}, nil
+	}
+	if text, err := w.unsigned(ctx); text != "" || err != nil {
+		return running, []string{text}, err
+	}
+	switch {
 	case running == "":
 		return "", []string{"kernel module " + m.Name + " is not loaded"}, nil
 	case built.path != "" && running != built.version:

@@ -180,7 +180,7 @@ func made(site string, d *inventory.Driver, image *inventory.Image, family distr
 		names, all = append(names, p.pkg), append(all, c)
 	}
 	inputs := fmt.Sprintf("%q %q %q %q %q", words, root.Suite, root.Arch, root.Packages, root.Sources)
-	return repo.Made{Packages: names, Inputs: inputs, Make: func(ctx context.Context, dir string, from repo.Image, say func(string)) ([]string, error) {
+	return repo.Made{Packages: names, Inputs: inputs, Make: func(ctx context.Context, dir string, from repo.Image, _ []string, say func(string)) ([]string, error) {
 		root.Image = from
 		return compile.Build(ctx, dir, site, root, all, say)
 	}}

@@ -4,6 +4,9 @@ package usage
 
 import (
 	"fmt"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/inventory"
@@ -45,10 +48,52 @@ func Missing(inv *inventory.Inventory) diag.List {
 	return found
 }
 
-// SecureBoot adds the error that the kernel refuses modules which are built on the node: they
-// are signed by no key that shim, or the firmware of its chassis, knows.
-func SecureBoot(to *diag.List, b inventory.Block, u *Usage, whose string) {
-	to.Add("driver.secure-boot", b.Place("version"), "Module without a signature that counts", fmt.Sprintf(
-		"Hardware %q boots with Secure Boot, and %s kernel modules are not signed by a key that its firmware or Debian's shim knows: the kernel refuses them. This version neither signs modules nor enrols keys. Set secure_boot = false in the hardware and switch Secure Boot off in the firmware, or take the driver off these nodes.", u.Hardware.Name, whose)).
+// Unsigned finds packages with sources of kernel modules, as DKMS builds them on the node, on
+// hardware that boots with Secure Boot: those of the stacks cuda and rocm are built and signed
+// on the controller, and others by nobody. It is a check of the whole site.
+func Unsigned(inv *inventory.Inventory) (found diag.List) {
+	var with []*Usage
+	for _, u := range All(inv) {
+		if u.Hardware.SecureBoot {
+			with = append(with, u)
+		}
+	}
+	for _, u := range GroupBy(with, func(u *Usage) *inventory.Image { return u.Image }) {
+		if p := dkmsPackage(u.Image.Packages); p != "" {
+			unsigned(&found, u.Image.Place("packages"), "image", u.Image.Block, p, u)
+		}
+	}
+	type pair struct {
+		d *inventory.Driver
+		h *inventory.Hardware
+	}
+	seen := map[pair]bool{}
+	for _, u := range with {
+		for _, d := range u.Drivers {
+			p := dkmsPackage(d.Packages)
+			if p == "" || d.Kind == stacks["nvidia"] || d.Kind == stacks["amd"] || seen[pair{d, u.Hardware}] {
+				continue
+			}
+			seen[pair{d, u.Hardware}] = true
+			unsigned(&found, d.Place("packages"), "driver", d.Block, p, u)
+		}
+	}
+	return found
+}
+
+// dkmsPackage is the first of the packages, as NAME or NAME=VERSION, whose name says that DKMS
+// builds modules of it; "": none.
+func dkmsPackage(packages []string) string {
+	for _, p := range packages {
+		if name, _, _ := strings.Cut(p, "="); strings.HasSuffix(name, "-dkms") {
+			return name
+		}
+	}
+	return ""
+}
+
+func unsigned(to *diag.List, at hcl.Range, block string, b inventory.Block, pkg string, u *Usage) {
+	to.Add("driver.secure-boot", at, "Module that nobody signs", fmt.Sprintf(
+		"Hardware %q boots with Secure Boot, and package %s of %s %q has DKMS build a kernel module on the node, signed by no key that the node trusts: its kernel refuses it. Take the package away; or bring it as packages of a driver of kind cuda or rocm, whose modules are signed on the controller; or set secure_boot = false in the hardware and switch Secure Boot off in the firmware.", u.Hardware.Name, pkg, block, b.Name)).
 		In(b.Decl).Also("the hardware", u.Hardware.Decl).Of(u.Nodes...)
 }

@@ -14,7 +14,7 @@ import (
 
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
-	checktest.Run(t, "testdata/diagnostics", inventory.Options{Checks: []inventory.Check{Missing}})
+	checktest.Run(t, "testdata/diagnostics", inventory.Options{Checks: []inventory.Check{Missing, Unsigned}})
 }
 
 // Nodes with one combination are one usage, whichever override lists the drivers.

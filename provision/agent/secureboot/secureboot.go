@@ -9,8 +9,11 @@ package secureboot
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/binary"
+	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/wire"
@@ -21,6 +24,8 @@ const (
 	variables = "sys/firmware/efi/efivars"
 	global    = "-8be4df61-93ca-11d2-aa0d-00e098032b8c" // EFI_GLOBAL_VARIABLE
 	database  = "-d719b2cb-3d3a-4596-a3bc-dad00e67656f" // EFI_IMAGE_SECURITY_DATABASE_GUID
+	shim      = "-605dab50-e046-4300-abb6-3dd810dd8b23" // SHIM_LOCK_GUID
+	mokTable  = "sys/firmware/efi/mok-variables"
 	lockdown  = "sys/kernel/security/lockdown"
 )
 
@@ -31,7 +36,12 @@ func Read(fs sysfs.FS) *wire.SecureBoot {
 	}
 	r := &wire.SecureBoot{State: stateOf(fs), Lockdown: lockdownOf(fs.Text(lockdown))}
 	if b := value(fs, "db"+database); b != nil {
-		r.Authorities, r.Damaged = Authorities(b)
+		var certs []*x509.Certificate
+		certs, r.Damaged = certificates(b)
+		for _, c := range certs {
+			r.Authorities = append(r.Authorities, c.Subject.CommonName)
+		}
+		r.Keys = fingerprints(append(certs, ownerKeys(fs)...))
 	}
 	if r.State == "" && r.Lockdown == "" {
 		return nil
@@ -85,23 +95,53 @@ const (
 	ownerSize = 16
 )
 
-// Authorities are the common names of the certificates in signature lists, in their order.
-// Damaged: the lists do not end where they say, or hold a certificate that cannot be read;
-// what could be read is returned.
-func Authorities(lists []byte) (names []string, damaged bool) {
+// ownerKeys are the certificates in shim's copy of its list (MokListRT, with MokListRT1 and so
+// on where one variable is too small): in variables, and since shim 15.3 in a table that the
+// kernel shows (drivers/firmware/efi/mokvar-table.c).
+func ownerKeys(fs sysfs.FS) (list []*x509.Certificate) {
+	const mok = "MokListRT"
+	for _, name := range fs.Names(variables) {
+		if strings.HasPrefix(name, mok) && strings.HasSuffix(name, shim) {
+			certs, _ := certificates(value(fs, name))
+			list = append(list, certs...)
+		}
+	}
+	for _, name := range fs.Names(mokTable) {
+		if strings.HasPrefix(name, mok) {
+			certs, _ := certificates(fs.Bytes(mokTable, name))
+			list = append(list, certs...)
+		}
+	}
+	return list
+}
+
+// fingerprints are the SHA-256 of certificates, each once.
+func fingerprints(certs []*x509.Certificate) (list []string) {
+	for _, c := range certs {
+		sum := sha256.Sum256(c.Raw)
+		if f := hex.EncodeToString(sum[:]); !slices.Contains(list, f) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// certificates are those in signature lists, in their order. Damaged: the lists do not end
+// where they say, or hold a certificate that cannot be read; what could be read is returned.
+func certificates(lists []byte) (certs []*x509.Certificate, damaged bool) {
 	for len(lists) > 0 {
 		if len(lists) < listSize {
-			return names, true
+			return certs, true
 		}
 		whole, header, each := binary.LittleEndian.Uint32(lists[16:]), binary.LittleEndian.Uint32(lists[20:]), binary.LittleEndian.Uint32(lists[24:])
 		from := uint64(listSize) + uint64(header)
 		if uint64(whole) > uint64(len(lists)) || uint64(whole) < from {
-			return names, true
+			return certs, true
 		}
 		list := lists[from:whole]
 		if bytes.Equal(lists[:16], certX509) {
 			if each <= ownerSize {
-				return names, true
+				return certs, true
 			}
 			for ; len(list) >= int(each); list = list[each:] {
 				c, err := x509.ParseCertificate(list[ownerSize:each])
@@ -109,11 +149,11 @@ func Authorities(lists []byte) (names []string, damaged bool) {
 					damaged = true
 					continue
 				}
-				names = append(names, c.Subject.CommonName)
+				certs = append(certs, c)
 			}
 			damaged = damaged || len(list) > 0
 		}
 		lists = lists[whole:]
 	}
-	return names, damaged
+	return certs, damaged
 }

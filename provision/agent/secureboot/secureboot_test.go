@@ -7,9 +7,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/binary"
+	"encoding/hex"
 	"math/big"
 	"os"
 	"os/exec"
@@ -77,6 +79,10 @@ func TestRead(t *testing.T) {
 		"cut off":           {on, off, db(old, young)[:len(old)+40], "", wire.SecureBoot{State: wire.SecureBootOn, Authorities: []string{ca2011}, Damaged: true}},
 		"no certificate":    {on, off, db(list(certX509, []byte("x")), young), "", wire.SecureBoot{State: wire.SecureBootOn, Authorities: []string{ca2023}, Damaged: true}},
 	} {
+		if c.db != nil {
+			certs, _ := certificates(c.db[4:])
+			c.want.Keys = fingerprints(certs)
+		}
 		tree := fstest.MapFS{"sys/firmware/efi/fw_platform_size": {Data: []byte("64\n")}}
 		for variable, b := range map[string][]byte{"SecureBoot" + global: c.on, "SetupMode" + global: c.setup, "db" + database: c.db} {
 			if b != nil {
@@ -95,13 +101,44 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestOwnerKeys: the keys of db and of shim's list are named, the list as variables, one of
+// which may go on in the next, and as the kernel's table.
+func TestOwnerKeys(t *testing.T) {
+	t.Parallel()
+	sum := func(der []byte) string {
+		s := sha256.Sum256(der)
+		return hex.EncodeToString(s[:])
+	}
+	db, first, second, third := certificate(t, ca2011), certificate(t, "site"), certificate(t, "site 2"), certificate(t, "site 3")
+	attributes := []byte{6, 0, 0, 0}
+	file := func(parts ...[]byte) *fstest.MapFile { return &fstest.MapFile{Data: slices.Concat(parts...)} }
+	got := Read(sysfs.Of(fstest.MapFS{
+		variables + "/SecureBoot" + global: file(attributes, []byte{1}), variables + "/SetupMode" + global: file(attributes, []byte{0}),
+		variables + "/db" + database: file(attributes, list(certX509, db)), variables + "/MokListRT" + shim: file(attributes, list(certX509, first)), variables + "/MokListRT1" + shim: file(attributes, list(certX509, second)),
+		variables + "/MokListRT" + global: file(attributes, list(certX509, certificate(t, "of nobody"))),
+		mokTable + "/MokListRT":           file(list(certX509, first), list(certX509, third)), mokTable + "/MokListXRT": file(list(certX509, certificate(t, "revoked"))),
+	}))
+	if want := []string{sum(db), sum(first), sum(second), sum(third)}; got == nil || !slices.Equal(got.Keys, want) || !slices.Equal(got.Authorities, []string{ca2011}) {
+		t.Errorf("got %+v, want keys %v", got, want)
+	}
+}
+
+// names are the common names of certificates in lists.
+func names(lists []byte) (all []string, damaged bool) {
+	certs, damaged := certificates(lists)
+	for _, c := range certs {
+		all = append(all, c.Subject.CommonName)
+	}
+	return all, damaged
+}
+
 // FuzzAuthorities: no list of the firmware ends the agent.
 func FuzzAuthorities(f *testing.F) {
 	f.Add(list(certX509, []byte("x")))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if names, damaged := Authorities(b); len(b) == 0 && (len(names) > 0 || damaged) {
-			t.Error(names, damaged)
+		if all, damaged := names(b); len(b) == 0 && (len(all) > 0 || damaged) {
+			t.Error(all, damaged)
 		}
 	})
 }
@@ -126,7 +163,7 @@ func TestPeerSignatureLists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, damaged := Authorities(b); !slices.Equal(got, []string{name}) || damaged {
+		if got, damaged := names(b); !slices.Equal(got, []string{name}) || damaged {
 			t.Errorf("efitools' list of %s: %q, %v", name, got, damaged)
 		}
 	}
@@ -137,11 +174,11 @@ func TestPeerSignatureLists(t *testing.T) {
 	var all []string
 	for at := bytes.Index(store, certX509); at >= 0; {
 		size := binary.LittleEndian.Uint32(store[at+16:])
-		names, damaged := Authorities(store[at : at+int(size)])
+		some, damaged := names(store[at : at+int(size)])
 		if damaged {
 			t.Errorf("the list at %#x is damaged", at)
 		}
-		all = append(all, names...)
+		all = append(all, some...)
 		next := bytes.Index(store[at+int(size):], certX509)
 		if next < 0 {
 			break

@@ -45,7 +45,7 @@ func newMirror(t *testing.T, r *systemtest.Rig, recipe stack.Recipe) *mirror {
 }
 
 func (m *mirror) Ensure(ctx context.Context, d *inventory.Driver, _ string, _ func(string)) (manager.Repository, error) {
-	sel, err := stack.Select(m.recipe, m.inv, d, m.inv.Nodes[0].Image, system.DefaultKernel)
+	sel, err := stack.Select(m.recipe, m.inv, d, m.inv.Nodes[0].Image, system.DefaultKernel, nil)
 	if err != nil {
 		return manager.Repository{}, err
 	}

@@ -5,6 +5,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -59,7 +60,11 @@ func (a aptRun) install(ctx context.Context, words []string) int {
 	if a.n.cfg.Clock.Sleep(ctx, time.Duration(len(todo))*perPackage) != nil {
 		return 137 // killed in the middle: dpkg would go on where it was
 	}
-	return a.configure(ctx, todo)
+	signer := ""
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		signer = cmp.Or(all[name].signer, signer)
+	}
+	return a.configure(ctx, todo, signer)
 }
 
 // forbidden says why apt would not do it without being told to. What is held and
@@ -81,8 +86,9 @@ func (a aptRun) forbidden(todo map[string]string, words []string) string {
 }
 
 // configure unpacks packages and configures them; one whose module does not build
-// stays unpacked, and so do all that are left when it is killed.
-func (a aptRun) configure(ctx context.Context, todo map[string]string) int {
+// stays unpacked, and so do all that are left when it is killed. signer is whose modules come
+// built and signed; "": DKMS builds them.
+func (a aptRun) configure(ctx context.Context, todo map[string]string, signer string) int {
 	err := a.n.add(todo)
 	a.n.place()
 	if err != nil {
@@ -93,7 +99,7 @@ func (a aptRun) configure(ctx context.Context, todo map[string]string) int {
 	names := slices.Sorted(maps.Keys(todo))
 	for i, name := range names {
 		a.print(fmt.Sprintf("Setting up %s (%s) ...\n", name, todo[name]))
-		if _, ok := sourceOf(name); ok && !a.n.build(ctx, a.call, name, todo[name]) {
+		if _, ok := sourceOf(name); ok && !a.n.build(ctx, a.call, name, todo[name], signer) {
 			failed = append(failed, name)
 		}
 		if ctx.Err() != nil {

@@ -110,10 +110,17 @@ func isOlder(a, b []int) bool {
 	return false
 }
 
+// signedModules stands for dkms(8) on nodes whose modules come signed.
+const signedModules = "ironrail-dkms"
+
 // build configures a package with sources: the headers must be there, and the
-// compiler must take them.
-func (n *node) build(ctx context.Context, c call, pkg, version string) bool {
+// compiler must take them. Where the modules come built, with the signature of signer, in a
+// package beside it, they are what that one brings.
+func (n *node) build(ctx context.Context, c call, pkg, version, signer string) bool {
 	s, _ := sourceOf(pkg)
+	if signer != "" && n.packages()[signedModules] != "" {
+		return n.placeModules(s, "updates/ironrail", pkg, version, "sig_id: PKCS#7\nsig_key: "+signer+"\n")
+	}
 	release := n.cfg.Kernel.Release()
 	if n.cfg.Clock.Sleep(ctx, s.takes) != nil {
 		return false
@@ -129,7 +136,13 @@ func (n *node) build(ctx context.Context, c call, pkg, version string) bool {
 		_, _ = fmt.Fprintf(c.Err, "Error! Bad return status for module build on kernel: %s (%s)\nConsult /%s/make.log for more information.\ndpkg: error processing package %s (--configure):\n installed %[4]s package post-installation script subprocess returned error exit status 10\n", release, n.cfg.Twin.Machine(), dir, pkg)
 		return false
 	}
-	to := path.Join(n.moduleFolder(), "updates/dkms")
+	return n.placeModules(s, "updates/dkms", pkg, version, "")
+}
+
+// placeModules writes the modules of a source to a folder; signature is what modinfo(8) shows
+// of it.
+func (n *node) placeModules(s moduleSource, folder, pkg, version, signature string) bool {
+	to := path.Join(n.moduleFolder(), folder)
 	if n.tree.MkdirAll(to, 0o755) != nil {
 		return false
 	}
@@ -141,7 +154,7 @@ func (n *node) build(ctx context.Context, c call, pkg, version string) bool {
 		license = "NVIDIA"
 	}
 	for _, m := range s.modules {
-		if n.tree.write(to+"/"+m+".ko", []byte("version: "+upstreamVersion(version)+"\nlicense: "+license+"\n"), 0o644) != nil {
+		if n.tree.write(to+"/"+m+".ko", []byte("version: "+upstreamVersion(version)+"\nlicense: "+license+"\n"+signature), 0o644) != nil {
 			return false
 		}
 	}

@@ -61,6 +61,7 @@ type available struct {
 	version, file string
 	size          int64
 	depends       []string // names, the first of alternatives
+	signer        string   // serial number of the key that signed the kernel modules in it; "": it has none
 }
 
 // maxIndex bounds an index, unpacked.
@@ -74,7 +75,7 @@ func parseIndex(b []byte) index {
 		if f["Package"] == "" || f["Version"] == "" {
 			continue
 		}
-		a := available{version: f["Version"], file: f["Filename"]}
+		a := available{version: f["Version"], file: f["Filename"], signer: f["Ironrail-Signer"]}
 		a.size, _ = strconv.ParseInt(f["Size"], 10, 64)
 		for _, key := range []string{"Pre-Depends", "Depends"} {
 			for d := range strings.SplitSeq(f[key], ",") {

@@ -45,7 +45,7 @@ func (n *node) moduleFile(name string) (file, version string, ok bool) {
 			return "/lib/modules/" + n.cfg.Kernel.Release() + "/updates/" + s.Module + ".ko", s.Version, true
 		}
 	}
-	for _, dir := range []string{"updates", "updates/dkms"} {
+	for _, dir := range []string{"updates", "updates/dkms", "updates/ironrail"} {
 		for _, f := range names {
 			at := path.Join(n.moduleFolder(), dir, f+".ko")
 			if b, err := n.tree.ReadFile(at); err == nil {
@@ -78,6 +78,8 @@ func (n *node) load(name string) string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("modprobe: FATAL: Module %s not found in directory /lib/modules/%s", name, n.cfg.Kernel.Release())
+	case version != "" && n.cfg.Hardware != nil && n.cfg.Hardware.SecureBoot && !n.trusts(file):
+		return fmt.Sprintf("modprobe: ERROR: could not insert '%s': Key was rejected by service", name)
 	case m == "nvidia" && (len(n.gpus()) == 0 || n.loaded("nouveau")):
 		return "modprobe: ERROR: could not insert 'nvidia': No such device"
 	}
@@ -95,6 +97,13 @@ func (n *node) load(name string) string {
 		n.tree.set(driverFiles+"nvidia/version", nvidiaVersion(fields, n.cfg.Twin.Machine()))
 	}
 	return ""
+}
+
+// trusts reports whether the kernel of a node with Secure Boot takes a file of a module that is
+// not its own: one that is signed.
+func (n *node) trusts(file string) bool {
+	b, err := n.tree.ReadFile("usr" + file)
+	return err == nil && fieldsOf(string(b))["sig_key"] != ""
 }
 
 // unload takes a module out of the kernel, unless something needs it.
@@ -244,7 +253,15 @@ func runModinfo(_ context.Context, c call) int {
 	if !ok {
 		return c.fail("ERROR: Module " + names[0] + " not found.")
 	}
-	switch o['F'] {
+	fields := map[string]string{}
+	if b, err := c.n.tree.ReadFile("usr" + file); err == nil {
+		fields = fieldsOf(string(b))
+	}
+	switch f := o['F']; f {
+	case "sig_id", "sig_key", "signer":
+		if fields[f] != "" {
+			c.print(fields[f] + "\n")
+		}
 	case "filename":
 		c.print(file + "\n")
 	case "version":

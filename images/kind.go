@@ -93,9 +93,13 @@ const (
 	StatusFile  = "status"              // dpkg's list of what is installed
 	SourcesFile = "sources.list"        // where it came from, one-line format
 	KeyringFile = "archive-keyring.gpg" // who signs there
-	ShimFile    = "shimaa64.efi"        // of arm64: shim, for the network
-	GRUBFile    = "grubaa64.efi"        // of arm64: GRUB with an HTTP client, which shim loads
-	ShimX64File = "shimx64.efi"         // the same two of x86-64, of images for Secure Boot
+	// Of images of RPM packages, in the place of the three above.
+	DatabaseFile     = "rpmdb.sqlite"      // rpm's database
+	RepositoriesFile = "repositories.json" // where its packages came from: repo.DnfSources
+
+	ShimFile    = "shimaa64.efi" // of arm64: shim, for the network
+	GRUBFile    = "grubaa64.efi" // of arm64: GRUB with an HTTP client, which shim loads
+	ShimX64File = "shimx64.efi"  // the same two of x86-64, of images for Secure Boot
 	GRUBX64File = "grubx64.efi"
 )
 

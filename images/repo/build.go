@@ -22,20 +22,33 @@ import (
 // stanzas by file name.
 type gather func(ctx context.Context, dir, pool string) (map[string]stanza, error)
 
-// buildRepo gathers, indexes, signs and publishes a repository. The caller holds the
-// lock of base.
-func buildRepo(ctx context.Context, o Options, base string, get gather) error {
+// filler makes a whole repository in the folder out, with dir to work in, and returns the
+// digest of its index.
+type filler func(ctx context.Context, dir, out string) (digest string, err error)
+
+// fill makes a repository of apt of what is gathered.
+func (o Options) fill(get gather) filler {
+	return func(ctx context.Context, dir, out string) (string, error) {
+		stanzas, err := get(ctx, dir, filepath.Join(out, pool))
+		if err != nil {
+			return "", err
+		}
+		return writeIndex(o, out, stanzas)
+	}
+}
+
+// buildRepo makes and publishes a repository. The caller holds the lock of base.
+func buildRepo(ctx context.Context, base string, make filler) error {
 	work, err := os.MkdirTemp(base, "build-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work) // what cannot be removed is swept by the next build
 	out := filepath.Join(work, "out")
-	stanzas, err := get(ctx, filepath.Join(work, "apt"), filepath.Join(out, pool))
-	if err != nil {
+	if err := os.MkdirAll(filepath.Join(out, pool), 0o755); err != nil {
 		return err
 	}
-	digest, err := writeIndex(o, out, stanzas)
+	digest, err := make(ctx, filepath.Join(work, "resolve"), out)
 	if err != nil {
 		return err
 	}
@@ -213,11 +226,8 @@ func copyFile(to, from string) error {
 }
 
 // writeRecord writes repo.json.
-func writeRecord(o Options, out string, stanzas map[string]stanza, size int64) error {
-	rec := record{Inputs: o.inputs(), Image: o.Image.Digest, Wanted: o.Packages, Packages: map[string]string{}, Size: size}
-	for _, s := range stanzas {
-		rec.Packages[s.name] = s.version
-	}
+func writeRecord(o Options, out string, versions map[string]string, size int64) error {
+	rec := record{Inputs: o.inputs(), Image: o.Image.Digest, Wanted: o.Packages, Packages: versions, Size: size}
 	b, err := json.MarshalIndent(rec, "", "\t")
 	if err != nil {
 		return err

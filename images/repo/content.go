@@ -12,12 +12,15 @@ import (
 // Content is one package of a repository.
 type Content struct {
 	Name, Version, Arch string
-	Digest              string // sha256:HEX of the .deb file
+	Digest              string // sha256:HEX of the file
 }
 
 // Content lists the packages as the index has them. Verify first: it compares the
 // index with the signature, and the packages with the index.
 func (r Repo) Content() ([]Content, error) {
+	if r.isDnf() {
+		return r.contentDnf()
+	}
 	index, err := os.ReadFile(filepath.Join(r.Dir, packages))
 	if err != nil {
 		return nil, r.damaged("%w", err)
@@ -36,6 +39,18 @@ func (r Repo) Content() ([]Content, error) {
 			return nil, r.damaged("%w", fmt.Errorf("package %s has no SHA-256", s.name))
 		}
 		all = append(all, Content{Name: s.name, Version: s.version, Arch: s.arch, Digest: "sha256:" + sum})
+	}
+	return all, nil
+}
+
+// contentDnf is Content of a repository of dnf.
+func (r Repo) contentDnf() (all []Content, err error) {
+	list, err := readPrimary(r.Dir)
+	if err != nil {
+		return nil, r.damaged("%w", err)
+	}
+	for _, p := range list {
+		all = append(all, Content{Name: p.Name, Version: p.EVR(), Arch: p.Arch, Digest: "sha256:" + p.Sum})
 	}
 	return all, nil
 }

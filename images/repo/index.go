@@ -96,8 +96,17 @@ func writeIndex(o Options, out string, stanzas map[string]stanza) (digest string
 		}
 	}
 	o.logf("%d packages, %.1f MiB", len(stanzas), float64(total)/(1<<20))
-	sum := sha256.Sum256(index.Bytes())
-	return "sha256:" + hex.EncodeToString(sum[:]), writeRecord(o, out, stanzas, total)
+	versions := map[string]string{}
+	for _, s := range stanzas {
+		versions[s.name] = s.version
+	}
+	return digestOf(index.Bytes()), writeRecord(o, out, versions, total)
+}
+
+// digestOf is sha256:HEX of an index.
+func digestOf(index []byte) string {
+	sum := sha256.Sum256(index)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // writeRelease returns the Release file of a flat repository. It has no Valid-Until: a

@@ -113,6 +113,22 @@ func (k *Key) sign(text []byte) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// signDetached returns a signature of a text, in ASCII armor.
+func (k *Key) signDetached(text []byte) ([]byte, error) {
+	var b bytes.Buffer
+	err := openpgp.ArmoredDetachSign(&b, k.entity, bytes.NewReader(text), signingConfig())
+	b.WriteByte('\n')
+	return b.Bytes(), err
+}
+
+// checkDetached checks that this key signed a text.
+func (k *Key) checkDetached(text, signed []byte) error {
+	if _, err := openpgp.CheckArmoredDetachedSignature(openpgp.EntityList{k.entity}, bytes.NewReader(text), bytes.NewReader(signed), signingConfig()); err != nil {
+		return errkind.New(errkind.Corrupt, "signature: %w", err)
+	}
+	return nil
+}
+
 // open returns what a clear-signed text says, after checking that this key
 // signed it.
 func (k *Key) open(signed []byte) ([]byte, error) {

@@ -5,6 +5,8 @@ package repo
 import (
 	"fmt"
 	"strings"
+
+	"github.com/ironrail/ironrail/images/repo/repodata"
 )
 
 // Pin keeps packages at one version, also where a newer one is installed or on
@@ -31,14 +33,19 @@ func Preferences(pins []Pin) []byte {
 	return []byte(b.String())
 }
 
-// check refuses what would not be safe in a file of preferences.
-func (p Pin) check() error {
+// check refuses what would not be safe in a file of preferences, or in a configuration of dnf.
+// A pin of RPM packages is compared with VERSION-RELEASE, whatever their epoch is.
+func (p Pin) check(rpm bool) error {
+	isName, isVersion := func(s string) bool { return isPattern(s, "+-.*") }, versionText
+	if rpm {
+		isName, isVersion = func(s string) bool { return s != "" && repodata.IsName("0"+strings.ReplaceAll(s, "*", "")) }, repodata.IsVersion
+	}
 	for _, name := range p.Packages {
-		if !isPattern(name, "+-.*") {
+		if !isName(name) {
 			return fmt.Errorf("%q is no pattern of package names", name)
 		}
 	}
-	if len(p.Packages) == 0 || !versionText("0"+strings.Trim(p.Version, "*")) || strings.Contains(strings.Trim(p.Version, "*"), "*") {
+	if len(p.Packages) == 0 || !isVersion("0"+strings.Trim(p.Version, "*")) || strings.Contains(strings.Trim(p.Version, "*"), "*") {
 		return fmt.Errorf("%q is no pattern of versions", p.Version)
 	}
 	return nil

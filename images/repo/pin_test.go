@@ -19,12 +19,12 @@ func TestPreferences(t *testing.T) {
 func TestPinsAndSourcesAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Pin{{}, {Packages: []string{"a b"}, Version: "1"}, {Packages: []string{"ab"}, Version: "1\nPin"}, {Packages: []string{"ab"}, Version: "1*2*"}, {Packages: []string{""}, Version: "1"}} {
-		if p.check() == nil {
+		if p.check(false) == nil {
 			t.Errorf("%+v passes", p)
 		}
 	}
 	for _, p := range []Pin{{[]string{"*nvidia*", "libcuda1"}, "535.261.03-*"}, {[]string{"libnccl2"}, "*+cuda13.0"}, {[]string{"rocm"}, "*.70002-*"}} {
-		if err := p.check(); err != nil {
+		if err := p.check(false); err != nil {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}

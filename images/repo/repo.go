@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package repo makes apt repositories of driver stacks: the named packages and
+// Package repo makes apt and dnf repositories of driver stacks: the named packages and
 // all that they need beyond what an image has, downloaded once on the controller
 // and signed by the controller's own key. Nodes need no other source.
 //
 // A repository is flat; its files are, below DIR/NAME/DIGEST/:
 //
-//	InRelease, Packages, Packages.gz   what apt reads
-//	key.asc                            public key, for signed-by
-//	pool/NAME_VERSION_ARCH.deb         the packages
-//	repo.json                          what it was made from and what it holds
+//	InRelease, Packages, Packages.gz             what apt reads
+//	repodata/repomd.xml, .asc and what it names  what dnf reads
+//	key.asc                                      public key, for signed-by and gpgkey
+//	pool/NAME_VERSION_ARCH.deb, pool/FILE.rpm    the packages
+//	repo.json                                    what it was made from and what it holds
 //
 // DIR/NAME/current names the DIGEST that is served. The one before stays until
 // the next build, so that a node in the middle of an installation can end it.
@@ -30,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/images/repo/repodata"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -37,14 +39,21 @@ import (
 const version = 1
 
 // Image is what a repository is resolved against. The paths are files that are
-// kept with the image; see package debian.
+// kept with the image; see packages debian and rhel.
 type Image struct {
 	Digest  string // of the image's manifest
 	Status  string // dpkg's list of installed packages
 	Sources string // apt sources, one-line format
 	Keyring string // OpenPGP keys of those sources
 	Arch    string // of its packages, as dpkg has it; empty: amd64
+
+	// Of an image of RPM packages alone, which has none of the above but Digest and Arch.
+	Database     string // rpm's database
+	Repositories string // DnfSources as JSON
 }
+
+// isDnf reports whether the image is of RPM packages.
+func (i Image) isDnf() bool { return i.Database != "" }
 
 // arch is the architecture of the image's packages.
 func (i Image) arch() string { return cmp.Or(i.Arch, defaultArch) }
@@ -107,12 +116,12 @@ func (o *Options) check() error {
 		return errkind.New(errkind.Refused, "repository %s: no packages", o.Name)
 	}
 	for _, p := range slices.Concat(o.Packages, o.Made.Packages) {
-		if len(p) < 2 || !isWord(p, "+-.") {
+		if len(p) < 2 || !isWord(p, "+-.") && !(o.Image.isDnf() && repodata.IsName(p)) {
 			return errkind.New(errkind.Refused, "repository %s: %q is no package name", o.Name, p)
 		}
 	}
 	for _, p := range o.Pins {
-		if err := p.check(); err != nil {
+		if err := p.check(o.Image.isDnf()); err != nil {
 			return errkind.New(errkind.Refused, "repository %s: %w", o.Name, err)
 		}
 	}
@@ -169,10 +178,15 @@ func (o *Options) logf(format string, args ...any) {
 // Build makes the repository, unless the one that is there was made of the same
 // packages for the same image and is whole. It may take minutes. Of several
 // callers, also in other processes, one builds and the others wait.
-func Build(ctx context.Context, o Options) (Repo, error) { return ensureRepo(ctx, o, o.fetch) }
+func Build(ctx context.Context, o Options) (Repo, error) {
+	if o.Image.isDnf() {
+		return ensureRepo(ctx, o, o.fillDnf)
+	}
+	return ensureRepo(ctx, o, o.fill(o.fetch))
+}
 
 // ensureRepo is Build with packages from anywhere.
-func ensureRepo(ctx context.Context, o Options, get gather) (Repo, error) {
+func ensureRepo(ctx context.Context, o Options, make filler) (Repo, error) {
 	if err := o.check(); err != nil {
 		return Repo{}, err
 	}
@@ -193,7 +207,7 @@ func ensureRepo(ctx context.Context, o Options, get gather) (Repo, error) {
 	if err := sweepRepos(base); err != nil {
 		return Repo{}, fmt.Errorf("repository %s: %w", o.Name, err)
 	}
-	if err := buildRepo(ctx, o, base, get); err != nil {
+	if err := buildRepo(ctx, base, make); err != nil {
 		return Repo{}, fmt.Errorf("repository %s: %w", o.Name, err)
 	}
 	r, found, err := Find(o)

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/images/repo/repodata"
 )
 
 // simulatedVersion is what packages call themselves whose version nobody knows.
@@ -42,10 +45,10 @@ func SimulateKnown(ctx context.Context, o Options, known []Known) (Repo, error) 
 			all[i].Signer = o.Made.Signer
 		}
 	}
-	return ensureRepo(ctx, o, func(_ context.Context, _, pool string) (map[string]stanza, error) {
-		if err := os.MkdirAll(pool, 0o755); err != nil {
-			return nil, err
-		}
+	if o.Image.isDnf() {
+		return ensureRepo(ctx, o, func(_ context.Context, _, out string) (string, error) { return o.simulateDnf(out, all) })
+	}
+	return ensureRepo(ctx, o, o.fill(func(_ context.Context, _, pool string) (map[string]stanza, error) {
 		stanzas := map[string]stanza{}
 		for _, k := range all {
 			s, err := parseStanza([]byte(k.control()))
@@ -58,7 +61,53 @@ func SimulateKnown(ctx context.Context, o Options, known []Known) (Repo, error) 
 			stanzas[s.fileName()] = s
 		}
 		return stanzas, nil
-	})
+	}))
+}
+
+// simulateDnf is SimulateKnown of RPM packages.
+func (o Options) simulateDnf(out string, all []Known) (digest string, err error) {
+	var list []repodata.Package
+	for _, k := range all {
+		p := repodata.Package{Name: k.Name, Arch: rpmArch(k.Arch), Epoch: "0", Needs: k.Needs}
+		p.Version, p.Release, _ = strings.Cut(k.Version, "-")
+		if epoch, rest, ok := strings.Cut(p.Version, ":"); ok {
+			p.Epoch, p.Version = epoch, rest
+		}
+		p.Release = cmp.Or(p.Release, "1")
+		p.File = pool + "/" + p.Name + "-" + p.Version + "-" + p.Release + "." + p.Arch + ".rpm"
+		at := filepath.Join(out, filepath.FromSlash(p.File))
+		if err := os.WriteFile(at, []byte("simulated "+k.Name+"\n"), 0o644); err != nil {
+			return "", err
+		}
+		if p.Size, p.Sum, err = folder.Sum(at); err != nil {
+			return "", err
+		}
+		list = append(list, p)
+	}
+	files, err := repodata.Write(list)
+	if err != nil {
+		return "", err
+	}
+	for name, b := range files {
+		if err := os.MkdirAll(filepath.Join(out, path.Dir(name)), 0o755); err != nil {
+			return "", err
+		}
+		if err := folder.WriteFile(filepath.Join(out, filepath.FromSlash(name)), b, 0o644); err != nil {
+			return "", err
+		}
+	}
+	return o.signDnf(out)
+}
+
+// rpmArch is an architecture as rpm has it.
+func rpmArch(arch string) string {
+	switch arch {
+	case "", defaultArch:
+		return "x86_64"
+	case "arm64":
+		return "aarch64"
+	}
+	return arch
 }
 
 // control is the control file of a package (deb-control(5)).
@@ -78,7 +127,12 @@ func (o Options) simulatedVersion(name string) string {
 	for _, p := range o.Pins {
 		for _, glob := range p.Packages {
 			if ok, err := path.Match(glob, name); err == nil && ok {
-				if v, ok := strings.CutPrefix(p.Version, "*"); ok {
+				if !strings.Contains(p.Version, "*") {
+					return p.Version
+				}
+				if v, ok := strings.CutPrefix(p.Version, "*"); ok && o.Image.isDnf() && !strings.Contains(v, "-") {
+					return "1-1" + v // the pattern ends in the release
+				} else if ok {
 					return "1" + strings.TrimRight(v, "*-.")
 				}
 				return strings.TrimRight(p.Version, "*-.") + "-1"
@@ -93,6 +147,9 @@ func (o Options) Takes(name, version string) bool {
 	for _, p := range o.Pins {
 		for _, glob := range p.Packages {
 			if ok, err := path.Match(glob, name); err == nil && ok {
+				if _, rest, ok := strings.Cut(version, ":"); ok && o.Image.isDnf() {
+					version = rest
+				}
 				fits, err := path.Match(p.Version, version)
 				return err == nil && fits
 			}

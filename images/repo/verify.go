@@ -4,8 +4,6 @@ package repo
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/images/repo/repodata"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -21,6 +20,9 @@ import (
 // index must be what it says, and every package what the index says. What differs
 // is errkind.Corrupt and names the file.
 func (r Repo) Verify(ctx context.Context, key *Key) error {
+	if r.isDnf() {
+		return r.verifyDnf(ctx, key)
+	}
 	signed, err := os.ReadFile(filepath.Join(r.Dir, inRelease))
 	if err != nil {
 		return r.damaged("%w", err)
@@ -40,7 +42,7 @@ func (r Repo) Verify(ctx context.Context, key *Key) error {
 	if err != nil {
 		return r.damaged("%w", err)
 	}
-	if sum := sha256.Sum256(index); r.Digest != "sha256:"+hex.EncodeToString(sum[:]) {
+	if r.Digest != digestOf(index) {
 		return r.damaged("%s is not the index that the folder is named after", packages)
 	}
 	debs, err := parsePackages(index)
@@ -51,6 +53,53 @@ func (r Repo) Verify(ctx context.Context, key *Key) error {
 		return r.damaged("%s lists %d packages, not %d", packages, len(debs), len(r.Packages))
 	}
 	return r.compare(ctx, debs)
+}
+
+// isDnf reports whether the repository is one of dnf.
+func (r Repo) isDnf() bool {
+	_, err := os.Stat(filepath.Join(r.Dir, repodata.Index))
+	return err == nil
+}
+
+// verifyDnf is Verify of a repository of dnf.
+func (r Repo) verifyDnf(ctx context.Context, key *Key) error {
+	index, err := os.ReadFile(filepath.Join(r.Dir, repodata.Index))
+	if err != nil {
+		return r.damaged("%w", err)
+	}
+	signed, err := os.ReadFile(filepath.Join(r.Dir, repodata.Signature))
+	if err != nil {
+		return r.damaged("%w", err)
+	}
+	if err := key.checkDetached(index, signed); err != nil {
+		return r.damaged("%s: %w", repodata.Index, err)
+	}
+	if r.Digest != digestOf(index) {
+		return r.damaged("%s is not the index that the folder is named after", repodata.Index)
+	}
+	files, err := repodata.ParseIndex(index)
+	if err != nil {
+		return r.damaged("%w", err)
+	}
+	var entries []entry
+	for _, f := range files {
+		entries = append(entries, entry{name: f.Name, size: f.Size, sum: f.Sum})
+	}
+	if err := r.compare(ctx, entries); err != nil {
+		return err
+	}
+	list, err := readPrimary(r.Dir)
+	if err != nil {
+		return r.damaged("%w", err)
+	}
+	if len(list) != len(r.Packages) {
+		return r.damaged("its index lists %d packages, not %d", len(list), len(r.Packages))
+	}
+	entries = nil
+	for _, p := range list {
+		entries = append(entries, entry{name: p.File, size: p.Size, sum: p.Sum})
+	}
+	return r.compare(ctx, entries)
 }
 
 // compare reads files and compares them with their entries. When names are given
@@ -111,11 +160,14 @@ func Handler(dir, prefix string) http.Handler {
 // isServable reports whether a file of a repository is for nodes.
 func isServable(file string) bool {
 	switch file {
-	case inRelease, packages, packagesGz, publicKey:
+	case inRelease, packages, packagesGz, publicKey, repodata.Index, repodata.Signature:
 		return true
 	}
-	deb, ok := strings.CutPrefix(file, pool+"/")
-	return ok && strings.HasSuffix(deb, ".deb") && !strings.Contains(deb, "/")
+	if name, ok := strings.CutPrefix(file, path.Dir(repodata.Index)+"/"); ok {
+		return strings.HasSuffix(name, ".xml.gz") && !strings.Contains(name, "/")
+	}
+	name, ok := strings.CutPrefix(file, pool+"/")
+	return ok && (strings.HasSuffix(name, ".deb") || strings.HasSuffix(name, ".rpm")) && !strings.Contains(name, "/")
 }
 
 func serveFile(w http.ResponseWriter, r *http.Request, name string) {

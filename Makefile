@@ -205,7 +205,7 @@ lab-real:
 # Driver packages of Debian 12, really built, in root file systems: ten minutes or
 # more, as root, with a Debian mirror in reach.
 drivers-lab:
-	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerDebian' ./images/driver/stack
+	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeer(Debian|LikeRHEL)' ./images/driver/stack
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerCompile' ./images/compile
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerLikeUbuntu' ./images/ubuntu
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerLikeRHEL' ./images/rhel

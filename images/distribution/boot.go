@@ -16,6 +16,12 @@ type Boot struct {
 	// MakeInitrd is the program, run in the system, that makes the initrd of a kernel,
 	// with drivers for any machine; %s is the release.
 	MakeInitrd []string
+	// RemakeInitrds is the program, run on a node, that makes the initrds of all its kernels
+	// anew, by what is configured there.
+	RemakeInitrds []string
+	// Omit is what keeps modules out of initrds, where settings of modprobe alone do not; nil:
+	// they do.
+	Omit *Omission
 	// KernelLink and InitrdLink lead to the newest kernel and its initrd, where the
 	// packages of kernels keep such links; "": they do not.
 	KernelLink, InitrdLink string
@@ -27,6 +33,12 @@ type Boot struct {
 	// Boot Loader Specification; nil: the controller's GRUB is taken, which has no command
 	// for them, and starts the links.
 	Loader *Loader
+}
+
+// Omission is a file of settings that keeps modules out of initrds.
+type Omission struct {
+	File string // %s is a name of whoever writes it
+	Line string // %s is the modules, with spaces between them
 }
 
 // Loader is GRUB as packages of a family have it, with names below the root.
@@ -45,14 +57,16 @@ func (l *Loader) Menu() string { return l.Folder + "/grub.cfg" }
 var entries = Boot{
 	Initrd:     "initramfs-%s.img",
 	MakeInitrd: []string{"dracut", "--force", "--no-hostonly", "--kver", "%s"},
-	Timers:     []string{"dnf-makecache.timer"},
-	Loader:     &Loader{Folder: "boot/grub2", Make: "grub2-mkimage", BIOS: "usr/lib/grub/i386-pc", EFI: "boot/efi/EFI"},
+	// Without --hostonly dracut takes no file of /etc/modprobe.d along (dracut 057, 90kernel-modules).
+	RemakeInitrds: []string{"dracut", "--regenerate-all", "--force"}, Omit: &Omission{"/etc/dracut.conf.d/ironrail-%s.conf", "omit_drivers+=\" %s \""},
+	Timers: []string{"dnf-makecache.timer"},
+	Loader: &Loader{Folder: "boot/grub2", Make: "grub2-mkimage", BIOS: "usr/lib/grub/i386-pc", EFI: "boot/efi/EFI"},
 }
 
 // linked is that of dpkg's kernels (linux-update-symlinks(1), kernel-img.conf(5)).
 var linked = Boot{
 	Initrd:     "initrd.img-%s",
-	MakeInitrd: []string{"update-initramfs", "-c", "-k", "%s"},
+	MakeInitrd: []string{"update-initramfs", "-c", "-k", "%s"}, RemakeInitrds: []string{"update-initramfs", "-u", "-k", "all"},
 	KernelLink: "/vmlinuz", InitrdLink: "/initrd.img",
 	Settings: map[string]string{"etc/kernel-img.conf": "do_symlinks = yes\nlink_in_boot = no\n"},
 	Timers:   []string{"apt-daily.timer", "apt-daily-upgrade.timer"},
@@ -66,7 +80,7 @@ var linked = Boot{
 // (ubuntu-pro-client), update-notifier-download fetches firmware and fonts.
 var linkedInBoot = Boot{
 	Initrd:     linked.Initrd,
-	MakeInitrd: linked.MakeInitrd,
+	MakeInitrd: linked.MakeInitrd, RemakeInitrds: linked.RemakeInitrds,
 	KernelLink: "/boot/vmlinuz", InitrdLink: "/boot/initrd.img",
 	Settings: map[string]string{"etc/kernel-img.conf": "do_symlinks = yes\nlink_in_boot = yes\n"},
 	Timers: append(slices.Clone(linked.Timers), "motd-news.timer", "apt-news.service", "esm-cache.service", "ua-timer.timer",

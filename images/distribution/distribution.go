@@ -32,6 +32,14 @@ const (
 	Dnf
 )
 
+// Log is the file in which a node's package manager writes what it did.
+func (m PackageManager) Log() string {
+	if m == Dnf {
+		return "/var/log/dnf.log"
+	}
+	return "/var/log/apt/term.log"
+}
+
 // Family is what the releases of a distribution have in common.
 type Family struct {
 	Name    string
@@ -42,6 +50,9 @@ type Family struct {
 	OwnArchive bool
 	// Components are those of its archive that drivers come from, beside main.
 	Components []string
+	// Holds are the packages that hold others at their versions, where the manager does not by
+	// itself.
+	Holds []string
 	// Keyring is the file with the keys of its archive, below the root.
 	Keyring string
 	// Kernel is the package that leads to the newest kernel, by architecture.
@@ -56,7 +67,7 @@ type Family struct {
 	codenames map[string]string // versions by lower-case codename
 	kernels   string            // begins the names of packages that hold one kernel
 	whole     string            // begins those that lead to one kernel with its modules; "": none do
-	headers   string            // begins the names of packages with the headers for one
+	headers   string            // begins the names of packages with the headers for one; of dnf, the name of all
 	newest    string            // headers for the newest kernel, where the package of the kernel does not say which
 }
 
@@ -78,8 +89,8 @@ func Families() []Family {
 			Boot: linkedInBoot, Storage: debianStorage, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
 		{Name: RHEL, Title: "RHEL", Manager: Dnf,
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "kernel", inventory.ARM64: "kernel"},
-			Boot:   entries, Disk: entriesImage,
-			parts: 1, kernels: "kernel-core-", whole: "kernel-", headers: "kernel-devel-", newest: "kernel-devel-matched"},
+			Boot:   entries, Disk: entriesImage, Holds: []string{"python3-dnf-plugin-versionlock"},
+			parts: 1, kernels: "kernel-core-", whole: "kernel-", headers: "kernel-devel"},
 	}
 }
 
@@ -191,17 +202,30 @@ func (f Family) KernelRelease(pkg string) string {
 }
 
 // HeadersPackage returns the package with the headers that modules are built with for a
-// kernel. Where its release is "", since it is not known yet, they are those that come
-// with the package of the kernel.
-func (f Family) HeadersPackage(release, kernel string) string {
-	if release != "" {
-		return f.headers + release
+// kernel, and the version that it has to have, VERSION-RELEASE of rpm; "": the name says it,
+// or the release is "", since it is not known yet. They are then those that come with the package
+// of the kernel.
+func (f Family) HeadersPackage(release, kernel string) (name, version string) {
+	switch rest, ok := strings.CutPrefix(kernel, f.kernels); {
+	case f.Manager == Dnf:
+		if i := strings.LastIndex(release, "."); i >= 0 && slices.Contains(rpmArchitectures, release[i+1:]) {
+			release = release[:i]
+		}
+		return f.headers, release
+	case release != "":
+		return f.headers + release, ""
+	case ok:
+		return f.headers + rest, ""
 	}
-	if rest, ok := strings.CutPrefix(kernel, f.kernels); ok && f.Manager == Apt {
-		return f.headers + rest
-	}
-	return f.newest
+	return f.newest, ""
 }
+
+// StandBeside reports whether several versions of a package are installed beside each other, so
+// that none is held: that of the headers by dnf (installonlypkgs of dnf.conf(5)).
+func (f Family) StandBeside(name string) bool { return f.Manager == Dnf && name == f.headers }
+
+// rpmArchitectures are those that end the release of a kernel (uname -r).
+var rpmArchitectures = []string{"x86_64", "aarch64"}
 
 // CompareKernels orders kernel releases: runs of digits by value, the rest as text.
 func CompareKernels(a, b string) int {

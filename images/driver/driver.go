@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -264,8 +265,9 @@ func verifyWork(ctx context.Context, run stage.Run, w work) error {
 		return err
 	}
 	if o.State != stage.Conforms {
+		family, _ := distribution.FamilyOf(w.target.Node.Image)
 		return Blame(ctx, run, w.target, fmt.Sprintf("driver %s was installed and yet %s", w.target.Driver.Name, o.Evidence), []string{o.Evidence},
-			"Look at the package log of the node (/var/log/apt/term.log), then apply again.")
+			fmt.Sprintf("Look at the package log of the node (%s), then apply again.", family.Manager.Log()))
 	}
 	f, err := Packages(w.target.Driver.Name).New(subject.OfNode(w.target.Node.Name), have, "")
 	if err != nil {

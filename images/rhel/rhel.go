@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/internal/dnf"
 	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/images/store"
@@ -25,10 +26,6 @@ import (
 
 // Kind is the kind "rhel". It implements images.Kind.
 type Kind struct{}
-
-// releases are those that images are made of, with the folder of rpm's database below the root
-// (rpm's macro _dbpath there). None was ever built from packages of theirs; see TestPeerLikeRHEL.
-var releases = map[string]string{"9": "var/lib/rpm", "10": "usr/lib/sysimage/rpm"}
 
 // Name implements images.Kind.
 func (Kind) Name() string { return distribution.RHEL }
@@ -45,7 +42,7 @@ func (Kind) Supports(i *inventory.Image) error {
 	if len(i.Storage) > 0 {
 		return unsupported("are one ext4 root on one disk; a disk_layout of the nodes of image %q asks for RAID, LVM, swap, other partitions or another file system", i.Name)
 	}
-	if r, ok := distribution.ParseRelease(distribution.RHEL, i.Release); !ok || releases[r.Version] == "" || !plainRelease.MatchString(i.Release) {
+	if r, ok := distribution.ParseRelease(distribution.RHEL, i.Release); !ok || dnf.Database(r.Version) == "" || !plainRelease.MatchString(i.Release) {
 		return unsupported("are made of releases 9 and 10; image %q has release %q", i.Name, i.Release)
 	}
 	return nil
@@ -58,7 +55,7 @@ func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
 
 // Version changes whenever the same recipe would give another disk. It is part of the recipe's
 // digest.
-const Version = 1
+const Version = 2
 
 // defaultKernel leads to the newest kernel with its modules.
 const defaultKernel = "kernel"
@@ -220,6 +217,7 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		{"installing packages", b.install},
 		{"settling the root file system", b.settle},
 		{"looking at the root file system", b.inspect},
+		{"keeping what packages are resolved by", b.keep},
 		{"packing the install ramdisk", b.disk.PackRamdisk},
 		{"making the boot loaders", b.disk.MakeLoaders},
 		{"giving the files their labels of SELinux", b.label},

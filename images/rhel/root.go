@@ -4,6 +4,7 @@ package rhel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,7 +20,9 @@ import (
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/installed"
+	"github.com/ironrail/ironrail/images/internal/dnf"
 	"github.com/ironrail/ironrail/images/internal/entries"
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/manifest"
@@ -216,6 +219,29 @@ func (b *builder) inspect(ctx context.Context) error {
 	return nil
 }
 
+// keep copies out what package repositories of driver stacks are resolved against.
+func (b *builder) keep(context.Context) error {
+	root, err := os.OpenRoot(b.disk.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var names []string
+	for _, p := range b.installed.Packages {
+		names = append(names, p.Name+"-"+p.Version+"."+p.Arch)
+	}
+	sources := repo.DnfSources{Release: b.recipe.Release, Kernel: distribution.NewestOf(names)}
+	for _, a := range b.recipe.Repositories {
+		sources.Repositories = append(sources.Repositories, repo.DnfRepository{Name: a.Name, URL: a.URL, Key: a.Key})
+	}
+	text, err := json.MarshalIndent(sources, "", "\t")
+	if err != nil {
+		return err
+	}
+	database := path.Join(dnf.Database(b.recipe.Release), images.DatabaseFile)
+	return errors.Join(bootdisk.CopyOut(root, database, b.disk.Path(images.DatabaseFile)), os.WriteFile(b.disk.Path(images.RepositoriesFile), text, 0o644))
+}
+
 // checkBoot looks at the entries of its kernels. /boot is a folder of the root, which the paths in
 // them have to say: GRUB knows no mount.
 func checkBoot(root fs.FS, l *distribution.Loader) error {
@@ -287,7 +313,7 @@ func (b *builder) label(ctx context.Context) error {
 // source is the image that was built.
 func (b *builder) source() store.Source {
 	files := map[string]string{}
-	for _, name := range []string{images.KernelFile, images.InitrdFile, images.DriversFile} {
+	for _, name := range []string{images.KernelFile, images.InitrdFile, images.DriversFile, images.DatabaseFile, images.RepositoriesFile} {
 		files[name] = b.disk.Path(name)
 	}
 	release := b.recipe.release()

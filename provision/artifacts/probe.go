@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -23,6 +24,15 @@ type needed struct {
 	what   string // for what
 	at     hcl.Range
 	arch   inventory.Arch // that packages are wanted for
+	dnf    string         // release of the system, where dnf reads it; "": apt does
+}
+
+// ask asks one source.
+func (a Artifacts) ask(ctx context.Context, n needed) error {
+	if n.dnf != "" {
+		return n.source.ProbeDnf(ctx, n.dnf)
+	}
+	return a.probe(n.source, ctx, string(n.arch))
 }
 
 // isSame reports whether two are one source.
@@ -46,7 +56,7 @@ func (a Artifacts) probeSources(ctx context.Context, names []string, say func(st
 	var wg sync.WaitGroup
 	for i, n := range list {
 		wg.Go(func() {
-			if err := a.probe(n.source, ctx, string(n.arch)); err != nil {
+			if err := a.ask(ctx, n); err != nil {
 				found[i] = errkind.New(errkind.Of(err), "%s:%d:%d: %s: %s %s: %w", n.at.Filename, n.at.Start.Line, n.at.Start.Column, n.what, n.source.URL, n.source.Suite, err).
 					Do(errkind.Action(err))
 			}
@@ -75,7 +85,7 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 		}
 		if digest == "" {
 			for _, archive := range r.Archives() {
-				add(needed{repo.Source{URL: archive.URL, Suite: archive.Suite}, "image " + i.Name, i.Place("release"), i.Arch})
+				add(needed{repo.Source{URL: archive.URL, Suite: archive.Suite}, "image " + i.Name, i.Place("release"), i.Arch, ""})
 			}
 		}
 		for _, d := range a.driversOf(i) {
@@ -83,7 +93,7 @@ func (a Artifacts) neededSources(names []string) (list []needed, err error) {
 				continue
 			}
 			for _, source := range stack.ListSources(d) {
-				add(needed{source, "driver " + d.Name, stack.Place(d, "url"), i.Arch})
+				add(needed{source, "driver " + d.Name, stack.Place(d, "url"), i.Arch, dnfRelease(i)})
 			}
 		}
 	}
@@ -101,4 +111,12 @@ func (a Artifacts) driversOf(i *inventory.Image) (list []*inventory.Driver) {
 		}
 	}
 	return list
+}
+
+// dnfRelease is the release of an image whose packages dnf installs; "" of another.
+func dnfRelease(i *inventory.Image) string {
+	if f, _ := distribution.FamilyOf(i); f.Manager == distribution.Dnf {
+		return i.Release
+	}
+	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -154,6 +155,12 @@ func (a Artifacts) packagesOf(image string) string {
 	return string(i.Arch)
 }
 
+// exists reports whether there is a file.
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
 // repositoryOptions is RepositoryOptions for an image of a digest.
 func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) (repo.Options, error) {
 	if digest == "" {
@@ -168,6 +175,9 @@ func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) 
 	}
 	o := repo.Options{Dir: a.path("repo"), Name: repositoryName(d.Name, image), Packages: d.Packages, Key: key,
 		Image: repo.Image{Digest: digest, Status: file(images.StatusFile), Sources: file(images.SourcesFile), Keyring: file(images.KeyringFile), Arch: a.packagesOf(image)}}
+	if database := file(images.DatabaseFile); exists(database) {
+		o.Image = repo.Image{Digest: digest, Database: database, Repositories: file(images.RepositoriesFile), Arch: o.Image.Arch}
+	}
 	choose := a.selectorOf(d.Kind)
 	if choose == nil {
 		return o, nil

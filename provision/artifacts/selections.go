@@ -98,15 +98,10 @@ func (s *selections) kernel(image repo.Image) (string, error) {
 	if have, ok := s.kernels[image.Digest]; ok {
 		return have, nil
 	}
-	f, err := os.Open(image.Status)
+	found, err := newestKernel(image)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil // not built: whoever needs it says so
 	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	found, err := distribution.NewestKernel(f)
 	if err != nil {
 		return "", err
 	}
@@ -115,4 +110,17 @@ func (s *selections) kernel(image repo.Image) (string, error) {
 	}
 	s.kernels[image.Digest] = found
 	return found, nil
+}
+
+// newestKernel reads the packages of an image.
+func newestKernel(image repo.Image) (string, error) {
+	if image.Database != "" {
+		return image.Kernel()
+	}
+	f, err := os.Open(image.Status)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return distribution.NewestKernel(f)
 }

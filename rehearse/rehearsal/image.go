@@ -5,6 +5,7 @@ package rehearsal
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/raw"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/images/rhel"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/loadercfg"
@@ -104,7 +106,11 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 			}
 		}
 	}
-	for name, text := range simulatedFiles(i, system) {
+	simulated, err := simulatedFiles(i, is, system)
+	if err != nil {
+		return err
+	}
+	for name, text := range simulated {
 		files[name] = filepath.Join(dir, "file-"+name)
 		if err := os.WriteFile(files[name], []byte(text), 0o644); err != nil {
 			return err
@@ -119,17 +125,23 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 }
 
 // simulatedFiles are the files, with their content, that travel with a simulated image.
-func simulatedFiles(i *inventory.Image, system repo.System) map[string]string {
-	files := map[string]string{
-		images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.StatusFile: string(system.Status),
-		images.SourcesFile: string(system.Sources), images.KeyringFile: "", images.DriversFile: simulatedDrivers,
+func simulatedFiles(i *inventory.Image, is twin.Twin, system repo.System) (map[string]string, error) {
+	files := map[string]string{images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.DriversFile: simulatedDrivers}
+	if i.Kind == (rhel.Kind{}).Name() {
+		sources, err := json.Marshal(repo.DnfSources{Release: i.Release, Kernel: is.Kernel})
+		if err != nil {
+			return nil, err
+		}
+		files[images.DatabaseFile], files[images.RepositoriesFile] = "", string(sources)
+	} else {
+		files[images.StatusFile], files[images.SourcesFile], files[images.KeyringFile] = string(system.Status), string(system.Sources), ""
 	}
 	if i.Arch == inventory.ARM64 || i.SecureBoot {
 		for _, name := range images.SignedLoaders(i.Arch) {
 			files[name] = "MZ simulation of " + name + "\n"
 		}
 	}
-	return files
+	return files, nil
 }
 
 // simulateTree packs the files of a small root file system for disk layouts: what the

@@ -138,6 +138,9 @@ func lockedKernel(inv *inventory.Inventory, i *inventory.Image) (kernel string) 
 			if release, found := strings.CutPrefix(p.Name, "linux-headers-"); found && c.Image == i.Name && f.KernelRelease("linux-image-"+release) == release {
 				kernel = release
 			}
+			if f.StandBeside(p.Name) && c.Image == i.Name {
+				kernel = p.Version + "." + p.Arch
+			}
 		}
 	}
 	return kernel

@@ -7,18 +7,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
 )
 
-// TestRHEL: a site with an image of kind rhel is planned and rehearsed, with the second start of
-// each node that gives its files their labels.
-func TestRHEL(t *testing.T) {
-	t.Parallel()
+// rhelExample is the example demo with an image of kind rhel, without rails and tests. The driver
+// takes the place of its own; "": it has none.
+func rhelExample(t *testing.T, driver, drivers string) *inventory.Inventory {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "demo", "site.hcl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	changes := []string{"image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n", "image \"rhel\" \"os\" {\n  release  = \"9\"\n",
-		"  drivers    = [driver.rdma]\n  validation = validation.h100\n", ""}
+		"  drivers    = [driver.rdma]\n  validation = validation.h100\n", drivers}
 	for _, block := range []string{"  hca \"rail\" {", "driver \"inbox\" \"rdma\" {", "fabric \"roce\" \"compute\" {", "validation \"h100\" {", "rack \"net\" {", "cable {"} {
 		_, rest, found := strings.Cut(string(text), block)
 		indent := block[:len(block)-len(strings.TrimLeft(block, " "))]
@@ -26,9 +28,20 @@ func TestRHEL(t *testing.T) {
 		if !found || !ended {
 			t.Fatalf("the example has no %q", block)
 		}
-		changes = append(changes, block+body+"\n"+indent+"}\n", "")
+		by := ""
+		if strings.HasPrefix(block, "driver") {
+			by = driver
+		}
+		changes = append(changes, block+body+"\n"+indent+"}\n", by)
 	}
-	sum := rehearsed(t, otherExample(t, "demo", changes...))
+	return otherExample(t, "demo", changes...)
+}
+
+// TestRHEL: a site with an image of kind rhel is planned and rehearsed, with the second start of
+// each node that gives its files their labels.
+func TestRHEL(t *testing.T) {
+	t.Parallel()
+	sum := rehearsed(t, rhelExample(t, "", ""))
 	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
 		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
 	}
@@ -38,5 +51,16 @@ func TestRHEL(t *testing.T) {
 	}
 	if !strings.Contains(said, "RHEL 9 for amd64") {
 		t.Errorf("simulated:\n%s", said)
+	}
+}
+
+// TestRHELDrivers: its nodes get drivers by dnf from a repository of the controller.
+func TestRHELDrivers(t *testing.T) {
+	t.Parallel()
+	const drivers = "driver \"inbox\" \"own\" {\n  packages = [\"NetworkManager-tui\"]\n}\n\ndriver \"cuda\" \"r580\" {\n  version        = \"580.126.16\"\n  module         = \"open\"\n  fabric_manager = true\n" +
+		"  repository {\n    url = \"http://mirror.example/cuda/rhel9/x86_64/\"\n  }\n}\n"
+	sum := rehearsed(t, rhelExample(t, drivers, "  drivers = [driver.own, driver.r580]\n"))
+	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
+		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
 	}
 }

@@ -28,7 +28,10 @@ type naming struct {
 // vendor is NVIDIA's own repositories by family. Debian and RHEL: Driver
 // Installation Guide R580, "Compute-only System"; Ubuntu: the metapackages of the
 // same guide, as azhpc-images installs them, and the sources of the module by the
-// names of R590 and later.
+// names of R590 and later. For RHEL their packages have epoch 3, and nvidia-driver-cuda
+// brings nvidia-persistenced of its version (NVIDIA/yum-packaging-nvidia-driver,
+// nvidia-driver.spec); kmod-nvidia-open-dkms needs dkms 3.1.8, which EPEL has
+// (stackhpc/ansible-slurm-appliance, pull request 703).
 var vendor = map[string]naming{
 	distribution.Debian: {[]string{"nvidia-driver-cuda", "nvidia-kernel-open-dkms"}, []string{"nvidia-driver-cuda", "nvidia-kernel-dkms"},
 		[2]string{"nvidia-kernel-open-dkms", "nvidia-kernel-dkms"}, [2]string{}},
@@ -155,8 +158,9 @@ func (r *recipe) base() {
 	if r.open && r.own && len(strings.Split(r.version, ".")) < 3 {
 		r.version = openOwn // the one of its branch that has an open module
 	}
-	r.set.Packages = append([]string{stack.HeadersPackage(r.Node.Image, r.Base)}, packages...)
-	r.set.Pins = []repo.Pin{{Packages: followed, Version: versionPattern(r.version)}}
+	stack.AddHeaders(r.Node.Image, r.Base, &r.set)
+	r.set.Packages = append(r.set.Packages, packages...)
+	r.set.Pins = append(r.set.Pins, repo.Pin{Packages: followed, Version: versionPattern(r.version)})
 	r.set.Module = stack.Module{Name: "nvidia", File: n.file[i], Version: strings.TrimRight(versionPattern(r.version), "-*"), Package: n.module[i]}
 	r.set.Others = []string{"nvidia_uvm"}
 	r.set.Clashing = []string{"nouveau"}
@@ -230,10 +234,14 @@ func (r *recipe) tools() {
 	}
 	if toolkit != "" {
 		v := usage.ParseRelease(toolkit)
-		kit := []string{fmt.Sprintf("cuda-toolkit-%d-%d", v.Major(), v.Minor()), "libnccl2", "libnccl-dev"}
+		nccl := []string{"libnccl2", "libnccl-dev"}
+		if r.System.Family == distribution.RHEL {
+			nccl = []string{"libnccl", "libnccl-devel"}
+		}
+		kit := append([]string{fmt.Sprintf("cuda-toolkit-%d-%d", v.Major(), v.Minor())}, nccl...)
 		r.set.Packages = append(r.set.Packages, kit...)
 		r.set.Toolkit = &stack.Toolkit{Packages: kit, Home: fmt.Sprintf("/usr/local/cuda-%d.%d", v.Major(), v.Minor()), Library: "/usr", Targets: listTargets(r.Node.Hardware)}
-		r.set.Pins = append(r.set.Pins, repo.Pin{Packages: []string{"libnccl2", "libnccl-dev"}, Version: fmt.Sprintf("*+cuda%d.%d", v.Major(), v.Minor())})
+		r.set.Pins = append(r.set.Pins, repo.Pin{Packages: nccl, Version: fmt.Sprintf("*+cuda%d.%d", v.Major(), v.Minor())})
 		r.set.Libraries = append(r.set.Libraries, "libnccl.so.2")
 	}
 	major := usage.ParseRelease(toolkit).Major()

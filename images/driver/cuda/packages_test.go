@@ -26,12 +26,14 @@ func target(image *inventory.Image, model, interconnect string, attributes map[s
 var (
 	ubuntu   = &inventory.Image{Block: inventory.Block{Kind: "ubuntu", Name: "u"}, Release: "24.04", Kernel: "linux-image-generic"}
 	bookworm = &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "b"}, Release: "bookworm", Kernel: "linux-image-amd64"}
+	rocky    = &inventory.Image{Block: inventory.Block{Kind: "rhel", Name: "r"}, Release: "9"}
 	mirror   = cty.ObjectVal(map[string]cty.Value{"url": cty.StringVal("http://m.example/cuda/"), "key": cty.StringVal("-----BEGIN PGP")})
 )
 
 func TestRecipe(t *testing.T) {
 	t.Parallel()
 	text := cty.StringVal
+	nine := distribution.Release{Family: distribution.RHEL, Version: "9"}
 	noble, twelve := distribution.Release{Family: distribution.Ubuntu, Version: "24.04"}, distribution.Release{Family: distribution.Debian, Version: "12"}
 	for _, c := range []struct {
 		name       string
@@ -56,6 +58,9 @@ func TestRecipe(t *testing.T) {
 			stack.Base{System: noble}, []string{"nvidia-imex"}, []string{"nvidia-fabricmanager", "nvlsm"}, "nvidia-persistenced", "nvidia"},
 		{"PCIe cards, vendor's Debian", target(bookworm, "L40S", "", map[string]cty.Value{"version": text("580.126.16"), "module": text("open"), "repository": mirror}),
 			stack.Base{System: twelve, Kernel: "6.1.0-56-amd64"}, []string{"nvidia-driver-cuda", "nvidia-kernel-open-dkms"}, []string{"nvidia-fabricmanager", "nvidia-smi"}, "nvidia-dcgm", "nvidia"},
+		{"HGX H100 on RHEL", target(rocky, "H100 SXM5 80GB", "nvswitch", map[string]cty.Value{"version": text("580.126.16"), "cuda": text("13.0"), "module": text("open"), "fabric_manager": cty.True, "repository": mirror}),
+			stack.Base{System: nine, Kernel: "5.14.0-570.12.1.el9_6.x86_64"},
+			[]string{"kernel-devel", "nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-fabricmanager", "cuda-toolkit-13-0", "libnccl", "libnccl-devel", "datacenter-gpu-manager-4-cuda13"}, []string{"libnccl2", "libnccl-dev"}, "nvidia-fabricmanager", "nvidia"},
 		{"Debian's own", target(bookworm, "A100", "", map[string]cty.Value{"version": text("535.261.03"), "module": text("proprietary")}),
 			stack.Base{System: twelve, Kernel: "6.1.0-56-amd64"}, []string{"linux-headers-6.1.0-56-amd64", "nvidia-kernel-dkms", "libcuda1"}, []string{"datacenter-gpu-manager-4-cuda12"}, "nvidia-persistenced", "nvidia-current"},
 		{"Debian's own, open, by branch", target(bookworm, "A100", "", map[string]cty.Value{"version": text("535"), "module": text("open")}),

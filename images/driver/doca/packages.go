@@ -24,7 +24,6 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		profile = "doca-ofed"
 	}
 	s := stack.Set{
-		Packages: []string{stack.HeadersPackage(t.Node.Image, b), profile, modulePackage[b.System.Family]},
 		Pins:     []repo.Pin{{Packages: []string{"doca-ofed*", "doca-networking*", "doca-all*", "doca-roce*"}, Version: t.Driver.Version + "*"}},
 		Holds:    held,
 		Module:   stack.Module{Name: "mlx5_core", Package: modulePackage[b.System.Family]},
@@ -32,6 +31,8 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		Services: []string{"openibd"},
 		Stays:    true,
 	}
+	stack.AddHeaders(t.Node.Image, b, &s)
+	s.Packages = append(s.Packages, profile, modulePackage[b.System.Family])
 	stack.AddExtra(t.Driver, &s)
 	return s, nil
 }

@@ -30,4 +30,9 @@ func TestRecipe(t *testing.T) {
 	if err != nil || !slices.Equal(s.Packages, []string{"linux-headers-6.1.0-56-amd64", "doca-all", "mlnx-ofed-kernel-dkms"}) || !s.Stays || s.Pins[0].Version != "3.2.1*" {
 		t.Errorf("%+v: %v", s, err)
 	}
+	base = stack.Base{System: distribution.Release{Family: distribution.RHEL, Version: "9"}, Kernel: "5.14.0-570.el9.x86_64"}
+	s, err = Recipe(tt, base)
+	if err != nil || !slices.Equal(s.Packages, []string{"kernel-devel", "doca-all", "mlnx-ofa_kernel-dkms"}) || len(s.Pins) != 2 || s.Pins[1].Version != "5.14.0-570.el9" {
+		t.Errorf("RHEL: %+v: %v", s, err)
+	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package inbox is the driver kind of the distribution's own packages, such as
-// its RDMA stack. Nodes install them with apt from a signed repository that the
+// its RDMA stack. Nodes install them with apt or dnf from a signed repository that the
 // controller serves, and from nowhere else: no node needs the Internet.
 package inbox
 
@@ -15,8 +15,10 @@ import (
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
+	"github.com/ironrail/ironrail/images/repo/repodata"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
@@ -46,8 +48,8 @@ func (b *Inbox) Check(d *inventory.Driver) hcl.Diagnostics {
 		add("Driver has no packages", fmt.Sprintf("Driver %q of kind \"inbox\" installs what its packages attribute lists, such as [\"rdma-core\", \"ibverbs-utils\"].", d.Name))
 	}
 	for _, p := range d.Packages {
-		if !packageName(p) {
-			add("Package name is not possible", fmt.Sprintf("Driver %q lists %q. A Debian package name has lower-case letters, digits, and the signs + - . only.", d.Name, p))
+		if !packageName(p) && !repodata.IsName(p) {
+			add("Package name is not possible", fmt.Sprintf("Driver %q lists %q. A package name has letters, digits, and the signs + - . _ only.", d.Name, p))
 		}
 	}
 	return diags
@@ -97,6 +99,15 @@ func (b *Inbox) Prepared(ctx context.Context, d *inventory.Driver, image string)
 	return stage.Observation{State: stage.Conforms, Evidence: fmt.Sprintf("%d packages in the repository", len(r.Packages))}, nil
 }
 
+// on is the package manager of a node. That of a system that nobody names is apt.
+func (b *Inbox) on(run stage.Run, t driver.Target) (manager.Manager, error) {
+	release, ok := distribution.OfImage(t.Node.Image)
+	if !ok {
+		release.Family = distribution.Debian
+	}
+	return manager.For(release, manager.On{Nodes: b.nodes, Run: run, Node: t.Node.Name, Source: t.Driver.Name})
+}
+
 // Install implements driver.Kind: key, source, update, install, modules.
 func (b *Inbox) Install(ctx context.Context, run stage.Run, t driver.Target) error {
 	progress := func(text string) {
@@ -106,7 +117,10 @@ func (b *Inbox) Install(ctx context.Context, run stage.Run, t driver.Target) err
 	if err != nil {
 		return fmt.Errorf("repository of driver %s for image %s: %w", t.Driver.Name, t.Node.Image.Name, err)
 	}
-	a := manager.Apt{On: manager.On{Nodes: b.nodes, Run: run, Node: t.Node.Name, Source: t.Driver.Name}}
+	a, err := b.on(run, t)
+	if err != nil {
+		return err
+	}
 	if err := a.Configure(ctx, repo); err != nil {
 		return err
 	}
@@ -115,11 +129,7 @@ func (b *Inbox) Install(ctx context.Context, run stage.Run, t driver.Target) err
 		return err
 	}
 	progress(fmt.Sprintf("installing %d packages", len(t.Driver.Packages)))
-	var packages []manager.Package
-	for _, p := range slices.Sorted(slices.Values(t.Driver.Packages)) {
-		packages = append(packages, manager.Package{Name: p, Version: repo.Packages[p]})
-	}
-	if err := a.Install(ctx, packages); err != nil {
+	if err := a.Install(ctx, repo, slices.Sorted(slices.Values(t.Driver.Packages))); err != nil {
 		return err
 	}
 	return b.loadModules(ctx, t)

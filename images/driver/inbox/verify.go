@@ -11,7 +11,6 @@ import (
 
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/images/driver"
-	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/internal/onnode"
 )
 
@@ -22,6 +21,7 @@ var probes = []struct {
 	argv []string
 }{
 	{"ibverbs-utils", []string{"ibv_devices"}},
+	{"libibverbs-utils", []string{"ibv_devices"}}, // of RHEL
 	{"openmpi-bin", []string{"mpirun", "--version"}},
 	{"python3-mpi4py", []string{"/usr/bin/python3", "-c", "import mpi4py"}},
 }
@@ -35,8 +35,11 @@ func (b *Inbox) Verify(ctx context.Context, t driver.Target) (stage.Observation,
 		none.Evidence = "there is no whole repository to compare the node with"
 		return none, driver.Installed{}, err
 	}
-	apt := manager.Apt{On: manager.On{Nodes: b.nodes, Node: t.Node.Name, Source: t.Driver.Name}}
-	have, err := apt.Installed(ctx, slices.Sorted(maps.Keys(repo.Packages)))
+	m, err := b.on(nil, t)
+	if err != nil {
+		return none, driver.Installed{}, err
+	}
+	have, err := m.Installed(ctx, slices.Sorted(maps.Keys(repo.Packages)))
 	if err != nil {
 		return none, driver.Installed{}, err
 	}

@@ -55,14 +55,13 @@ func (a Apt) Pin(ctx context.Context, pins []repo.Pin) error {
 func (a Apt) Refresh(ctx context.Context) error { return a.get(ctx, "update") }
 
 // Install implements Manager.
-func (a Apt) Install(ctx context.Context, packages []Package) error {
+func (a Apt) Install(ctx context.Context, r Repository, names []string) error {
 	args := []string{"install", "--yes", "--no-install-recommends", "--allow-downgrades", "--allow-change-held-packages", "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold"}
-	for _, p := range packages {
-		word := p.Name
-		if p.Version != "" {
-			word += "=" + p.Version
+	for _, name := range names {
+		if version := r.Packages[name]; version != "" {
+			name += "=" + version
 		}
-		args = append(args, word)
+		args = append(args, name)
 	}
 	return a.get(ctx, args...)
 }

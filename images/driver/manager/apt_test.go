@@ -68,7 +68,7 @@ func TestInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Install(t.Context(), []Package{{"nvidia-open", "580.126.16-1"}}); err != nil {
+	if err := m.Install(t.Context(), Repository{Packages: map[string]string{"nvidia-open": "580.126.16-1"}}, []string{"nvidia-open"}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(nodes.Calls("dpkg --configure --pending")); n != 1 || !finished {

@@ -3,9 +3,11 @@
 package manager
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,37 +16,36 @@ import (
 )
 
 // Dnf is dnf and rpm with one repository only. What is held is listed for dnf's
-// plugin versionlock (python3-dnf-plugin-versionlock), in a file that the plugin
-// reads beside the administrator's own.
+// plugin versionlock (python3-dnf-plugin-versionlock), between marks in the file that
+// the administrator has too: locks keep a package from each other version, and from what
+// would take its place by another name.
 type Dnf struct{ On }
 
 func (d Dnf) id() string   { return "ironrail-" + d.Source }
 func (d Dnf) repo() string { return "/etc/yum.repos.d/" + d.id() + ".repo" }
 func (d Dnf) key() string  { return "/etc/pki/rpm-gpg/RPM-GPG-KEY-" + d.id() }
 
-// versionLock is the list of the plugin (dnf-plugins-core, versionlock).
-const versionLock = "/etc/dnf/plugins/versionlock.list"
+// versionLock is the list of the plugin, and lockPlugin the package that has it
+// (dnf-plugins-core, versionlock).
+const (
+	versionLock = "/etc/dnf/plugins/versionlock.list"
+	lockPlugin  = "python3-dnf-plugin-versionlock"
+)
 
-// Configure implements Manager.
+// Configure implements Manager. The signed index has the digest of each package, whose own
+// signature by its vendor the controller has looked at. Streams of modules do not hide a package
+// of this repository (module_hotfixes).
 func (d Dnf) Configure(ctx context.Context, r Repository) error {
 	if err := onnode.Write(ctx, d.Nodes, d.Node, d.key(), 0o644, r.ArmoredKey); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("[%[1]s]\nname=%[1]s\nbaseurl=%[2]s\nenabled=1\ngpgcheck=1\nrepo_gpgcheck=1\ngpgkey=file://%[3]s\n", d.id(), r.URL, d.key())
+	text := fmt.Sprintf("[%[1]s]\nname=%[1]s\nbaseurl=%[2]s\nenabled=0\ngpgcheck=0\nrepo_gpgcheck=1\nmodule_hotfixes=1\ngpgkey=file://%[3]s\n", d.id(), r.URL, d.key())
 	return onnode.Write(ctx, d.Nodes, d.Node, d.repo(), 0o644, []byte(text))
 }
 
-// Pin implements Manager: the pins of this stack take the place of its earlier ones
-// in the list of the plugin. A pattern of names is one of glob(7) there as well.
-func (d Dnf) Pin(ctx context.Context, pins []repo.Pin) error {
-	var lines []string
-	for _, p := range pins {
-		for _, name := range p.Packages {
-			lines = append(lines, name+"-0:"+p.Version)
-		}
-	}
-	return d.lock(ctx, "pins", lines)
-}
+// Pin implements Manager: there is nothing to do. The repository has one version of each
+// package, and is not enabled for whoever upgrades the system; what is installed is held then.
+func (d Dnf) Pin(context.Context, []repo.Pin) error { return nil }
 
 // Hold implements Manager.
 func (d Dnf) Hold(ctx context.Context, names []string) error {
@@ -54,15 +55,37 @@ func (d Dnf) Hold(ctx context.Context, names []string) error {
 	}
 	var lines []string
 	for _, name := range names {
-		if have[name] != "" {
-			lines = append(lines, name+"-0:"+have[name]+".*")
+		for _, version := range strings.Fields(have[name]) {
+			lines = append(lines, name+"-"+withEpoch(version)+".*")
 		}
 	}
-	return d.lock(ctx, "holds", lines)
+	return d.lock(ctx, lines)
 }
 
-// Held implements Manager.
+// withEpoch is a version with its epoch, also where that is 0.
+func withEpoch(version string) string {
+	if strings.Contains(version, ":") {
+		return version
+	}
+	return "0:" + version
+}
+
+// lockedName is the package that a line of the list locks, as NAME-EPOCH:VERSION-RELEASE.*.
+func lockedName(line string) string {
+	before, _, ok := strings.Cut(line, ":")
+	i := strings.LastIndex(before, "-")
+	if !ok || i < 0 {
+		return ""
+	}
+	return before[:i]
+}
+
+// Held implements Manager. Without the plugin nothing is.
 func (d Dnf) Held(ctx context.Context) ([]string, error) {
+	plugin, err := d.Installed(ctx, []string{lockPlugin})
+	if err != nil || plugin[lockPlugin] == "" {
+		return nil, err
+	}
 	text, err := d.query(ctx, 1, "cat", versionLock)
 	var names []string
 	in := false
@@ -73,11 +96,10 @@ func (d Dnf) Held(ctx context.Context) ([]string, error) {
 		case strings.HasPrefix(line, "#"):
 			in = false
 		case in:
-			name, _, _ := strings.Cut(line, "-0:")
-			names = append(names, name)
+			names = append(names, lockedName(line))
 		}
 	}
-	return names, err
+	return slices.Compact(names), err
 }
 
 // Release implements Manager: what stays held is written anew.
@@ -89,13 +111,13 @@ func (d Dnf) Release(ctx context.Context, names []string) error {
 	return d.Hold(ctx, slices.DeleteFunc(held, func(n string) bool { return slices.Contains(names, n) }))
 }
 
-// lock writes one part of the plugin's list, between marks of its own.
-func (d Dnf) lock(ctx context.Context, what string, lines []string) error {
+// lock writes the part of this stack in the plugin's list, between marks of its own.
+func (d Dnf) lock(ctx context.Context, lines []string) error {
 	was, err := d.query(ctx, 1, "cat", versionLock) // status 1: there is none yet
 	if err != nil {
 		return err
 	}
-	begin, end := "# "+d.id()+" "+what, "# end of "+d.id()+" "+what
+	begin, end := "# "+d.id()+" holds", "# end of "+d.id()+" holds"
 	return onnode.Write(ctx, d.Nodes, d.Node, versionLock, 0o644, []byte(linesBetween(string(was), begin, end, lines)))
 }
 
@@ -126,34 +148,32 @@ func linesBetween(text, begin, end string, lines []string) string {
 // Refresh implements Manager.
 func (d Dnf) Refresh(ctx context.Context) error { return d.dnf(ctx, "makecache", "makecache") }
 
-// Install implements Manager. dnf has no verb that goes both up and down: what is
-// newer than asked for is downgraded first.
-func (d Dnf) Install(ctx context.Context, packages []Package) error {
-	var names, words []string
-	for _, p := range packages {
-		names = append(names, p.Name)
-		word := p.Name
-		if p.Version != "" {
-			word += "-" + p.Version
-		}
-		words = append(words, word)
-	}
-	have, err := d.Installed(ctx, names)
+// Install implements Manager. dnf brings what is named with its version to that, up or down
+// (dnf(8), install), and so each package of the repository that is there in another version is
+// named: they move together, and stay together.
+func (d Dnf) Install(ctx context.Context, r Repository, names []string) error {
+	have, err := d.Installed(ctx, slices.Sorted(maps.Keys(r.Packages)))
 	if err != nil {
 		return err
 	}
-	var down []string
-	for i, p := range packages {
-		if v := have[p.Name]; v != "" && p.Version != "" && v != p.Version {
-			down = append(down, words[i])
+	args := []string{"--allowerasing", "install"}
+	for _, name := range names {
+		args = append(args, d.named(r, name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if !slices.Contains(strings.Fields(have[name]), r.Packages[name]) && !slices.Contains(names, name) {
+			args = append(args, d.named(r, name))
 		}
 	}
-	if len(down) > 0 {
-		if err := d.dnf(ctx, "downgrade", append([]string{"--allowerasing", "--skip-broken", "downgrade"}, down...)...); err != nil {
-			return err
-		}
+	return d.dnf(ctx, "install", args...)
+}
+
+// named is a package as dnf takes it, with its version where the repository has it.
+func (d Dnf) named(r Repository, name string) string {
+	if version := r.Packages[name]; version != "" {
+		return name + "-" + withEpoch(version)
 	}
-	return d.dnf(ctx, "install", append([]string{"--allowerasing", "install"}, words...)...)
+	return name
 }
 
 // dnf runs dnf with this repository alone; dnf itself waits for its lock.
@@ -167,20 +187,30 @@ func (d Dnf) dnf(ctx context.Context, what string, args ...string) error {
 	return err
 }
 
-// Installed implements Manager. rpm ends with the number of packages that it does
-// not know, and prints a line for each: those have no tab.
+// maxNames bounds how many packages one question is about: a command line has its limits.
+// rpm ends with the number of those that it does not know, of which a status holds 255.
+const maxNames = 200
+
+// Installed implements Manager. rpm prints a line for each package that it does not know:
+// those have no tab.
 func (d Dnf) Installed(ctx context.Context, names []string) (map[string]string, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	out, err := d.query(ctx, len(names), append([]string{"rpm", "--query", "--queryformat=%{NAME}\t%{VERSION}-%{RELEASE}\n", "--"}, names...)...)
-	if err != nil {
-		return nil, err
-	}
 	have := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		if name, version, ok := strings.Cut(strings.TrimRight(line, "\n"), "\t"); ok && slices.Contains(names, name) {
-			have[name] = version
+	for some := range slices.Chunk(names, maxNames) {
+		argv := append([]string{"env", "LC_ALL=C", "rpm", "--query", "--queryformat=%{NAME}\t%{EPOCHNUM}\t%{VERSION}-%{RELEASE}\n", "--"}, some...)
+		out, err := d.Nodes.Run(ctx, d.Node, onnode.Command{Argv: argv})
+		if err != nil {
+			return nil, fmt.Errorf("node %s: rpm: %w", d.Node, err)
+		}
+		if out.Exit > len(some) || bytes.Contains(out.Stderr, []byte("error:")) { // its database cannot be read
+			return nil, &onnode.ExitError{Node: d.Node, Argv: argv, Output: out}
+		}
+		for line := range strings.Lines(string(out.Stdout)) {
+			f := strings.Split(strings.TrimRight(line, "\n"), "\t")
+			if len(f) != 3 || !slices.Contains(some, f[0]) {
+				continue
+			}
+			version := strings.TrimPrefix(f[1]+":"+f[2], "0:")
+			have[f[0]] = strings.TrimSpace(have[f[0]] + " " + version)
 		}
 	}
 	return have, nil

@@ -60,25 +60,22 @@ type Manager interface {
 	Pin(ctx context.Context, pins []repo.Pin) error
 	// Refresh reads what the repository has.
 	Refresh(ctx context.Context) error
-	// Install brings packages to their versions, up or down; an empty version
-	// leaves it to the manager. What was held before is moved as well.
-	Install(ctx context.Context, packages []Package) error
+	// Install brings packages to their versions in the repository, up or down. One that is not
+	// in it is part of the image. What was held before is moved as well.
+	Install(ctx context.Context, r Repository, names []string) error
 	// Hold keeps packages at what they are, whoever upgrades the system.
 	Hold(ctx context.Context, names []string) error
 	// Held lists what is held.
 	Held(ctx context.Context) ([]string, error)
 	// Release lets go of packages that are held: a manager moves none that it is
-	// not told to by name, and packages move together.
+	// not asked to by name, and packages move together.
 	Release(ctx context.Context, names []string) error
 	// Installed returns the versions of those of the packages that are fully
-	// installed.
+	// installed. Of one that is there in several, they are separated by spaces.
 	Installed(ctx context.Context, names []string) (map[string]string, error)
 	// Unfinished lists packages that are unpacked and could not be configured.
 	Unfinished(ctx context.Context) ([]string, error)
 }
-
-// Package is one package to install.
-type Package struct{ Name, Version string }
 
 // For returns the manager of a distribution.
 func For(r distribution.Release, on On) (Manager, error) {

@@ -46,18 +46,21 @@ func Recipe(t driver.Target, b stack.Base) (stack.Set, error) {
 		stack.AddExtra(t.Driver, &s)
 		return s, nil
 	}
-	s.Packages = append(s.Packages, stack.HeadersPackage(t.Node.Image, b))
+	stack.AddHeaders(t.Node.Image, b, &s)
 	if b.System.Family == distribution.Ubuntu && b.Kernel != "" {
 		s.Packages = append(s.Packages, "linux-modules-extra-"+b.Kernel) // amdgpu's firmware loader and its dependencies
 	}
 	s.Packages = append(s.Packages, "amdgpu-dkms", "rocm", "rccl", "rocm-validation-suite", "python3-setuptools", "python3-wheel")
+	development := "rccl-dev"
+	if b.System.Family == distribution.RHEL {
+		development = "rccl-devel"
+	}
 	s.Module.Package = "amdgpu-dkms"
 	s.Libraries = []string{fmt.Sprintf("libamdhip64.so.%d", usage.ParseRelease(t.Driver.Version).Major()), "librccl.so.1"}
-	s.Pins = []repo.Pin{
-		{Packages: []string{"amdgpu-dkms*"}, Version: "*." + driverCode(kernelDriverOf(t.Driver)) + "-*"},
-		{Packages: []string{"rocm", "rocm-*", "rccl*", "hip*", "hsa-rocr*"}, Version: "*." + versionCode(t.Driver.Version) + "-*"},
-	}
-	s.Toolkit = &stack.Toolkit{Packages: []string{"rocm", "rccl", "rccl-dev"}, Home: "/opt/rocm", Library: "/opt/rocm", Targets: listTargets(t.Node.Hardware)}
+	s.Pins = append(s.Pins,
+		repo.Pin{Packages: []string{"amdgpu-dkms*"}, Version: "*." + driverCode(kernelDriverOf(t.Driver)) + "-*"},
+		repo.Pin{Packages: []string{"rocm", "rocm-*", "rccl*", "hip*", "hsa-rocr*"}, Version: "*." + versionCode(t.Driver.Version) + "-*"})
+	s.Toolkit = &stack.Toolkit{Packages: []string{"rocm", "rccl", development}, Home: "/opt/rocm", Library: "/opt/rocm", Targets: listTargets(t.Node.Hardware)}
 	stack.AddExtra(t.Driver, &s)
 	return s, nil
 }

@@ -38,6 +38,18 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
+// TestRHEL: headers are those of the image's kernel, by version, and libraries have names of RHEL.
+func TestRHEL(t *testing.T) {
+	t.Parallel()
+	s, err := Recipe(target("rhel", "7.2", ""), stack.Base{System: distribution.Release{Family: distribution.RHEL, Version: "9"}, Kernel: "5.14.0-570.12.1.el9_6.x86_64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(s.Packages, "kernel-devel") || !slices.Contains(s.Toolkit.Packages, "rccl-devel") || len(s.Pins) != 3 || s.Pins[0].Version != "5.14.0-570.12.1.el9_6" || s.Module.Package != "amdgpu-dkms" {
+		t.Errorf("%+v", s)
+	}
+}
+
 // TestDebianOwn: Debian 12 has one ROCm, with the kernel's own driver.
 func TestDebianOwn(t *testing.T) {
 	t.Parallel()

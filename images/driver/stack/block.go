@@ -59,17 +59,30 @@ func FromOwnArchive(i *inventory.Image, d *inventory.Driver) bool {
 	return HasOwnArchive(i) && !HasRepository(d)
 }
 
-// packagesServed reports whether package repositories are built for a release.
-func packagesServed(r distribution.Release) bool {
-	f, ok := distribution.Find(r.Family)
-	return ok && f.Manager == distribution.Apt
+// packagesServed reports whether package repositories are built for an image. Of a disk image
+// with RPM packages it is not known where these came from.
+func packagesServed(i *inventory.Image) bool {
+	f, ok := distribution.FamilyOf(i)
+	return ok && (f.Manager == distribution.Apt || i.Kind == f.Name)
 }
 
-// HeadersPackage returns the package with the headers that modules are built with for the
-// kernel of an image.
+// HeadersPackage is the name of the package with the headers that modules are built with for
+// the kernel of an image.
 func HeadersPackage(i *inventory.Image, b Base) string {
 	f, _ := distribution.Find(b.System.Family)
-	return f.HeadersPackage(b.Kernel, i.Kernel)
+	name, _ := f.HeadersPackage(b.Kernel, i.Kernel)
+	return name
+}
+
+// AddHeaders adds the package with the headers that modules are built with for the kernel of
+// an image.
+func AddHeaders(i *inventory.Image, b Base, s *Set) {
+	f, _ := distribution.Find(b.System.Family)
+	name, version := f.HeadersPackage(b.Kernel, i.Kernel)
+	s.Packages = append(s.Packages, name)
+	if version != "" {
+		s.Pins = append(s.Pins, repo.Pin{Packages: []string{name}, Version: version})
+	}
 }
 
 // AddExtra adds the packages that a block names by itself, as NAME or NAME=VERSION.

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -25,13 +26,14 @@ func CheckRepositories(inv *inventory.Inventory) (found diag.List) {
 			continue
 		}
 		checkArchitecture(inv, d, &found)
+		checkSuite(inv, d, &found)
 		key, given := inventory.Attribute(block, "key")
 		if !given || key.Type() != cty.String {
 			continue // signed by a key of the image
 		}
 		if err := signature.CheckKey(key.AsString()); err != nil {
 			found.Add("driver.repository", Place(d, "key"), "Not the key of a repository",
-				fmt.Sprintf("The key of the repository of driver %q %v. apt would refuse the repository after the images are built. Write key = file(\"vendor.asc\") with the key that its vendor publishes, in ASCII armor%s.", d.Name, err, orWithout(key.AsString()))).In(d.Decl)
+				fmt.Sprintf("The key of the repository of driver %q %v. Its packages would be refused after the images are built. Write key = file(\"vendor.asc\") with the key that its vendor publishes, in ASCII armor%s.", d.Name, err, orWithout(key.AsString()))).In(d.Decl)
 		}
 	}
 	return found
@@ -67,6 +69,36 @@ func checkArchitecture(inv *inventory.Inventory, d *inventory.Driver, found *dia
 				Also("the image", i.Place("arch")).In(d.Decl)
 		}
 	}
+}
+
+// checkSuite finds a suite or components of a repository that dnf reads, which has none: the
+// first node of each driver.
+func checkSuite(inv *inventory.Inventory, d *inventory.Driver, found *diag.List) {
+	block, _ := inventory.Attribute(d.Value, "repository")
+	for _, attribute := range []string{"suite", "components"} {
+		v, given := inventory.Attribute(block, attribute)
+		if !given || v.IsNull() {
+			continue
+		}
+		for _, n := range inv.Nodes {
+			f, _ := distribution.FamilyOf(orNone(n.Image))
+			if f.Manager != distribution.Dnf || !slices.Contains(n.Drivers, d) {
+				continue
+			}
+			found.Add("driver.repository", Place(d, attribute), "Suite of a repository that has none",
+				fmt.Sprintf("Driver %q is given to node %q, whose image %q is of %s: dnf reads the folder that url names, with repodata/repomd.xml, and a repository has no %s there. Take the attribute out; nodes of another system need a driver block of their own.", d.Name, n.Name, n.Image.Name, f.Title, attribute)).
+				Also("the image", n.Image.Decl).In(d.Decl)
+			return
+		}
+	}
+}
+
+// orNone is an image block, or one that says nothing.
+func orNone(i *inventory.Image) *inventory.Image {
+	if i == nil {
+		return &inventory.Image{}
+	}
+	return i
 }
 
 // orWithout is what to do about a key that is empty.

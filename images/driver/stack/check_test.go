@@ -52,6 +52,41 @@ func TestCheckRepositories(t *testing.T) {
 	}
 }
 
+// TestRepositorySuite: a repository of dnf has no suite, and one of apt may have one.
+func TestRepositorySuite(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ kind, attribute, says string }{
+		"rhel":                {"rhel", `suite = "jammy"`, "has no suite there"},
+		"components":          {"rhel", `components = ["main"]`, "has no components there"},
+		"rhel, by its folder": {"rhel", "", ""},
+		"debian":              {"debian", `suite = "jammy"`, ""},
+	} {
+		dir := t.TempDir()
+		site := fmt.Sprintf(`
+site "s" {}
+image "%s" "os" {
+  release = "%s"
+}
+driver "inbox" "d" {
+  packages = ["rdma-core"]
+  repository {
+    url = "http://192.0.2.1/"
+    %s
+  }
+}
+`, c.kind, map[string]string{"rhel": "9", "debian": "bookworm"}[c.kind], c.attribute)
+		if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(site), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		inv, _, _ := inventory.Load(dir, inventory.Options{})
+		inv.Nodes = []*inventory.Node{{Name: "none"}, {Name: "n1", Image: inv.Images[0], Drivers: inv.Drivers}, {Name: "n2", Image: inv.Images[0], Drivers: inv.Drivers}}
+		found := stack.CheckRepositories(inv)
+		if c.says == "" && len(found) > 0 || c.says != "" && (len(found) != 1 || found[0].Subject.Start.Line != 10 || len(found[0].Related) != 1 || !strings.Contains(found[0].Detail, c.says)) {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
 // TestRepositoryArchitecture: a repository for other processors than those of the image is
 // found with both places, by what its vendor calls them in the path.
 func TestRepositoryArchitecture(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/images/compile"
 	"github.com/ironrail/ironrail/images/driver"
-	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -55,7 +54,18 @@ func (s *Stack) Install(ctx context.Context, run stage.Run, t driver.Target) err
 }
 
 func (w work) modprobeFile() string { return "/etc/modprobe.d/ironrail-" + w.Driver.Name + ".conf" }
-func (w work) loadFile() string     { return "/etc/modules-load.d/ironrail-" + w.Driver.Name + ".conf" }
+
+// keepOut writes what keeps clashing modules out of initrds, where the settings of modprobe do
+// not, and reports whether it was another.
+func (w work) keepOut(ctx context.Context) (bool, error) {
+	if w.family.Boot.Omit == nil || len(w.set.Clashing) == 0 {
+		return false, nil
+	}
+	o := w.family.Boot.Omit
+	return w.write(ctx, fmt.Sprintf(o.File, w.Driver.Name), []string{fmt.Sprintf(o.Line, strings.Join(w.set.Clashing, " "))})
+}
+
+func (w work) loadFile() string { return "/etc/modules-load.d/ironrail-" + w.Driver.Name + ".conf" }
 
 // settings writes what modules are loaded and how. The initial file system of the
 // kernel has these files as well, and is made anew when they changed.
@@ -69,6 +79,10 @@ func (w work) settings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	omitted, err := w.keepOut(ctx)
+	if err != nil {
+		return err
+	}
 	if _, err := w.write(ctx, w.loadFile(), append([]string{w.set.Module.Name}, w.set.Others...)); err != nil {
 		return err
 	}
@@ -77,11 +91,10 @@ func (w work) settings(ctx context.Context) error {
 			return err
 		}
 	}
-	if !changed || len(w.set.Clashing) == 0 {
+	if !changed && !omitted || len(w.set.Clashing) == 0 {
 		return nil
 	}
-	err = onnode.Exec(ctx, w.on.Nodes, w.Node.Name, "update-initramfs", "-u", "-k", "all")
-	return err
+	return onnode.Exec(ctx, w.on.Nodes, w.Node.Name, w.family.Boot.RemakeInitrds...)
 }
 
 // write writes a file of lines unless it is so already, and reports whether it was
@@ -112,11 +125,7 @@ func (w work) pin(ctx context.Context) error {
 // install brings the packages. One whose module does not build is a finding about
 // the node with the compiler's own words.
 func (w work) install(ctx context.Context) error {
-	var list []manager.Package
-	for _, p := range w.set.Packages {
-		list = append(list, manager.Package{Name: p, Version: w.repo.Packages[p]})
-	}
-	err := w.manager.Install(ctx, list)
+	err := w.manager.Install(ctx, w.repo, w.set.Packages)
 	if err != nil && errkind.Of(err) != errkind.Refused {
 		return err
 	}
@@ -249,6 +258,9 @@ const inTree = "in-tree"
 // ours reports whether a package is held with the stack: those that are asked for,
 // with the headers, those that a pin names, and those that are listed.
 func (w work) ours(name string) bool {
+	if w.family.StandBeside(name) {
+		return false
+	}
 	return slices.Contains(w.set.Packages, name) || pinnedVersion(w.set.Pins, name) != "" || pinnedVersion([]repo.Pin{{Packages: w.set.Holds, Version: "*"}}, name) != ""
 }
 

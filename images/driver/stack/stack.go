@@ -111,8 +111,8 @@ func (s *Stack) Fits(t driver.Target) hcl.Diagnostics {
 	switch {
 	case !ok:
 		return notYet(t, fmt.Sprintf("Image %q is of kind %q, and nobody knows the names of its packages. Take an image of kind debian or ubuntu, or bring the driver in the image.", t.Node.Image.Name, t.Node.Image.Kind))
-	case !packagesServed(system):
-		return notYet(t, fmt.Sprintf("Packages for %s are not served yet. Take an image of kind debian or ubuntu.", system))
+	case !packagesServed(t.Node.Image):
+		return notYet(t, fmt.Sprintf("Image %q is a disk of %s that somebody else made, and nobody knows what its packages are resolved by. Take an image of kind rhel, debian or ubuntu.", t.Node.Image.Name, system))
 	case !HasRepository(t.Driver) && !HasOwnArchive(t.Node.Image):
 		return hcl.Diagnostics{newDiagnostic(t, "Driver does not go with its system", fmt.Sprintf("The archive of %s itself is not what driver %q of kind %q is installed from.", system, t.Driver.Name, t.Driver.Kind),
 			`Name the repository that has it in the block, best a mirror inside the site: repository { url = "http://mirror.example/FOLDER/" key = file("KEY.asc") }.`)}
@@ -161,6 +161,7 @@ type work struct {
 	driver.Target
 	on      manager.On
 	manager manager.Manager
+	family  distribution.Family
 	repo    manager.Repository
 	set     Set
 }
@@ -177,8 +178,12 @@ func (s *Stack) begin(run stage.Run, t driver.Target, r manager.Repository) (wor
 	if kernel == "" {
 		kernel = kernelOf(t.Node.Image)
 	}
-	w.set, err = s.recipe(t, Base{System: system, Kernel: kernel})
-	return w, err
+	if w.set, err = s.recipe(t, Base{System: system, Kernel: kernel}); err != nil {
+		return w, err
+	}
+	w.family, _ = distribution.Find(system.Family)
+	w.set.Packages = append(w.set.Packages, w.family.Holds...)
+	return w, nil
 }
 
 // Selection is what the repository of a stack for the nodes of an image is made
@@ -203,9 +208,11 @@ func Select(recipe Recipe, inv *inventory.Inventory, d *inventory.Driver, image 
 	if kernel == "" {
 		kernel = kernelOf(image)
 	}
-	if f, ok := distribution.Find(system.Family); ok && len(out.Sources) == 0 {
+	f, _ := distribution.Find(system.Family)
+	if len(out.Sources) == 0 {
 		out.Components = f.Components
 	}
+	out.Packages = append(out.Packages, f.Holds...)
 	type chassis struct {
 		h    *inventory.Hardware
 		tray bool

@@ -212,7 +212,7 @@ func (w work) compare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	action := "Read the package log of the node (/var/log/apt/term.log), then run `ironrail apply`."
+	action := fmt.Sprintf("Read the package log of the node (%s), then run `ironrail apply`.", w.family.Manager.Log())
 	if f.stray(w.set.Module) {
 		action = fmt.Sprintf("No package of driver %s brought %s: remove it, run `depmod -a`, then `ironrail apply`; or write the image again: `ironrail rebuild %s`.", w.Driver.Name, f.path, w.Node.Name)
 	}

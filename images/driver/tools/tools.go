@@ -83,12 +83,9 @@ func (k *Tools) Install(ctx context.Context, run stage.Run, t driver.Target) err
 	if err := m.Refresh(ctx); err != nil {
 		return err
 	}
-	var list []manager.Package
-	for _, name := range Packages(t) {
-		list = append(list, manager.Package{Name: name, Version: r.Packages[name]})
-	}
+	list := Packages(t)
 	say(fmt.Sprintf("installing %d packages", len(list)))
-	return errkind.Begun(m.Install(ctx, list))
+	return errkind.Begun(m.Install(ctx, r, list))
 }
 
 // Verify implements driver.Kind: the packages of the block are there in the versions of

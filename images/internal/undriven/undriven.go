@@ -16,9 +16,9 @@ import (
 // systemCheck is the check of what the system of an image does not get.
 const systemCheck = "image.system"
 
-// Check refuses nodes of an image whose system gets no driver stacks and no rails
-// with addresses, and have some: the first node of each. It warns of tests whose programs
-// have to be in the image then.
+// Check refuses nodes of an image whose system gets no rails with addresses, and no driver
+// stacks where it is a disk that somebody else made, and have some: the first node of each. It
+// warns of tests whose programs have to be in the image then.
 func Check(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
 	f, ok := distribution.FamilyOf(i)
 	if !ok || f.Disk == nil || f.Disk.Drivers {
@@ -37,7 +37,7 @@ func Check(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
 		if n.Image != i {
 			continue
 		}
-		if len(n.Drivers) > 0 && !drivers {
+		if len(n.Drivers) > 0 && !drivers && i.Kind != f.Name {
 			drivers = true
 			add(n, "Drivers that are not installed on this system", fmt.Sprintf("has driver.%s: driver stacks are not installed on it by this version", n.Drivers[0].Name))
 		}
@@ -45,12 +45,19 @@ func Check(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
 			rails = true
 			add(n, "Rails that this system cannot address", fmt.Sprintf("has ports of fabric %q: their addresses are set by systemd-networkd, which it does not have", f.Name))
 		}
-		if v := n.Validation; v != nil && (v.Pair != nil || v.AllReduce != nil) && !tests {
+		if v := n.Validation; lacksPrograms(n, i.Kind == f.Name) && !tests {
 			tests = true
 			found.Add(systemCheck, at, "Programs of tests that the image has to bring", fmt.Sprintf("Validation %q of node %q has tests between nodes, and nothing is installed on %s for them: what they run has to be in image %q. That is perftest (ib_write_bw) for pair, and Open MPI with mpi4py, or with the tests of NCCL or RCCL, for all_reduce.", v.Name, n.Name, f.Title, i.Name)).
 				Also("the validation", v.Decl).In(i.Decl).Of(n.Name).Warn()
 		}
 	}
+}
+
+// lacksPrograms reports whether a node has tests between nodes, whose programs nobody is known to
+// bring. Of drivers on a system that is made here it is known whether they do.
+func lacksPrograms(n *inventory.Node, made bool) bool {
+	v := n.Validation
+	return v != nil && (v.Pair != nil || v.AllReduce != nil) && !(made && len(n.Drivers) > 0)
 }
 
 // railFabric is a fabric of which a node's ports have IP addresses; nil: there is none.

@@ -137,6 +137,7 @@ cat >names <<-'NAMES'
 	coreutils coreutils
 	dnf dnf
 	dnf-data dnf
+	dnf-plugins-core python3-dnf-plugin-versionlock
 	dracut-core dracut
 	e2fsprogs e2fsprogs
 	grub-common grub2-tools

@@ -54,8 +54,11 @@ func (m *mirror) Ensure(ctx context.Context, d *inventory.Driver, _ string, _ fu
 		return manager.Repository{}, err
 	}
 	status := filepath.Join(m.dir, "status")
-	got, err := repo.Simulate(ctx, repo.Options{Dir: m.dir, Name: d.Name, Packages: sel.Packages, Pins: sel.Pins, Components: sel.Components, Key: key,
-		Image: repo.Image{Digest: "sha256:" + strings.Repeat("0", 64), Status: status, Sources: status, Keyring: status}})
+	image := repo.Image{Digest: "sha256:" + strings.Repeat("0", 64), Status: status, Sources: status, Keyring: status}
+	if m.inv.Nodes[0].Image.Kind == "rhel" {
+		image = repo.Image{Digest: image.Digest, Database: status, Repositories: status}
+	}
+	got, err := repo.Simulate(ctx, repo.Options{Dir: m.dir, Name: d.Name, Packages: sel.Packages, Pins: sel.Pins, Components: sel.Components, Key: key, Image: image})
 	if err != nil {
 		return manager.Repository{}, err
 	}
@@ -106,6 +109,50 @@ func TestGPUDriver(t *testing.T) {
 		}
 		if out, exit := r.Sh("n1", "modprobe -r nvidia"); exit != 1 {
 			t.Errorf("a module with services: %d %q", exit, out)
+		}
+	})
+}
+
+// TestGPUDriverRHEL is TestGPUDriver with dnf: versions move both ways, all is held, and what is let
+// go of by hand is seen.
+func TestGPUDriverRHEL(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inv := systemtest.NewSite(1, 1, 0)
+		inv.Nodes[0].Image = &inventory.Image{Block: inventory.Block{Kind: "rhel", Name: "os"}, Release: "9"}
+		r := systemtest.New(t, inv)
+		defer r.Stop()
+		r.Wait()
+		m := newMirror(t, r, cuda.Recipe)
+		kind := stack.New(cuda.Recipe, r, m)
+		var target driver.Target
+		for _, version := range []string{"580.126.16", "590.44.01", "580.126.16"} {
+			rec := run{onnodetest.NewRun()}
+			target = nvidia(inv.Nodes[0], version, "open")
+			target.Driver.Value = cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal("open"), "repository": cty.ObjectVal(map[string]cty.Value{"url": cty.StringVal("http://mirror.example/cuda/rhel9/x86_64/")})})
+			if found := kind.Fits(target); found.HasErrors() {
+				t.Fatal(found)
+			}
+			must(t, kind.Install(t.Context(), rec, target))
+			must(t, kind.Start(t.Context(), rec, target))
+			if o, in, err := kind.Verify(t.Context(), target); err != nil || o.State != "conforms" || in.Packages["kmod-nvidia-open-dkms"] != version+"-1" {
+				t.Errorf("%s: %+v, %+v, %v", version, o, in, err)
+			}
+			out, _ := r.Sh("n1", "cat /sys/module/nvidia/version /etc/dnf/plugins/versionlock.list /etc/dracut.conf.d/ironrail-gpu.conf; test -d /sys/module/nouveau")
+			for _, want := range []string{version + "\n", "\nkmod-nvidia-open-dkms-0:" + version + "-1.*\n", "\nnvidia-driver-cuda-0:" + version + "-1.*\n", "omit_drivers+=\" nouveau \"\n"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s: no %q in %q", version, want, out)
+				}
+			}
+		}
+		if out, exit := r.Sh("n1", "dnf --assumeyes --enablerepo=ironrail-gpu install nvidia-driver-cuda-0:1-1"); exit != 1 {
+			t.Errorf("an unknown version: %d %s", exit, out)
+		}
+		if _, exit := r.Sh("n1", "rm /etc/dnf/plugins/versionlock.list"); exit != 0 {
+			t.Error("the list of locks stays")
+		}
+		if o, _, err := kind.Verify(t.Context(), target); err != nil || o.State != "differs" || !strings.Contains(o.Evidence, "kmod-nvidia-open-dkms is not held") || strings.Contains(o.Evidence, "kernel-devel") {
+			t.Errorf("without locks: %+v, %v", o, err)
 		}
 	})
 }

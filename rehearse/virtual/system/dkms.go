@@ -30,6 +30,9 @@ var moduleSources = map[string]moduleSource{
 	"nvidia-kernel-open-dkms": {"nvidia", []string{"nvidia", "nvidia-uvm", "nvidia-peermem"}, 100 * time.Second},
 	"nvidia-dkms-open":        {"nvidia", []string{"nvidia", "nvidia-uvm", "nvidia-peermem"}, 100 * time.Second},
 	"nvidia-dkms":             {"nvidia", []string{"nvidia", "nvidia-uvm", "nvidia-peermem"}, 110 * time.Second},
+	"kmod-nvidia-open-dkms":   {"nvidia", []string{"nvidia", "nvidia-uvm", "nvidia-peermem"}, 100 * time.Second},
+	"kmod-nvidia-latest-dkms": {"nvidia", []string{"nvidia", "nvidia-uvm", "nvidia-peermem"}, 110 * time.Second},
+	"mlnx-ofa_kernel-dkms":    {"mlnx-ofa_kernel", []string{"mlx5_core", "mlx5_ib", "ib_core", "ib_umad", "ib_uverbs", "rdma_ucm"}, 150 * time.Second},
 	"mlnx-ofed-kernel-dkms":   {"mlnx-ofed-kernel", []string{"mlx5_core", "mlx5_ib", "ib_core", "ib_umad", "ib_uverbs", "rdma_ucm"}, 150 * time.Second},
 	"amdgpu-dkms":             {"amdgpu", []string{"amdgpu"}, 180 * time.Second},
 }
@@ -148,9 +151,9 @@ func (n *node) placeModules(s moduleSource, folder, pkg, version, signature stri
 	}
 	license := "GPL"
 	switch {
-	case strings.HasPrefix(pkg, "nvidia") && strings.Contains(pkg, "open"):
+	case strings.Contains(pkg, "nvidia") && strings.Contains(pkg, "open"):
 		license = openLicense
-	case strings.HasPrefix(pkg, "nvidia"):
+	case strings.Contains(pkg, "nvidia"):
 		license = "NVIDIA"
 	}
 	for _, m := range s.modules {
@@ -164,7 +167,7 @@ func (n *node) placeModules(s moduleSource, folder, pkg, version, signature stri
 // hasHeaders reports whether headers of a kernel are installed.
 func (n *node) hasHeaders() bool {
 	for name := range n.packages() {
-		if strings.HasPrefix(name, "linux-headers-") {
+		if strings.HasPrefix(name, "linux-headers-") || name == "kernel-devel" {
 			return true
 		}
 	}

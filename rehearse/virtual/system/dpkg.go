@@ -17,6 +17,15 @@ import (
 // statusFile is where dpkg keeps what is installed.
 const statusFile = "var/lib/dpkg/status"
 
+// statusFile is the file of what is installed. rpm's database is another one here than on a real
+// node: its content is dpkg's.
+func (n *node) statusFile() string {
+	if n.cfg.Twin.OfRPM() {
+		return "var/lib/rpm/status"
+	}
+	return statusFile
+}
+
 // dpkg is what is installed on a node, beside what its image brought. It is safe
 // for concurrent use.
 type dpkg struct {
@@ -34,7 +43,7 @@ func (n *node) packages() map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.read {
-		b, _ := n.tree.ReadFile(statusFile) // absent: nothing was installed
+		b, _ := n.tree.ReadFile(n.statusFile()) // absent: nothing was installed
 		d.have, d.hold, d.half = parseStatus(string(b))
 		d.read = true
 		if n.cfg.Image != nil {
@@ -132,10 +141,10 @@ func (n *node) writeStatus() error {
 		want, status := d.state(name)
 		fmt.Fprintf(&b, "Package: %s\nStatus: %s ok %s\nArchitecture: %s\nVersion: %s\n\n", name, want, status, n.cfg.Twin.PackageArch(), d.have[name])
 	}
-	if err := n.tree.MkdirAll("var/lib/dpkg", 0o755); err != nil {
+	if err := n.tree.MkdirAll(path.Dir(n.statusFile()), 0o755); err != nil {
 		return err
 	}
-	return n.tree.write(statusFile, []byte(b.String()), 0o644)
+	return n.tree.write(n.statusFile(), []byte(b.String()), 0o644)
 }
 
 // lock takes dpkg's lock, and reports whether it was free.

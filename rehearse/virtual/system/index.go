@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/ironrail/ironrail/images/repo/repodata"
 )
 
 // release is what matters of an InRelease file.
@@ -100,6 +102,15 @@ type indexes struct {
 
 // errHash is apt's word for a file that is not what was signed.
 var errHash = errors.New("Hash Sum mismatch")
+
+// checkSum compares a file with what an index of dnf says of it.
+func checkSum(b []byte, want repodata.File) error {
+	sum := sha256.Sum256(b)
+	if hex.EncodeToString(sum[:]) != want.Sum || int64(len(b)) != want.Size {
+		return errors.New("Downloading successful, but checksum doesn't match")
+	}
+	return nil
+}
 
 // read unpacks and reads an index that must have the listed digest.
 func (x *indexes) read(name string, b []byte, want listed) (index, error) {

@@ -25,14 +25,14 @@ var packagedUnits = map[string]packagedUnit{
 	"nvidia-fabricmanager": {[]string{"nvidia-fabricmanager*", "nvidia-fabric-manager"}, "nvidia", true, 25 * time.Second},
 	"nvidia-dcgm":          {[]string{"datacenter-gpu-manager*"}, "", false, 2 * time.Second},
 	"nvidia-imex":          {[]string{"nvidia-imex*"}, "nvidia", true, 2 * time.Second},
-	"openibd":              {[]string{"mlnx-ofed-kernel-dkms", "doca-ofed", "doca-all", "doca-networking", "doca-roce"}, "mlx5_core", false, 4 * time.Second},
+	"openibd":              {[]string{"mlnx-ofed-kernel-dkms", "mlnx-ofa_kernel-dkms", "doca-ofed", "doca-all", "doca-networking", "doca-roce"}, "mlx5_core", false, 4 * time.Second},
 }
 
 // packagedLibraries are the shared libraries of driver stacks.
 var packagedLibraries = map[string][]string{
 	"libcuda.so.1":      {"libcuda1", "nvidia-driver-cuda", "nvidia-open", "cuda-drivers"},
 	"libnvidia-ml.so.1": {"libnvidia-ml1", "nvidia-driver-cuda", "nvidia-open", "cuda-drivers"},
-	"libnccl.so.2":      {"libnccl2"},
+	"libnccl.so.2":      {"libnccl2", "libnccl"},
 	"libamdhip64.so.5":  {"libamdhip64-5"},
 	"libamdhip64.so.6":  {"rocm"},
 	"libamdhip64.so.7":  {"rocm"},

@@ -16,8 +16,9 @@ const (
 )
 
 // depends are packages that are empty here, and of which the real ones depend on the one
-// of a program: DOCA's profiles (DOCA Profiles, "Supported Packages").
-var depends = map[string][]string{pkgPerftest: {"doca-ofed", "doca-networking", "doca-all"}}
+// of a program, or have it by another name: DOCA's profiles (DOCA Profiles, "Supported
+// Packages"), and RHEL's.
+var depends = map[string][]string{pkgPerftest: {"doca-ofed", "doca-networking", "doca-all"}, pkgVerbs: {"libibverbs-utils"}}
 
 // commands are the programs by name, but for env and timeout.
 var commands = map[string]program{
@@ -35,7 +36,7 @@ var commands = map[string]program{
 	"groupadd": {run: exitWith(0)}, "sysctl": {run: runSysctl}, "systemd-sysctl": {run: systemdSysctl}, "locale": {run: runLocale}, "dmesg": {run: runDmesg}, "journalctl": {run: runJournalctl}, "chronyc": {pkgChrony, runChronyc},
 	"dmidecode": {run: runDmidecode}, "lscpu": {run: runLscpu}, "systemctl": {run: runSystemctl},
 	"reboot": {run: leaveProgram}, "poweroff": {run: leaveProgram}, "shutdown": {run: leaveProgram},
-	"apt-get": {run: aptGet}, "apt-mark": {run: aptMark}, "dpkg-query": {run: dpkgQuery}, "kubeadm": {run: runKubeadm},
+	"apt-get": {run: aptGet}, "apt-mark": {run: aptMark}, "dpkg-query": {run: dpkgQuery}, "dnf": {run: runDnf}, "rpm": {run: runRPM}, "dracut": {run: runDracut}, "kubeadm": {run: runKubeadm},
 
 	"netplan": {run: runNetplan}, "ip": {run: runIP}, "ethtool": {run: runEthtool}, "rdma": {run: rdmaProgram}, "ironrail_checksum": {pkgChecksum, runChecksum}, "ib_write_bw": {pkgPerftest, writeBW}, "ib_write_lat": {pkgPerftest, writeBW},
 	"ibv_devices": {pkgVerbs, ibvDevices}, "ibv_devinfo": {pkgVerbs, ibvDevinfo}, "ibstat": {pkgDiags, runIbstat},

@@ -171,6 +171,9 @@ func (t Twin) kernelPackages() []string {
 	return list
 }
 
+// OfRPM reports whether its packages are of rpm.
+func (t Twin) OfRPM() bool { return t.orDebian().ID == "rocky" }
+
 // Files are the files of an installed system that say what it is, by name.
 func (t Twin) Files() map[string]string {
 	files := map[string]string{"etc/os-release": t.OSRelease()}

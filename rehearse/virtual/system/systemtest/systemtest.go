@@ -35,6 +35,7 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/metal/metaltest"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
 	"github.com/ironrail/ironrail/rehearse/virtual/system"
+	"github.com/ironrail/ironrail/rehearse/virtual/twin"
 )
 
 // Controller is the address of the one who works on the nodes.
@@ -203,7 +204,7 @@ func (r *Rig) boot(n *inventory.Node) {
 		for ctx.Err() == nil {
 			m := r.Metal[n.Name]
 			kernel := m.Boot(system.DefaultKernel, "root=LABEL=ironrail-root", m.Root())
-			c := system.Config{Node: n.Name, Address: n.Address, Hardware: n.Hardware, Image: n.Image, Kernel: kernel, Ports: portsOf(m),
+			c := system.Config{Node: n.Name, Address: n.Address, Hardware: n.Hardware, Image: n.Image, Twin: twin.Of(n.Image), Kernel: kernel, Ports: portsOf(m),
 				Root: kernel.Root(), Disks: kernel.Opener(ctx), Net: r.Board.At(n.Address), Clock: r.clock, Site: r.site}
 			if r.parts {
 				addParts(&c, m, kernel)

@@ -27,6 +27,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/driver/stack"
 	"github.com/ironrail/ironrail/images/driver/tools"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
@@ -54,6 +55,7 @@ import (
 // reached, it is enough to plan with: Site.offlineWorld.
 type world struct {
 	inv        *inventory.Inventory // the site's, or one that plans are made of
+	signer     *modsign.Certificate // of the key that signs kernel modules; nil: none does
 	links      []*roce.Links        // addresses that were allocated
 	orphaned   []*inventory.Node    // nodes of the state that are in no file
 	dir        string               // the site's folder, absolute
@@ -82,26 +84,30 @@ func (s *Site) offlineWorld() world {
 	if err != nil {
 		dir = s.Inv.Dir // the working folder is gone; a program of a hook fails by itself
 	}
-	return world{inv: s.Inv, links: s.links, orphaned: s.over.Orphaned, dir: dir, exports: s.path("handover"), schedulers: s.schedulers(), programs: s.programs}
+	var signer *modsign.Certificate
+	if s.Keys.Modules != nil {
+		signer = &s.Keys.Modules.Certificate
+	}
+	return world{inv: s.Inv, signer: signer, links: s.links, orphaned: s.over.Orphaned, dir: dir, exports: s.path("handover"), schedulers: s.schedulers(), programs: s.programs}
 }
 
 // bareStages is the stage table: the way of a node from power-off to its scheduler.
 // A stage's steps need those of stages above it.
 func (w world) bareStages(digests map[string]string) []stage.Stage {
 	return []stage.Stage{
-		oob.New(w.inv, w.bmc).Reaching(w.nodes), // reach the BMC, compare its serial, BIOS settings
-		install.New(w.inv, digests, w.install),  // power, netboot, identify, write, boot from disk
-		host.New(w.inv, w.nodes),                // sysctl, locale, sudo, hold on the kernel
-		cabling.New(w.inv, listens, w.nodes),    // cables against what nodes hear by LLDP
-		driver.New(w.inv, driverKinds(w)),       // driver stacks, verified by what runs
-		nics.New(w.inv, w.nodes, w.power),       // what is set in the flash of NICs, and one cold cycle
-		fabric.New(w.inv, fabricKinds(w)),       // InfiniBand, RoCE, NVLink
-		w.mounts(),                              // shared file systems, which may be reached over fabrics
-		w.validate(),                            // pairs, collectives, acceptance
-		supply.New(w.inv, w.feeds),              // PDUs, once their nodes were under load
-		w.handover(),                            // to the scheduler, and drains
-		overrides.Retirement{Inv: w.inv},        // nodes that are in no file any more
-		w.hooks(),                               // the site's own programs, before and after the steps of the others
+		oob.New(w.inv, w.bmc).Reaching(w.nodes).Enrolling(w.signer), // reach the BMC, compare its serial, BIOS settings, keys of Secure Boot
+		install.New(w.inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
+		host.New(w.inv, w.nodes),                                    // sysctl, locale, sudo, hold on the kernel
+		cabling.New(w.inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
+		driver.New(w.inv, driverKinds(w)),                           // driver stacks, verified by what runs
+		nics.New(w.inv, w.nodes, w.power),                           // what is set in the flash of NICs, and one cold cycle
+		fabric.New(w.inv, fabricKinds(w)),                           // InfiniBand, RoCE, NVLink
+		w.mounts(),                                                  // shared file systems, which may be reached over fabrics
+		w.validate(),                                                // pairs, collectives, acceptance
+		supply.New(w.inv, w.feeds),                                  // PDUs, once their nodes were under load
+		w.handover(),                                                // to the scheduler, and drains
+		overrides.Retirement{Inv: w.inv},                            // nodes that are in no file any more
+		w.hooks(),                                                   // the site's own programs, before and after the steps of the others
 	}
 }
 
@@ -164,7 +170,7 @@ type middleware func(stage.Stage) stage.Stage
 // middleware is what surrounds the stages, from the inside out: each sees what those
 // before it have made of a stage.
 func (w world) middleware() (list []middleware) {
-	if withBIOS(w.inv) { // nothing is installed before the BIOS is as it should be
+	if withBIOS(w.inv) || slices.ContainsFunc(w.inv.Nodes, oob.Enrols) { // nothing is installed before the firmware is as it should be
 		list = append(list, func(st stage.Stage) stage.Stage { return settingsFirst{st, w.inv} })
 	}
 	if slices.ContainsFunc(w.inv.Nodes, host.Gives) { // the host is set up before drivers are installed
@@ -205,9 +211,7 @@ func (r *Running) world() world {
 		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed,
 		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
-	if s.Keys.Modules != nil {
-		w.install.Signer = &s.Keys.Modules.Certificate
-	}
+	w.install.Signer = w.signer
 	w.nodes, w.switches, w.subnets = ssh, r.switches, s.subnets
 	w.accept = func(st stage.Stage) stage.Stage {
 		return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Writer{Store: r.store, Fence: r.fence})

@@ -114,6 +114,10 @@ type BIOS interface {
 // SecureBoot reads what the BMC shows of the node's Secure Boot.
 type SecureBoot interface {
 	SecureBoot(context.Context) (redfish.SecureBoot, error)
+	// Enrol adds a certificate, in PEM, to the firmware's db, unless it is there: key names it.
+	// It is in force after the next POST. A BMC that does not show it before has the outcome
+	// Unverifiable.
+	Enrol(ctx context.Context, certificate []byte, key redfish.Key) (Outcome, error)
 }
 
 // VirtualMedia puts an image into the node's virtual CD drive.

@@ -66,6 +66,31 @@ func (d *redfishDriver) SecureBoot(ctx context.Context) (redfish.SecureBoot, err
 	return d.client.SecureBoot(ctx)
 }
 
+// Enrol implements SecureBoot.
+func (d *redfishDriver) Enrol(ctx context.Context, certificate []byte, key redfish.Key) (Outcome, error) {
+	has := func() (bool, error) {
+		s, err := d.client.SecureBoot(ctx)
+		return slices.ContainsFunc(s.Keys, key.Is), err
+	}
+	if there, err := has(); err != nil || there {
+		return Outcome{Verdict: Verified, Evidence: "db has it already"}, err
+	}
+	before := d.client.Sent()
+	lost := d.client.Enrol(ctx, certificate)
+	out := Outcome{Sent: d.client.Sent() - before, Verdict: Unverifiable, Evidence: "it is to be in db after the next POST"}
+	if lost != nil && !isLost(lost) {
+		out.Evidence = "the request was refused"
+		return out, lost
+	}
+	switch there, err := has(); {
+	case err == nil && there:
+		out.Verdict, out.Evidence = Verified, "db shows it"
+	case lost != nil:
+		return out, lost
+	}
+	return out, nil
+}
+
 // Parts implements Enclosure.
 func (d *redfishDriver) Parts(ctx context.Context) ([]Part, error) { return d.client.Parts(ctx) }
 

@@ -3,11 +3,16 @@
 package install
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
@@ -127,6 +132,48 @@ func TestCompareSecureBoot(t *testing.T) {
 		}
 		if got := secureBootOf(c.shown); !strings.Contains(got, c.says) {
 			t.Errorf("%+v: %q; want %q", c.shown, got, c.says)
+		}
+	}
+}
+
+// TestCompareModuleKey: a node that needs the site's certificate and whose firmware shows that it
+// has not is at fault, and no other.
+func TestCompareModuleKey(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	if err := modsign.Create(path, "s", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	key, err := modsign.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := func(keys ...string) *wire.SecureBoot { return &wire.SecureBoot{State: wire.SecureBootOn, Keys: keys} }
+	damaged := shown("other")
+	damaged.Damaged = true
+	cuda := &inventory.Driver{Block: inventory.Block{Kind: "cuda", Name: "gpu"}, Version: "535.261.03"}
+	for name, c := range map[string]struct {
+		secure bool
+		driver *inventory.Driver
+		signer *modsign.Certificate
+		shown  *wire.SecureBoot
+		fault  bool
+	}{
+		"it is there":        {true, cuda, &key.Certificate, shown("other", key.Fingerprint()), false},
+		"it is not":          {true, cuda, &key.Certificate, shown("other"), true},
+		"not shown":          {true, cuda, &key.Certificate, shown(), false},
+		"not shown whole":    {true, cuda, &key.Certificate, damaged, false},
+		"nothing is shown":   {true, cuda, &key.Certificate, nil, false},
+		"no Secure Boot":     {false, cuda, &key.Certificate, shown("other"), false},
+		"no such driver":     {true, &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}}, &key.Certificate, shown("other"), false},
+		"a site without key": {true, cuda, nil, shown("other"), false},
+	} {
+		cuda.Value = cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal("proprietary")})
+		n := &inventory.Node{Name: "n1", Hardware: &inventory.Hardware{Name: "h", SecureBoot: c.secure}, Drivers: []*inventory.Driver{c.driver},
+			Image: &inventory.Image{Block: inventory.Block{Kind: "debian", Name: "os"}, Release: "bookworm", Kernel: "linux-image-6.1.0-56-amd64"}}
+		f := (&Stage{w: Dependencies{Signer: c.signer}}).compareModuleKey(n, c.shown)
+		if (f != nil) != c.fault || f != nil && (f.Part != "Secure Boot" || !strings.Contains(f.Found, key.Fingerprint()) || !strings.Contains(f.Action, "n1")) {
+			t.Errorf("%s: %+v", name, f)
 		}
 	}
 }

@@ -107,12 +107,19 @@ func formatSettings(n int) string {
 // Weave puts the settings of firmware into their place among the steps of other
 // stages: they are asked for before the power-on that takes them up, found in
 // force before anything is erased, and what runs on the node runs again when they
-// changed. A change of settings by itself installs nothing.
+// changed. A change of settings by itself installs nothing. The site's certificate is
+// added before the same power-on.
 func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
 	for i := range steps {
 		st := &steps[i]
 		n, ok := inv.Node(st.Subject.Name)
-		if st.Subject.Kind != subject.Node || st.Stage == Name || !ok || !wantsBIOS(n) || bmc.Protocol(n.BMC.Protocol) != bmc.Redfish {
+		if st.Subject.Kind != subject.Node || st.Stage == Name || !ok || bmc.Protocol(n.BMC.Protocol) != bmc.Redfish {
+			continue
+		}
+		if st.ID == netbootStep(n.Name) && Enrols(n) {
+			st.Needs = append(st.Needs, plan.Need{Step: enrolStep(n.Name), On: plan.Success})
+		}
+		if !wantsBIOS(n) {
 			continue
 		}
 		needs := func(id plan.StepID) bool {

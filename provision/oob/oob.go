@@ -4,7 +4,8 @@
 // credentials, and compares who the BMC says it sits in with the inventory, which
 // changes nothing. That runs before every step that powers or erases, since two
 // exchanged rows of a list are found here and nowhere earlier. It also asks the
-// node's firmware for the settings that the site gives, and reads them back.
+// node's firmware for the settings that the site gives, and reads them back, and adds the
+// site's certificate for kernel modules to those that Secure Boot trusts.
 package oob
 
 import (
@@ -19,6 +20,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -67,6 +69,8 @@ type Stage struct {
 	inv   *inventory.Inventory
 	open  func(ctx context.Context, node string) (BMC, error)
 	nodes onnode.Nodes // installed nodes; nil: none is reached
+
+	signer *modsign.Certificate // of the key that signs kernel modules; nil: none does
 }
 
 // New makes the stage; open may be nil when only Plan is called.
@@ -77,7 +81,9 @@ func New(inv *inventory.Inventory, open func(ctx context.Context, node string) (
 // Reaching lets the stage reach installed nodes: one that has to be rebooted for
 // its BIOS settings is rebooted by its own system.
 func (s *Stage) Reaching(nodes onnode.Nodes) *Stage {
-	return &Stage{inv: s.inv, open: s.open, nodes: nodes}
+	with := *s
+	with.nodes = nodes
+	return &with
 }
 
 // Name implements stage.Stage.
@@ -115,7 +121,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			Decl:     stage.Source(n.Decl),
 			Deadline: plan.Budget{Limit: limit, Expected: time.Second}, Version: Version})
 		bios, wrong := biosSteps(n)
-		steps, diags = append(steps, bios...), append(diags, wrong...)
+		steps, diags = append(append(steps, bios...), s.enrolSteps(n)...), append(diags, wrong...)
 	}
 	return steps, diags
 }
@@ -145,7 +151,11 @@ func Pins(n *inventory.Node) bool {
 
 // Observe implements stage.Stage: who the BMC is has to be asked each time.
 func (s *Stage) Observe(ctx context.Context, _ stage.Run, st plan.Step) (stage.Observation, error) {
-	if n, ok := s.inv.Node(st.Subject.Name); ok && st.ID.Base() != StepOf(n.Name) {
+	n, ok := s.inv.Node(st.Subject.Name)
+	switch {
+	case ok && st.ID.Base() == enrolStep(n.Name):
+		return s.observeKeys(ctx, n)
+	case ok && st.ID.Base() != StepOf(n.Name):
 		return s.observeBIOS(ctx, n)
 	}
 	return stage.Observation{State: stage.Unknown}, nil
@@ -162,6 +172,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		return s.askBIOS(ctx, run, n, st)
 	case checkStep(n.Name):
 		return s.checkBIOS(ctx, run, n, st)
+	case enrolStep(n.Name):
+		return s.enrol(ctx, run, n, st)
 	}
 	b, err := s.open(ctx, n.Name)
 	if err != nil {

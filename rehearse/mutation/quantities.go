@@ -94,6 +94,7 @@ var quantities = map[string]ofKinds{
 	"Chassis.ResetBMC":     {why: "a BMC that starts again is asked again"},
 	"Chassis.SetBIOS":      {why: "settings of the BIOS are compared with the site where it names them; the tests of the integration with BMCs change them"},
 	"Chassis.ApplyBIOS":    {why: "the same"},
+	"Chassis.Enrol":        {why: "certificates of Secure Boot are added by ironrail itself; one that is not kept is found in the ramdisk, as the tests of the integration with BMCs and TestCompareModuleKey show"},
 	"Chassis.Update":       {why: "a firmware that is put in place; versions are compared, as `odd-firmware` shows for NICs"},
 	"Chassis.Activate":     {why: "the same"},
 	"Chassis.SetOverride":  {why: "which device boots next is set for each boot, and read back: `bmc-write-lost`"},
@@ -113,7 +114,7 @@ var quantities = map[string]ofKinds{
 var readers = []string{
 	"Node.Boot", "Node.DIMM", "Node.DIMMSize", "Node.Disks", "Node.FS", "Node.Functions", "Node.GPUs", "Node.Hangs", "Node.Identity", "Node.Installed", "Node.Kernel", "Node.LoadGPUs", "Node.Loaded",
 	"Node.Name", "Node.OtherType", "Node.Ports", "Node.Root", "Node.Scales", "Node.System",
-	"Chassis.Accounts", "Chassis.BIOS", "Chassis.BMCStarted", "Chassis.Components", "Chassis.Counters", "Chassis.Entries", "Chassis.Failed", "Chassis.Identity", "Chassis.Live", "Chassis.LogState",
+	"Chassis.Accounts", "Chassis.BIOS", "Chassis.BMCStarted", "Chassis.Components", "Chassis.Counters", "Chassis.Entries", "Chassis.Failed", "Chassis.Identity", "Chassis.Keys", "Chassis.Live", "Chassis.LogState",
 	"Chassis.Locked", "Chassis.Login", "Chassis.Media", "Chassis.Override", "Chassis.Phase", "Chassis.Power", "Chassis.RestorePolicy", "Chassis.Run", "Chassis.Sensors", "Chassis.Staged", "Chassis.Supplies",
 	"Chassis.TakeBoot", "Chassis.Time", "Grid.Board", "Grid.Changed", "Grid.Live", "Grid.PDU", "Grid.Run", "Grid.Trips", "PDU.Read", "PDU.Serve",
 	"Model.AllReduce", "Model.Carry", "Model.Counters", "Model.Leaf", "Model.Nodes", "Model.Port", "Model.Ports", "Model.State", "Model.SwitchCounters", "Model.Write",

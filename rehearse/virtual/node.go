@@ -57,11 +57,12 @@ func (w *World) newNode(n *inventory.Node, i int) (*Node, error) {
 		node.serial = ipmi.NewLine()
 	}
 	node.metal = metal.BuildNode(n, metal.Options{Seed: w.opt.Seed, Clock: w.opt.Clock, Shared: w.hardware, Scale: max(1, ImageDisk/max(w.opt.ImageBytes, 1)), Link: node.link,
-		BIOSVersion: deliveredVersion(n.Hardware.Versions.BIOS), HCAVersion: deliveredVersion(n.Hardware.Versions.HCA)})
+		BIOSVersion: deliveredVersion(n.Hardware.Versions.BIOS), HCAVersion: deliveredVersion(n.Hardware.Versions.HCA),
+		Keys: func() []string { keys, _ := node.chassis.Keys(); return keys }})
 	id := node.metal.Identity()
 	node.kind = redfish.ForMaker(id.Vendor, id.Product)
 	node.chassis = chassis.New(node.kind.Fit(chassis.Config{Node: n.Name, Manufacturer: id.Vendor, Product: id.Product, Serial: id.Serial, UUID: id.UUID,
-		Timing: chassis.Timing{POST: postTime(n.Hardware)}, Supplies: n.Hardware.Power.Supplies, Components: componentsOf(n.Hardware), BIOS: biosOf(node.kind, n.Hardware),
+		Timing: chassis.Timing{POST: postTime(n.Hardware)}, Supplies: n.Hardware.Power.Supplies, Components: componentsOf(n.Hardware), BIOS: biosOf(node.kind, n.Hardware), Keys: authoritiesOf(n.Hardware),
 		Accounts: []chassis.Account{{ID: node.kind.AdminID, Username: n.BMC.Username, Password: w.password(n.BMC.Password), Role: "Administrator", Enabled: true}},
 		Clock:    w.opt.Clock, Seed: w.opt.Seed}))
 	if n.Address.IsValid() {

@@ -85,7 +85,7 @@ func TestSecureBoot(t *testing.T) {
 			rig(t, f, nil, func(ctx context.Context, cl *Client) {
 				_ = cl.Open(ctx)
 				got, err := cl.SecureBoot(ctx)
-				if errkind.Of(err) != c.kind && (err != nil || c.kind != 0) || fmt.Sprint(got) != c.want {
+				if errkind.Of(err) != c.kind && (err != nil || c.kind != 0) || fmt.Sprintf("{%s %s %s %v}", got.Current, got.Wanted, got.Mode, got.Authorities) != c.want {
 					t.Errorf("got %v, %v; want %s", got, err, c.want)
 				}
 			})

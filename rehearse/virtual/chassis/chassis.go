@@ -110,6 +110,7 @@ type Config struct {
 	BoardSerial, ChassisSerial string
 	Timing                     Timing
 	BIOS                       map[string]string // attributes with their first values
+	Keys                       []string          // certificates in db of Secure Boot, in PEM; none: the BMC shows no db
 	Components                 []Component
 	Supplies                   int             // power supplies; 0: 2
 	OwnPower                   bool            // the BMC does not live off these supplies
@@ -153,6 +154,8 @@ type Chassis struct {
 	override   Override
 	bios       map[string]string // replaced, never written
 	pending    map[string]string // nil: nothing pending
+	keys       []string          // certificates in db; replaced, never written
+	newKeys    []string          // those that wait for the next POST; likewise
 	components []Component       // replaced, never written
 	updates    map[string]string // component to the version of the next reset
 	ignored    map[string]bool   // what LoseWrites named
@@ -185,7 +188,7 @@ func New(cfg Config) *Chassis {
 	c := &Chassis{
 		cfg: cfg, wake: make(chan struct{}, 1), power: Off, phase: "None", restore: AlwaysOff,
 		supplies: make([]bool, cfg.Supplies), failed: make([]bool, cfg.Supplies), bmcStart: cfg.Clock.Now(), bmcBoots: 1, inlet: CoolAir,
-		override: Override{Enabled: "Disabled", Target: "None"}, bios: cfg.BIOS, components: cfg.Components,
+		override: Override{Enabled: "Disabled", Target: "None"}, bios: cfg.BIOS, keys: cfg.Keys, components: cfg.Components,
 	}
 	for i := range c.supplies {
 		c.supplies[i] = true
@@ -219,7 +222,7 @@ func (c *Chassis) Replace(serial, uuid string) error {
 	if c.cfg.ChassisSerial != "" {
 		c.cfg.ChassisSerial = serial
 	}
-	c.bios, c.pending, c.components, c.updates = c.cfg.BIOS, nil, c.cfg.Components, nil
+	c.bios, c.pending, c.keys, c.newKeys, c.components, c.updates = c.cfg.BIOS, nil, c.cfg.Keys, nil, c.cfg.Components, nil
 	c.override, c.log, c.lastID = Override{Enabled: "Disabled", Target: "None"}, nil, 0
 	c.bootBMC()
 	return nil

@@ -101,10 +101,28 @@ func (c *Chassis) SetBIOS(attributes map[string]string) error {
 	return nil
 }
 
+// Keys returns the certificates in the firmware's db, in PEM, and those that wait for the next
+// POST. Neither slice may be changed.
+func (c *Chassis) Keys() (current, pending []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.keys, c.newKeys
+}
+
+// Enrol adds a certificate to those that wait for the next POST.
+func (c *Chassis) Enrol(certificate string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ignored["keys"] {
+		c.newKeys = append(slices.Clone(c.newKeys), certificate)
+	}
+}
+
 // ApplyBIOS is called by the firmware in POST: what was pending is in force.
 func (c *Chassis) ApplyBIOS() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.keys, c.newKeys = slices.Concat(c.keys, c.newKeys), nil
 	if c.pending == nil {
 		return
 	}
@@ -180,7 +198,7 @@ func (c *Chassis) install(versions map[string]string) {
 	}
 }
 
-// LoseWrites makes the flash keep no write of "boot", "bios" or "accounts": it
+// LoseWrites makes the flash keep no write of "boot", "bios", "keys" or "accounts": it
 // is answered with success and read back as before. Other words do nothing.
 func (c *Chassis) LoseWrites(what string) {
 	c.mu.Lock()

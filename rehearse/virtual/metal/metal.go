@@ -77,6 +77,8 @@ type Options struct {
 	Link        func(nic string, index int) Link
 	BIOSVersion func() string // default: "1.0"
 	HCAVersion  func() string // default: "28.43.1014"
+	// Keys are the certificates in db of the firmware, in PEM; nil, or none: there is no db.
+	Keys func() []string
 }
 
 // Node is the hardware of one node. It is safe for concurrent use and its methods

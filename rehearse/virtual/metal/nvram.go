@@ -4,6 +4,7 @@ package metal
 
 import (
 	"encoding/binary"
+	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -186,6 +187,32 @@ func (n *Node) bootDisks() (disks []*Disk) {
 	return append(disks, n.disks...)
 }
 
+// keys are the certificates in db.
+func (n *Node) keys() []string {
+	if n.options.Keys == nil {
+		return nil
+	}
+	return n.options.Keys()
+}
+
+// signatureLists are certificates as db has them: an EFI_SIGNATURE_LIST for each (UEFI 2.10,
+// 32.4.1).
+func signatureLists(certificates []string) string {
+	var b []byte
+	for _, text := range certificates {
+		block, _ := pem.Decode([]byte(text))
+		if block == nil {
+			continue
+		}
+		b = append(b, 0xa1, 0x59, 0xc0, 0xa5, 0xe4, 0x94, 0xa7, 0x4a, 0x87, 0xb5, 0xab, 0x15, 0x5c, 0x2b, 0xf0, 0x72) // EFI_CERT_X509_GUID
+		b = binary.LittleEndian.AppendUint32(b, uint32(28+16+len(block.Bytes)))
+		b = binary.LittleEndian.AppendUint32(b, 0)
+		b = binary.LittleEndian.AppendUint32(b, uint32(16+len(block.Bytes)))
+		b = append(append(b, make([]byte, 16)...), block.Bytes...)
+	}
+	return string(b)
+}
+
 // addVariables shows the boot variables as efivarfs does.
 func (s *shape) addVariables(b branch) {
 	names := []string{"BootOrder", "BootCurrent"}
@@ -201,6 +228,9 @@ func (s *shape) addVariables(b branch) {
 	}
 	global("SecureBoot", on)
 	global("SetupMode", 0)
+	db := b
+	db.there = func(k *Kernel) bool { return len(k.node.keys()) > 0 }
+	db.attr("db-d719b2cb-3d3a-4596-a3bc-dad00e67656f", func(k *Kernel) (string, error) { return "\x27\x00\x00\x00" + signatureLists(k.node.keys()), nil })
 	for _, name := range names {
 		at := b
 		at.there = func(k *Kernel) bool { _, err := k.node.nvram.Get(name); return err == nil }

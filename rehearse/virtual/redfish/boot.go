@@ -173,6 +173,10 @@ func getSecureBoot(c *call) obj {
 	if c.s.o.SecureBoot {
 		current = "Enabled"
 	}
-	return obj{"@odata.type": "#SecureBoot.v1_1_0.SecureBoot", "Id": "SecureBoot", "Name": "UEFI Secure Boot",
+	o := obj{"@odata.type": "#SecureBoot.v1_1_0.SecureBoot", "Id": "SecureBoot", "Name": "UEFI Secure Boot",
 		"SecureBootEnable": c.s.o.SecureBoot, "SecureBootCurrentBoot": current, "SecureBootMode": "UserMode"}
+	if c.databases() != nil {
+		o["SecureBootDatabases"] = obj{"@odata.id": c.path + "/SecureBootDatabases"}
+	}
+	return o
 }

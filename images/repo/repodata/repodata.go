@@ -54,6 +54,7 @@ type Package struct {
 	Sum                     string // SHA-256, in hex
 	Size                    int64
 	Needs                   []string // names of what it requires
+	Provides                []string // names of what it provides beside its own
 }
 
 // EVR is the version as people write it: EPOCH:VERSION-RELEASE, without an epoch of 0.
@@ -148,6 +149,9 @@ type rpmPackage struct {
 		Requires struct {
 			Entries []entry `xml:"entry"`
 		} `xml:"requires"`
+		Provides struct {
+			Entries []entry `xml:"entry"`
+		} `xml:"provides"`
 	} `xml:"format"`
 }
 
@@ -199,6 +203,11 @@ func (x rpmPackage) parsed() (p Package, err error) {
 	for _, e := range x.Format.Requires.Entries {
 		p.Needs = append(p.Needs, e.Name)
 	}
+	for _, e := range x.Format.Provides.Entries {
+		if e.Name != p.Name {
+			p.Provides = append(p.Provides, e.Name)
+		}
+	}
 	return p, nil
 }
 
@@ -228,8 +237,12 @@ func Write(packages []Package) (map[string][]byte, error) {
 	for _, p := range packages {
 		fmt.Fprintf(&body, "<package type=\"rpm\"><name>%s</name><arch>%s</arch><version epoch=\"%s\" ver=\"%s\" rel=\"%s\"/><checksum type=\"sha256\" pkgid=\"YES\">%s</checksum>"+
 			"<summary/><description/><packager/><url/><time file=\"0\" build=\"0\"/><size package=\"%d\" installed=\"0\" archive=\"0\"/><location href=\"%s\"/>"+
-			"<format><rpm:provides><rpm:entry name=\"%[1]s\" flags=\"EQ\" epoch=\"%[3]s\" ver=\"%[4]s\" rel=\"%[5]s\"/></rpm:provides><rpm:requires>",
+			"<format><rpm:provides><rpm:entry name=\"%[1]s\" flags=\"EQ\" epoch=\"%[3]s\" ver=\"%[4]s\" rel=\"%[5]s\"/>",
 			escape(p.Name), escape(p.Arch), escape(p.Epoch), escape(p.Version), escape(p.Release), p.Sum, p.Size, escape(p.File))
+		for _, name := range p.Provides {
+			fmt.Fprintf(&body, "<rpm:entry name=\"%s\"/>", escape(name))
+		}
+		body.WriteString("</rpm:provides><rpm:requires>")
 		for _, name := range p.Needs {
 			fmt.Fprintf(&body, "<rpm:entry name=\"%s\"/>", escape(name))
 		}

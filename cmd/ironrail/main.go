@@ -146,7 +146,7 @@ func (a *app) root() *cobra.Command {
 		PersistentPreRunE:     a.checkVars,
 		DisableFlagsInUseLine: true,
 	},
-		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.adoptCommand(), a.driftCommand(), a.fabricCommand(), a.imageCommand(),
+		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.adoptCommand(), a.driftCommand(), a.fabricCommand(), a.imageCommand(), a.repoCommand(),
 		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.consoleCommand(), a.powerCommand(),
 		a.testCommand(), a.reportCommand(), a.readCommand(), a.handoverCommand(), a.stateCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")

@@ -16,7 +16,7 @@ LDFLAGS := -s -w $(VERSION:%=-X main.release=%)
 OTHER   := $(filter-out $(shell $(GO) env GOARCH),amd64 arm64)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-write fuzz nightly race-whole large crash repeats score hostile lab lab-image lab-short lab-full lab-real drivers-lab clean
+.PHONY: build demo check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-boot bench-write fuzz nightly race-whole large crash repeats score hostile lab lab-image lab-short lab-full lab-real drivers-lab clean
 
 build:
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -119,6 +119,11 @@ bench-plan: build
 # Processor time of writing an image and reading it back, beside that of version one.
 bench-write:
 	@sh bench/write.sh
+
+# Processor time of the boot services beside nginx (HTTP) and dnsmasq (TFTP): as root, with
+# nginx-light and dnsmasq-base, two minutes.
+bench-boot:
+	@sh bench/bootservers.sh
 
 # A rehearsal of 16 nodes with faults, stopped at every record of its journal, and
 # 30 times by SIGKILL: about half an hour.

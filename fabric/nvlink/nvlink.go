@@ -45,6 +45,7 @@ func Check(inv *inventory.Inventory, b inventory.Block) diag.List {
 			wrongSize(&found, f, d, size)
 		}
 		twoRacks(&found, f, d)
+		twoSets(&found, f, d)
 	}
 	return found
 }
@@ -136,6 +137,32 @@ func twoRacks(found *diag.List, f *inventory.Fabric, d domain) {
 			d.name, f.Name, first.Name, rackName(first), n.Name, rackName(n))).Also("its first node", first.Decl).Of(first.Name, n.Name)
 		return
 	}
+}
+
+// twoSets reports a domain whose nodes have different drivers: its GPUs are one machine to what runs
+// on them, and IMEX refuses a peer of another version.
+func twoSets(found *diag.List, f *inventory.Fabric, d domain) {
+	first := d.nodes[0]
+	for _, n := range d.nodes[1:] {
+		if slices.Equal(n.Drivers, first.Drivers) {
+			continue
+		}
+		found.Add("nvlink.domain-drivers", n.Decl, "NVLink domain with two sets of drivers", fmt.Sprintf("Domain %q of fabric %q has %s with %s and %s with %s. Driver, IMEX, DOCA, CUDA and tools of a domain are one set: give all of its nodes the same drivers.",
+			d.name, f.Name, first.Name, driverNames(first), n.Name, driverNames(n))).Also("its first node", first.Decl).Of(first.Name, n.Name)
+		return
+	}
+}
+
+// driverNames lists the drivers of a node in their order.
+func driverNames(n *inventory.Node) string {
+	if len(n.Drivers) == 0 {
+		return "no drivers"
+	}
+	var names []string
+	for _, d := range n.Drivers {
+		names = append(names, "driver."+d.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 func rackName(n *inventory.Node) string {

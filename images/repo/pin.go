@@ -72,9 +72,13 @@ func (s Source) check() error {
 	return nil
 }
 
-// line is the source in the one-line format of sources.list(5).
+// line is the source in the one-line format of sources.list(5). Of a folder of this controller
+// packages are copied: apt leaves those of a file: where they are, and they would be lacking.
 func (s Source) line(signedBy string) string {
 	option := ""
+	if rest, ok := strings.CutPrefix(s.URL, "file:"); ok {
+		s.URL = "copy:" + rest
+	}
 	if signedBy != "" {
 		option = "[signed-by=" + signedBy + "] "
 	}

@@ -438,3 +438,19 @@ func FuzzParse(f *testing.F) {
 		withoutSignedBy(b)
 	})
 }
+
+// TestPeerBuildFromFolder: packages of a repository in a folder of this controller, such as a
+// mirror on a disk, are in the repository that is built.
+func TestPeerBuildFromFolder(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	vendor := newArchive(t, filepath.Join(t.TempDir(), "vendor"), []string{deb(t, d.debs, "gpu", "1.0-1", "gpu-libs, libstack"), deb(t, d.debs, "gpu-libs", "1.0-1", "")})
+	o := d.options
+	o.Packages, o.Sources = []string{"gpu"}, []Source{{URL: "file:" + vendor.dir, Suite: "./", Key: vendor.key.Public()}}
+	r, err := Build(t.Context(), o)
+	must(t, err)
+	if len(r.Packages) != 3 || r.Packages["gpu-libs"] != "1.0-1" {
+		t.Errorf("packages %v, want gpu, gpu-libs and libstack", r.Packages)
+	}
+	must(t, r.Verify(t.Context(), o.Key))
+}

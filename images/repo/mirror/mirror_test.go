@@ -220,7 +220,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestPeerCopy: real apt and real dnf read a copy, and look at its signature.
+// TestPeerCopy: real apt and real dnf read a copy in a folder, and look at its signature.
 func TestPeerCopy(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "apt-get", "dnf")

@@ -6,21 +6,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/provision/artifacts"
 )
 
 func (a *app) repoCommand() *cobra.Command {
 	return groupCommands(&cobra.Command{
 		Use:     "repo",
-		Short:   "Mirror and verify package repositories",
+		Short:   "Mirror, add to and verify package repositories",
 		Long:    "Work on the package repositories that driver stacks are installed from.",
 		Example: "  ironrail repo mirror /srv/mirror\n  ironrail repo verify",
-	}, a.repoMirrorCommand(), &cobra.Command{
+	}, a.repoMirrorCommand(), a.repoAddCommand(), &cobra.Command{
 		Use:   "verify [DRIVER...]",
 		Short: "Compare repositories with signatures and lock file",
 		Long: `Read the repositories that this controller made for the named drivers, for all when
@@ -59,6 +61,59 @@ Internet; the distribution's own archives are mirrored by its own programs.
 	}
 	c.Flags().StringVar(&from, "from", "", "URL that the repository of the one named driver is copied from")
 	return c
+}
+
+func (a *app) repoAddCommand() *cobra.Command {
+	sum, key := "", ""
+	c := &cobra.Command{
+		Use:   "add FILE DRIVER",
+		Short: "Add a package file to those of a driver",
+		Long: `Add a .deb or .rpm file, which no repository has, to what the packages of a driver
+are resolved from. It is copied into the state folder once it has the SHA-256 that
+its vendor publishes or, an .rpm, the signature of the vendor's key. The signed
+repositories of the driver are made again with it by "image build", else by apply,
+where the driver asks for it or something that it asks for needs it: name it in the
+packages of the block. Twice is the same as once.`,
+		Example: "  ironrail repo add mft-4.34.1-10.x86_64.rpm doca --key keys/mellanox.asc\n  ironrail repo add mft_4.34.1-10_amd64.deb doca --sha256 38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0",
+		Args:    asUsage(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch {
+			case (sum == "") == (key == ""):
+				return wrongUsage(c, errors.New("give --sha256 or --key: nothing is added that nobody vouches for"))
+			case sum != "" && !repo.IsSum(sum):
+				return wrongUsage(c, fmt.Errorf("--sha256 %q is no SHA-256 of 64 hex digits", sum))
+			}
+			return a.addPackage(c.Context(), args[0], args[1], sum, key)
+		},
+	}
+	c.Flags().StringVar(&sum, "sha256", "", "digest of the file, as its vendor publishes it")
+	c.Flags().StringVar(&key, "key", "", "file with the key that an .rpm is signed with, in ASCII armor")
+	return c
+}
+
+func (a *app) addPackage(ctx context.Context, file, driver, sum, key string) error {
+	site, _, err := a.load()
+	if err != nil {
+		return err
+	}
+	proof := repo.Proof{Sum: sum}
+	if key != "" {
+		if proof.Key, err = os.ReadFile(key); err != nil {
+			return err
+		}
+	}
+	done, err := site.Artifacts.AddPackage(ctx, file, driver, proof)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(done)
+	}
+	var p page
+	p.linef("%s %s (%s) is added to driver.%s: %s", done.Name, done.Version, done.Arch, done.Driver, done.File)
+	p.to(a.out)
+	a.sayf("Name %q in the packages of driver %s, then `ironrail image build` makes its repositories again. To take it back, remove the file.", done.Name, done.Driver)
+	return nil
 }
 
 func (a *app) mirrorRepos(ctx context.Context, to, from string, drivers []string) error {

@@ -97,6 +97,13 @@ Binary::apt-get::APT::Keep-Downloaded-Packages "true";
 // it lacks. It returns the paths of the .deb files. apt checks each of them
 // against the signed lists of the sources.
 func downloadPackages(ctx context.Context, o Options, dir string) ([]string, error) {
+	added, found, err := o.aptAdded(ctx, filepath.Join(filepath.Dir(dir), "added"))
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		o.Sources = append(slices.Clone(o.Sources), added)
+	}
 	run, err := readLists(ctx, o, dir)
 	if err != nil {
 		return nil, err

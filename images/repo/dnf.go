@@ -131,6 +131,13 @@ func (o Options) newDnfWork(ctx context.Context, dir string) (w dnfWork, err err
 		}
 		w.repositories = append(w.repositories, dnf.Repository{ID: fmt.Sprintf("driver-%d", n), URL: s.URL, Key: string(s.Key), SignedIndex: signed, Hotfixes: true})
 	}
+	added, found, err := o.dnfAdded(ctx, filepath.Join(dir, "added"))
+	if err != nil {
+		return w, err
+	}
+	if found {
+		w.repositories = append(w.repositories, added)
+	}
 	return w, w.work.CopyDatabase(w.root, o.Image.Database)
 }
 

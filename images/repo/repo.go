@@ -72,6 +72,7 @@ type Options struct {
 	Pins       []Pin    // versions that are taken although newer ones are on offer
 	Sources    []Source // beside those of the image
 	Components []string // added to the image's own sources, such as non-free
+	Added      []Added  // files beside the sources
 	Made       Made     // packages that no source has
 
 	Say func(string) // progress in short lines; nil for silence
@@ -162,6 +163,9 @@ func (o *Options) inputs() string {
 	}
 	if len(o.Pins)+len(o.Sources)+len(o.Components) > 0 {
 		fmt.Fprintf(h, "%q\n%q\n%q\n", o.Pins, o.Sources, o.Components)
+	}
+	if len(o.Added) > 0 {
+		fmt.Fprintf(h, "added %q\n", AddedSums(o.Added))
 	}
 	if len(o.Made.Packages) > 0 {
 		fmt.Fprintf(h, "%q\n%q\n", o.Made.Packages, o.Made.Inputs)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/images/internal/gpgtest"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 )
@@ -453,4 +455,126 @@ func TestPeerBuildFromFolder(t *testing.T) {
 		t.Errorf("packages %v, want gpu, gpu-libs and libstack", r.Packages)
 	}
 	must(t, r.Verify(t.Context(), o.Key))
+}
+
+// TestPeerBuildWithAdded: a file that was added is on offer beside the sources, and decides what the
+// repository is; one that changed since is refused.
+func TestPeerBuildWithAdded(t *testing.T) {
+	t.Parallel()
+	d := newDistribution(t)
+	file := deb(t, t.TempDir(), "tool", "2.0-1", "libstack")
+	_, sum, err := folder.Sum(file)
+	must(t, err)
+	for proof, says := range map[string]string{strings.Repeat("0", 64): "has SHA-256 " + sum, "": "has no signature of its own"} {
+		if _, err := Inspect(t.Context(), file, Proof{Sum: proof}); err == nil || !strings.Contains(err.Error(), says) || errkind.Action(err) == "" {
+			t.Errorf("%q: %v", proof, err)
+		}
+	}
+	c, err := Inspect(t.Context(), file, Proof{Sum: "sha256:" + strings.ToUpper(sum)})
+	if err != nil || c != (Content{Name: "tool", Version: "2.0-1", Arch: "amd64", Digest: "sha256:" + sum}) {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if _, err := Inspect(t.Context(), filepath.Join(d.debs, "none.txt"), Proof{Sum: sum}); errkind.Of(err) != errkind.Refused {
+		t.Errorf("no package: %v", err)
+	}
+	o := d.options
+	before := o.inputs()
+	o.Packages, o.Added = []string{"tool"}, []Added{{File: file, Sum: sum}}
+	r, err := Build(t.Context(), o)
+	must(t, err)
+	if len(r.Packages) != 2 || r.Packages["tool"] != "2.0-1" || r.Packages["libstack"] == "" {
+		t.Errorf("packages %v, want tool and libstack", r.Packages)
+	}
+	o.Packages = d.options.Packages
+	if o.inputs() == before || (&d.options).inputs() != before {
+		t.Error("what was added does not decide what the repository is")
+	}
+	must(t, os.WriteFile(file, []byte("another"), 0o600))
+	if _, err := Build(t.Context(), o); errkind.Of(err) != errkind.Corrupt {
+		t.Errorf("a file that changed: %v", err)
+	}
+}
+
+// makeRPM makes a package Tool_a without a signature, and returns its file.
+func makeRPM(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	spec := filepath.Join(dir, "a.spec")
+	must(t, os.WriteFile(spec, []byte("Name: Tool_a\nEpoch: 2\nVersion: 1.0\nRelease: 3.el9\nSummary: a\nLicense: a\nBuildArch: noarch\nAutoReqProv: no\n%description\na\n%files\n"), 0o600))
+	runRPM(t, dir, "rpmbuild", "-bb", "--quiet", "--define", "_topdir "+dir+"/top", "--define", "_rpmdir "+dir, spec)
+	return filepath.Join(dir, "noarch/Tool_a-1.0-3.el9.noarch.rpm")
+}
+
+// runRPM runs a program of rpm in a home of its own.
+func runRPM(t *testing.T, home string, argv ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "HOME="+home)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", argv, err, out)
+	}
+}
+
+// TestPeerBuildDnf: real dnf resolves a package that was added for an image that has none,
+// and reads the repository that comes out by its signature.
+func TestPeerBuildDnf(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "createrepo_c", "dnf", "rpm", "rpmbuild")
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	o, file, dir := dnfOptions(t), makeRPM(t), t.TempDir()
+	runRPM(t, dir, "rpm", "--dbpath", dir, "--define", "_db_backend sqlite", "--initdb")
+	_, sum, err := folder.Sum(file)
+	must(t, err)
+	o.Image.Database = filepath.Join(dir, "rpmdb.sqlite")
+	o.Packages, o.Pins, o.Added = []string{"Tool_a"}, nil, []Added{{File: file, Sum: sum}}
+	r, err := Build(t.Context(), o)
+	must(t, err)
+	if len(r.Packages) != 1 || r.Packages["Tool_a"] != "2:1.0-3.el9" {
+		t.Errorf("packages %v", r.Packages)
+	}
+	must(t, r.Verify(t.Context(), o.Key))
+	o.Packages = []string{"no-such-package"}
+	if _, err := Build(t.Context(), o); errkind.Of(err) != errkind.NotFound || errkind.Action(err) == "" {
+		t.Errorf("a package that nobody has: %v", err)
+	}
+	o.Packages, o.Pins = []string{"Tool_a"}, []Pin{{Packages: []string{"Tool_a"}, Version: "2.0-*"}}
+	if _, err := Build(t.Context(), o); errkind.Of(err) != errkind.NotFound || !strings.Contains(err.Error(), "no Tool_a of version 2.0-*; they have 1.0-3.el9") {
+		t.Errorf("another version: %v", err)
+	}
+	again := o
+	again.Packages, again.Pins, again.Added = []string{"Tool_a"}, nil, nil
+	again.Sources = []Source{{URL: "file://" + r.Dir, Suite: "./", Key: o.Key.Public()}}
+	if r, err := Build(t.Context(), again); err != nil || r.Packages["Tool_a"] != "2:1.0-3.el9" {
+		t.Errorf("from the repository that was made: %v, %v", r.Packages, err)
+	}
+}
+
+// TestPeerInspectRPM: an .rpm is added by its digest, or by the signature of its vendor's key.
+func TestPeerInspectRPM(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "gpg", "rpm", "rpmbuild")
+	h := gpgtest.New(t)
+	key := h.NewKey("vendor", "rsa3072", "0")
+	other := h.NewKey("other", "rsa3072", "0")
+	file := makeRPM(t)
+	if _, err := Inspect(t.Context(), file, Proof{Key: []byte(h.Public(key))}); errkind.Of(err) != errkind.Mismatch {
+		t.Errorf("without a signature: %v", err)
+	}
+	runRPM(t, filepath.Dir(file), "rpm", "--define", "__gpg /usr/bin/gpg", "--define", "_gpg_name "+key, "--define", "_gpg_path "+h.Dir(), "--addsign", file)
+	want := Content{Name: "Tool_a", Version: "2:1.0-3.el9", Arch: "noarch"}
+	_, sum, err := folder.Sum(file)
+	must(t, err)
+	want.Digest = "sha256:" + sum
+	for what, p := range map[string]Proof{"key": {Key: []byte(h.Public(key))}, "digest": {Sum: sum}} {
+		if c, err := Inspect(t.Context(), file, p); err != nil || c != want {
+			t.Errorf("%s: %+v, %v", what, c, err)
+		}
+	}
+	for what, k := range map[string]string{"another key": h.Public(other), "no key": "keys/vendor.asc"} {
+		if _, err := Inspect(t.Context(), file, Proof{Key: []byte(k)}); err == nil || errkind.Action(err) == "" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
 }

@@ -274,6 +274,9 @@ func closureInputs(o repo.Options) string {
 	if len(o.Pins)+len(o.Sources) > 0 {
 		text += fmt.Sprintf("%q\n%q\n", o.Pins, o.Sources)
 	}
+	if len(o.Added) > 0 {
+		text += fmt.Sprintf("added %q\n", repo.AddedSums(o.Added))
+	}
 	if len(o.Made.Packages) > 0 {
 		text += fmt.Sprintf("%q\n", o.Made.Inputs)
 	}

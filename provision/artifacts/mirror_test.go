@@ -3,15 +3,20 @@
 package artifacts
 
 import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory/lock"
 )
 
@@ -62,6 +67,55 @@ func TestVerifyRepositories(t *testing.T) {
 	look(RepositoryDamaged, true, "rdma-core")
 	if _, err := a.VerifyRepositories(t.Context(), []string{"cuda"}, func(RepositoryCheck) {}); errkind.Of(err) != errkind.Refused || !strings.Contains(errkind.Action(err), "rdma") {
 		t.Errorf("a driver that is none: %v", err)
+	}
+}
+
+// TestPeerAddPackage: a file that was added is kept, once, and is an input of the driver's
+// repository alone; its proof is looked at first.
+func TestPeerAddPackage(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "dpkg-deb")
+	dir := t.TempDir()
+	a := unpinned(t, dir, "")
+	bake(t, a, recipeOf(t, a.inv.Images[0]).Digest(), "an image")
+	d := a.inv.Drivers[0]
+	before, err := a.RepositoryOptions(d, "os")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, file := filepath.Join(dir, "root"), filepath.Join(dir, "tool_1.0_all.deb")
+	if err := errors.Join(os.MkdirAll(filepath.Join(root, "DEBIAN"), 0o755), os.WriteFile(filepath.Join(root, "DEBIAN/control"), []byte("Package: tool\nVersion: 1.0\nArchitecture: all\nMaintainer: n\nDescription: d\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "dpkg-deb", "-b", root, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := fmt.Sprintf("%x", sha256.Sum256(b))
+	if _, err := a.AddPackage(t.Context(), file, "rdma", repo.Proof{Sum: one}); errkind.Of(err) != errkind.Mismatch {
+		t.Errorf("another digest: %v", err)
+	}
+	if o, err := a.RepositoryOptions(d, "os"); err != nil || len(o.Added) != 0 || closureInputs(o) != closureInputs(before) {
+		t.Errorf("%+v, %v", o.Added, err)
+	}
+	for range 2 {
+		got, err := a.AddPackage(t.Context(), file, "rdma", repo.Proof{Sum: sum})
+		if want := (AddedPackage{"rdma", "tool", "1.0", "all", "sha256:" + sum, filepath.Join(dir, "state/added/rdma", sum, "tool_1.0_all.deb")}); err != nil || got != want {
+			t.Fatalf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	o, err := a.RepositoryOptions(d, "os")
+	if err != nil || len(o.Added) != 1 || o.Added[0].Sum != sum || closureInputs(o) == closureInputs(before) {
+		t.Errorf("%+v, %v", o.Added, err)
+	}
+	if list, err := a.added("rdma", true); err != nil || len(list) != 0 {
+		t.Errorf("a .deb for a system of RPM: %+v, %v", list, err)
+	}
+	if list, err := a.added("other", false); err != nil || len(list) != 0 {
+		t.Errorf("of another driver: %+v, %v", list, err)
 	}
 }
 

@@ -178,6 +178,9 @@ func (a Artifacts) repositoryOptions(d *inventory.Driver, image, digest string) 
 	if database := file(images.DatabaseFile); exists(database) {
 		o.Image = repo.Image{Digest: digest, Database: database, Repositories: file(images.RepositoriesFile), Arch: o.Image.Arch}
 	}
+	if o.Added, err = a.added(d.Name, o.Image.Database != ""); err != nil {
+		return o, err
+	}
 	choose := a.selectorOf(d.Kind)
 	if choose == nil {
 		return o, nil

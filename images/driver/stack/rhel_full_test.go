@@ -219,6 +219,7 @@ func TestPeerLikeRHELDriver(t *testing.T) {
 	}
 	l.compareFiles()
 	l.tryDamaged()
+	l.tryAdded()
 }
 
 // notMoved: all packages of the driver are held, verification finds nothing wrong with them, and
@@ -316,6 +317,34 @@ func (l *rpmLab) tryRefused() {
 	// Packages that are signed take the place of an index that is not.
 	if r, err := l.Ensure(l.Context(), l.block("580.126.16", unindexed(`rm "$1"/repodata/*`), l.key), "os", func(text string) { l.Log(text) }); err != nil || r.Packages["nvidia-driver-cuda"] != "3:580.126.16-1.el9" {
 		l.Errorf("signed packages: %v, %v", r.Packages, err)
+	}
+}
+
+// tryAdded: a package that no repository has, and that was added, is installed with the others.
+func (l *rpmLab) tryAdded() {
+	l.Helper()
+	file := filepath.Join(l.vendor, "nvidia-container-toolkit-1.17.8-1.x86_64.rpm")
+	c, err := repo.Inspect(l.Context(), file, repo.Proof{Key: []byte(l.key)})
+	if err != nil {
+		l.Fatal(err)
+	}
+	o, err := l.options(l.block("580.126.16", l.url, l.key), nil)
+	if err != nil {
+		l.Fatal(err)
+	}
+	o.Packages, o.Pins, o.Sources = []string{c.Name}, nil, nil // the vendor's repository is not asked
+	o.Added = []repo.Added{{File: file, Sum: strings.TrimPrefix(c.Digest, "sha256:")}}
+	r, err := repo.Build(l.Context(), o)
+	if err != nil || len(r.Packages) != 1 || r.Packages[c.Name] != "1.17.8-1" {
+		l.Fatalf("%v, %v", r.Packages, err)
+	}
+	m := manager.Dnf{On: manager.On{Nodes: l.node, Run: onnodetest.NewRun(), Node: "n1", Source: "gpu"}}
+	seen := manager.Repository{URL: l.own + "gpu/", ArmoredKey: r.Key, Packages: r.Packages}
+	if err := errors.Join(m.Configure(l.Context(), seen), m.Refresh(l.Context()), m.Install(l.Context(), seen, []string{c.Name})); err != nil {
+		l.Error(err)
+	}
+	if got := l.node.text(l.T, "rpm", "--query", c.Name); got != "nvidia-container-toolkit-1.17.8-1.x86_64" {
+		l.Errorf("installed is %q", got)
 	}
 }
 

@@ -20,6 +20,9 @@ type Home struct {
 	dir string
 }
 
+// Dir is its path, for GNUPGHOME.
+func (h Home) Dir() string { return h.dir }
+
 // New makes an empty one, which ends with the test.
 func New(t *testing.T) Home {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 func (l *loader) hardwareBlock(b *language.Body) *Hardware {
 	h := &Hardware{
 		Name: b.Name, Vendor: language.Get[string](b, "vendor"), Product: language.Get[string](b, "product"), Arch: Arch(language.Get[string](b, "arch")), RackUnits: language.Get[int](b, "rack_units"),
-		Weight: language.Get[unit.Mass](b, "weight"), Boot: Firmware(language.Get[string](b, "boot")), SecureBoot: language.Get[bool](b, "secure_boot"),
+		Weight: language.Get[unit.Mass](b, "weight"), Boot: Firmware(language.Get[string](b, "boot")), SecureBoot: language.Get[bool](b, "secure_boot"), Kexec: language.Get[bool](b, "kexec"),
 		BootTimeout: time.Duration(language.Get[unit.Duration](b, "boot_timeout")), Loader: language.Get[string](b, "loader"), BootOrder: language.Get[string](b, "boot_order"),
 		TPM: language.Get[string](b, "tpm"), BIOS: language.Get[map[string]string](b, "bios"), Decl: b.Decl, Ranges: rangesOf(b),
 	}

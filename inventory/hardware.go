@@ -46,6 +46,7 @@ type Hardware struct {
 	Loader      string        // "" or "undionly.kpxe": forced on BIOS ROMs that are iPXE themselves
 	BootOrder   string        // "disk" or "network": what UEFI firmware is to try first
 	SecureBoot  bool
+	Kexec       bool   // the install ramdisk starts the installed system itself
 	TPM         string // "", "1.2" or "2.0"
 	Power       Power
 	CPU         CPU

@@ -26,6 +26,7 @@ func hardwareSpec() language.BlockSpec {
 		orText("boot_order", "disk", language.OneOf("disk", "network")),
 		optionalAttr("loader", language.OneOf("undionly.kpxe")),
 		optionalAttr("secure_boot", language.Bool),
+		optionalAttr("kexec", language.Bool),
 		optionalAttr("tpm", language.OneOf("1.2", "2.0")),
 		optionalAttr("bios", language.StringMap),
 	},

@@ -179,6 +179,9 @@ func (w world) middleware() (list []middleware) {
 	if slices.ContainsFunc(w.inv.Nodes, nics.Gives) { // NICs are set up before their fabrics
 		list = append(list, func(st stage.Stage) stage.Stage { return nicsFirst{st, w.inv} })
 	}
+	if install.ProvesFirmware(w.inv) { // what restarts a node comes before the proof that its firmware boots
+		list = append(list, func(st stage.Stage) stage.Stage { return firmwareFirst{st, w.inv} })
+	}
 	if slices.ContainsFunc(w.inv.Nodes, mounts.Gives) { // a node is accepted with its file systems
 		list = append(list, func(st stage.Stage) stage.Stage { return mountsFirst{st, w.inv} })
 	}
@@ -345,6 +348,19 @@ type mountsFirst struct {
 func (s mountsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps, diags := s.Stage.Plan(v)
 	return mounts.Weave(s.inv, steps, accept.ID), diags
+}
+
+// firmwareFirst is a stage whose steps stand in the right order with those that prove that the
+// firmware of a node starts its system.
+type firmwareFirst struct {
+	stage.Stage
+	inv *inventory.Inventory
+}
+
+// Plan implements stage.Stage.
+func (s firmwareFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
+	steps, diags := s.Stage.Plan(v)
+	return install.WeaveFirmware(s.inv, steps, func(n *inventory.Node) (plan.StepID, bool) { return nics.StepID(n.Name), nics.Gives(n) }), diags
 }
 
 // power is what switches a node off and on.

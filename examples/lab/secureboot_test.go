@@ -5,9 +5,6 @@
 package lab_test
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,18 +31,7 @@ func TestSecureBoot(t *testing.T) {
 	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
 	l.Accepted("n11")
 	const says = "Secure Boot is on; the kernel is locked down (integrity); db has "
-	said, files := 0, os.DirFS(filepath.Join(l.State(), "events"))
-	names, err := fs.Glob(files, "*.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		b, err := fs.ReadFile(files, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		said += strings.Count(string(b), says)
-	}
+	said := strings.Count(events(t, l), says)
 	if said != 2 { // in the ramdisk, and on the installed system
 		t.Errorf("events say %d times %q", said, says)
 	}

@@ -355,6 +355,8 @@ type ConfigureParams struct {
 	// Initrd has the agent make the initrds of the image's kernels, with the programs of the
 	// image: the image has none.
 	Initrd bool `json:"initrd,omitempty"`
+	// Kexec has the kernel of the ramdisk load that of the system, for RebootParams.
+	Kexec bool `json:"kexec,omitempty"`
 	// Host are settings that can be changed later too. An agent that does not know them
 	// leaves them to the step that does that.
 	Host HostSettings `json:"host,omitzero"`
@@ -404,9 +406,25 @@ type ConfigureResult struct {
 	// BootOrder is what the firmware answered to the order that was written; nil: none
 	// was asked for, or the node has a BIOS.
 	BootOrder *BootOrder `json:"boot_order,omitempty"`
+	// Kexec is which kernel is loaded; nil: none was asked for.
+	Kexec *Kexec `json:"kexec,omitempty"`
 }
+
+// Kexec is the kernel of the installed system that the kernel of the ramdisk has loaded, so that it
+// can be started without the firmware; or why there is none.
+type Kexec struct {
+	Kernel  string `json:"kernel,omitempty"` // its file in the system
+	Args    string `json:"args,omitempty"`   // but for KexecArgument
+	Problem string `json:"problem,omitempty"`
+}
+
+// KexecArgument is on the command line of a kernel that another kernel has started, and of no
+// other.
+const KexecArgument = "ironrail.boot=kexec"
 
 // RebootParams says how the node leaves the ramdisk.
 type RebootParams struct {
+	// Kexec starts the kernel that is loaded, if there is one, and not the firmware.
+	Kexec    bool `json:"kexec,omitempty"`
 	PowerOff bool `json:"power_off,omitempty"`
 }

@@ -92,7 +92,7 @@ func (s *Stage) leaveRamdisk(ctx context.Context, run stage.Run, n *inventory.No
 			return stage.NotDone, "the agent of the ramdisk still answers", nil
 		},
 		Do: func(ctx context.Context) error {
-			_, err := s.do(ctx, run, n, wire.Reboot, at.ID+"/reboot", wire.RebootParams{})
+			_, err := s.do(ctx, run, n, wire.Reboot, at.ID+"/reboot", wire.RebootParams{Kexec: n.Hardware.Kexec})
 			return err
 		}})
 }
@@ -150,30 +150,16 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		return errkind.New(errkind.Internal, "no write is recorded: %w", err)
 	}
 	began := run.Clock().Now()
-	p := s.watchProgress(n, st, began, "waits for SSH on "+n.Address.String())
+	p := s.watchLogin(n, st, began)
 	p.report(run, began, true)
 	for {
 		try, cancel := context.WithTimeout(ctx, 15*time.Second)
 		sys, err := s.system(try, n.Name)
 		cancel()
-		if err == nil {
-			if other := checkRootDisk(run, n, sys); other != nil {
-				return s.blameRootDisk(ctx, run, n, other)
-			}
-		}
-		switch {
-		case err == nil && sys.Marker == w.Key:
-			noteArrays(run, sys)
-			if f := cmp.Or(compareSecureBoot(n, sys.SecureBoot), s.compareModuleKey(n, sys.SecureBoot)); f != nil {
-				return blameHardware(ctx, run, n, []Fault{*f})
-			}
-			noteSecureBoot(run, n, sys.SecureBoot)
-			return learnFact(ctx, run, SystemFact, n, sys)
+		switch k := errkind.Of(err); {
 		case err == nil:
-			err = errkind.New(errkind.Mismatch, "the node runs a system of write %q, not of %q: it booted another disk", sys.Marker, w.Key).
-				Do("Check the boot order of the firmware.")
-			return s.noLogin(ctx, run, n, err)
-		case errkind.Of(err) == errkind.Auth || errkind.Of(err).Base() == errkind.Mismatch:
+			return s.cameUp(ctx, run, n, sys, w.Key)
+		case k == errkind.Auth || k.Base() == errkind.Mismatch:
 			return s.noLogin(ctx, run, n, err)
 		}
 		now := run.Clock().Now()
@@ -181,7 +167,9 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		p.noteLoginError(err, now)
 		p.report(run, now, false)
 		if p.isSilent(now) {
-			return s.noLogin(ctx, run, n, err)
+			if p = s.leaveToFirmware(ctx, run, n, st, p); p == nil {
+				return s.noLogin(ctx, run, n, err)
+			}
 		}
 		if sleep := run.Clock().Sleep(ctx, pollPause(now.Sub(began))); errors.Is(sleep, context.DeadlineExceeded) {
 			return s.noLogin(context.WithoutCancel(ctx), run, n, err) // it never stopped to show progress, and never came up
@@ -189,6 +177,61 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 			return sleep
 		}
 	}
+}
+
+// cameUp judges what a node runs that has answered: the system of a write, on the disk that was written.
+func (s *Stage) cameUp(ctx context.Context, run stage.Run, n *inventory.Node, sys System, write string) error {
+	if other := checkRootDisk(run, n, sys); other != nil {
+		return s.blameRootDisk(ctx, run, n, other)
+	}
+	if sys.Marker != write {
+		return s.noLogin(ctx, run, n, errkind.New(errkind.Mismatch, "the node runs a system of write %q, not of %q: it booted another disk", sys.Marker, write).
+			Do("Check the boot order of the firmware."))
+	}
+	noteArrays(run, sys)
+	if f := cmp.Or(compareSecureBoot(n, sys.SecureBoot), s.compareModuleKey(n, sys.SecureBoot)); f != nil {
+		return blameHardware(ctx, run, n, []Fault{*f})
+	}
+	noteSecureBoot(run, n, sys.SecureBoot)
+	return learnFact(ctx, run, SystemFact, n, sys)
+}
+
+// kexecSilence is how long a node may show nothing whose ramdisk has started its system: no firmware
+// tests itself meanwhile. Belief: kernel and initrd print within seconds, and a disk is
+// checked within minutes.
+const kexecSilence = 5 * time.Minute
+
+// watchLogin begins to look at a node that is to come up from its disk.
+func (s *Stage) watchLogin(n *inventory.Node, st plan.Step, now time.Time) *progress {
+	p := s.watchProgress(n, st, now, "waits for SSH on "+n.Address.String())
+	if n.Hardware.Kexec {
+		p.kexec, p.limit = true, min(p.limit, kexecSilence)
+	}
+	return p
+}
+
+// leaveToFirmware resets a node whose ramdisk may have started its system, and that has shown nothing
+// since, and begins to look anew: a device that another kernel has used does not always come
+// up again without the firmware. nil: the firmware had its turn, or the BMC does not reset it.
+func (s *Stage) leaveToFirmware(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, p *progress) *progress {
+	if !p.kexec {
+		return nil
+	}
+	at, _ := s.w.Boots.Current(n.Name)
+	run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("nothing was seen of the node for %s since its ramdisk was to start the installed system: it is reset, and the firmware starts it", p.limit)})
+	err := run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/reset-after-kexec", Kind: plan.Power, Does: "reset " + n.Name + ", which did not come up by kexec", Repeatable: true,
+		Do: func(ctx context.Context) error {
+			control, err := s.control(ctx, n)
+			if err == nil {
+				_, err = control.SetPower(ctx, bmc.Reset)
+			}
+			return err
+		}})
+	if err != nil {
+		run.Emit(event.Event{Type: event.Note, Text: "it was not reset: " + err.Error()})
+		return nil
+	}
+	return s.watchProgress(n, st, run.Clock().Now(), "waits for SSH on "+n.Address.String()+", started by the firmware")
 }
 
 // checkRootDisk compares the disk that a node runs from with the one that its image

@@ -41,6 +41,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 		return err
 	}
 	params.Layout = onTheseDisks(written.Result.Layout, on)
+	params.Kexec = n.Hardware.Kexec
 	key := n.Name + "/" + g.Attempt + "/configure"
 	if err := s.recordSettings(ctx, run, n, key); err != nil {
 		return err
@@ -61,6 +62,7 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 			}
 			got = true
 			noteBootOrder(run, res.BootOrder)
+			noteKexec(run, res.Kexec)
 			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learnFact(ctx, run, cabling.NeighboursFact, n, append([]wire.Neighbour{}, res.Neighbours...)))
 		}})
 	if err != nil {
@@ -92,6 +94,17 @@ func (s *Stage) leavesInitrd(n *inventory.Node) (bool, error) {
 func noteBootOrder(run stage.Run, o *wire.BootOrder) {
 	if o != nil && o.Problem != "" {
 		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("boot order is not %s first: %q; the boot from disk decides", o.First, o.Problem)})
+	}
+}
+
+// noteKexec says what the ramdisk will start, or why the firmware has to.
+func noteKexec(run stage.Run, k *wire.Kexec) {
+	switch {
+	case k == nil:
+	case k.Problem != "":
+		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("the ramdisk cannot start the installed system by kexec: %q; the firmware does", k.Problem)})
+	default:
+		run.Emit(event.Event{Type: event.Evidence, Text: fmt.Sprintf("kexec: %s is loaded, with %q", k.Kernel, k.Args)})
 	}
 }
 

@@ -47,6 +47,7 @@ const (
 	Write     = "write"
 	Configure = "configure"
 	Boot      = "boot"
+	Firmware  = "firmware" // of nodes whose ramdisk starts the installed system
 )
 
 // What the stage learns about a node.
@@ -184,8 +185,9 @@ func (s *Stage) Check() (diags hcl.Diagnostics) {
 	return diags
 }
 
-// Plan implements stage.Stage: one check for each image, five steps for each node.
-func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
+// Plan implements stage.Stage: one check for each image, five steps for each node, and a
+// sixth for one whose ramdisk starts the installed system.
+func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps := make([]plan.Step, 0, 5*len(s.inv.Nodes)+len(s.inv.Images))
 	var diags hcl.Diagnostics
 	checked, inrush, same := map[string]bool{}, power.NewInrush(s.inv), shared{}
@@ -206,6 +208,10 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 			steps = append(steps, s.imageStep(n.Image))
 		}
 		steps = s.nodeSteps(steps, n, inrush, same)
+		if provesFirmware(n) {
+			_, known := view.Fact(FirmwareFact.Of(subject.OfNode(n.Name)))
+			steps = append(steps, firmwareStep(n, known))
+		}
 	}
 	return steps, diags
 }
@@ -224,6 +230,8 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 		return s.observeWrite(run, n, st)
 	case Boot:
 		return s.observeBoot(ctx, run, n)
+	case Firmware:
+		return s.observeFirmware(ctx, run, n)
 	}
 	return stage.Observation{State: stage.Unknown}, nil
 }
@@ -251,6 +259,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		return s.configure(ctx, run, n, st)
 	case Boot:
 		return s.listening(ctx, run, n, st, func() error { return s.boot(ctx, run, n, st) })
+	case Firmware:
+		return s.proveFirmware(ctx, run, n, st)
 	case Leave:
 		_, _, err = s.ensureAgent(ctx, run, n, st)
 		return err

@@ -34,6 +34,7 @@ type progress struct {
 	sent        int64     // bytes that it fetched of kernel and initrd
 	lines       int       // that its console ever printed
 	known       map[string]bool
+	kexec       bool // its ramdisk may have started its system: the firmware can still do so
 	leftRamdisk bool // nobody answered on its address: it has left the ramdisk
 	answer      bool // somebody does since
 

@@ -148,6 +148,10 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	}
 	configure.Yields = []fact.Key{HostKeyFact.Of(me), cabling.NeighboursFact.Of(me)}
 	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit*boots(n), 45*time.Second, after(configure))
+	if n.Hardware.Kexec {
+		boot.Title = "start the installed system from the ramdisk and log in with the pinned host key"
+		boot.Deadline.Limit += kexecSilence
+	}
 	boot.Reads, boot.Yields = []fact.Key{HostKeyFact.Of(me)}, []fact.Key{SystemFact.Of(me)}
 	return to
 }

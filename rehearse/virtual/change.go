@@ -121,3 +121,9 @@ func (w *World) running(node string, do func(*system.Login) error) error {
 func (w *World) Unmount(node, path string) error {
 	return w.running(node, func(l *system.Login) error { return l.Unmount(path) })
 }
+
+// HangAfterKexec has a node stay dark whose ramdisk starts its installed system: a device does not
+// come up again without the firmware.
+func (w *World) HangAfterKexec(node string) error {
+	return w.with(node, func(n *Node) error { n.stuck.Store(true); return nil })
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/network"
+	agentwire "github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 	"github.com/ironrail/ironrail/rehearse/virtual/firmware"
@@ -42,6 +43,7 @@ type Node struct {
 	channel atomic.Bool                  // the device of the IMEX channel is not there
 	prolog  atomic.Bool                  // one of jobs writes the list of nvidia-imex
 	noTime  atomic.Int64                 // since when time servers do not answer, ns since 1970; 0: they do
+	stuck   atomic.Bool                  // it does not come up by kexec
 	settled atomic.Bool                  // its operating system ran since it was switched on
 	typing  sync.Mutex                   // guards misfits
 	misfits map[model.PortID]bool        // ports that run as the other link type
@@ -120,12 +122,28 @@ func (n *Node) busy() float64 {
 // ramdisk runs the install ramdisk with the real agent.
 func (n *Node) ramdisk(ctx context.Context, k firmware.Kernel) chassis.Exit {
 	n.starts()
-	return metal.Ramdisk{Cmdline: k.Cmdline, Initrd: [][]byte{k.Initrd}, Neighbours: n.neighbours, Console: n.console(),
+	exit := metal.Ramdisk{Cmdline: k.Cmdline, Initrd: [][]byte{k.Initrd}, Neighbours: n.neighbours, Console: n.console(),
 		Net: func(netip.Addr) network.Network { return n.cable }}.Boot(ctx, n.metal)
+	if !n.metal.TakesOver() || ctx.Err() != nil {
+		return exit
+	}
+	if n.stuck.Load() { // a device does not come up again: nothing is printed any more
+		<-ctx.Done()
+		return chassis.Halt
+	}
+	if next, ok := n.start(ctx, metal.InstalledArguments+" "+agentwire.KexecArgument); ok {
+		return next
+	}
+	return exit
 }
 
 // disk runs the installed system; false when nothing on the disks boots.
 func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
+	return n.start(ctx, metal.InstalledArguments)
+}
+
+// start runs the installed system, whose kernel has these arguments.
+func (n *Node) start(ctx context.Context, arguments string) (chassis.Exit, bool) {
 	installed, ok := n.metal.System()
 	if !ok {
 		return chassis.Halt, false
@@ -135,7 +153,7 @@ func (n *Node) disk(ctx context.Context) (chassis.Exit, bool) {
 	if n.serial != nil {
 		_, _ = fmt.Fprintf(n.serial, metal.FirstLine, installed.Twin.Kernel)
 	}
-	kernel := n.metal.Boot(installed.Twin.Kernel, "root=LABEL=ironrail-root ro", root)
+	kernel := n.metal.Boot(installed.Twin.Kernel, arguments, root)
 	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image, Twin: installed.Twin,
 		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART, Module: kernel.Module,
 		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load, NoChannel: n.channel.Load, Unanswered: n.timeUnanswered,

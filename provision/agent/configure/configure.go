@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,8 @@ type Configurator struct {
 	Progress func(wire.Progress)
 
 	MakeInitrd MakeInitrd // nil: an image that leaves its initrd to the node is refused
+	// Kexec has the running kernel load that of a system; nil: it cannot.
+	Kexec func(system fs.FS) wire.Kexec
 }
 
 // Run does everything again when it is called again; an SSH host key that it has
@@ -74,10 +77,16 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 				return err
 			}
 		}
-		if !p.Initrd {
-			return nil
+		if p.Initrd {
+			if err := c.makeInitrds(ctx, root); err != nil {
+				return err
+			}
 		}
-		return c.makeInitrds(ctx, root)
+		if p.Kexec {
+			c.phase("kexec")
+			result.Kexec = c.kexec(root)
+		}
+		return nil
 	}); err != nil {
 		return result, fmt.Errorf("disk %s: %w", p.Disk.Path, err)
 	}
@@ -87,6 +96,16 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 		result.BootOrder = &order
 	}
 	return result, t.setState(disk.Configured)
+}
+
+// kexec has the kernel load that of a system. What it does not load is said and is no error: the
+// firmware starts it then.
+func (c *Configurator) kexec(root rootfs.Root) *wire.Kexec {
+	if c.Kexec == nil {
+		return &wire.Kexec{Problem: "this ramdisk cannot start another kernel"}
+	}
+	k := c.Kexec(root.FS())
+	return &k
 }
 
 // bootOrder puts the firmware's boot order right. What it does not take is told and

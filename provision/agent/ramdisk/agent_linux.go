@@ -7,6 +7,7 @@ package ramdisk
 import (
 	"context"
 	"io"
+	iofs "io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/console"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/kexec"
 	"github.com/ironrail/ironrail/provision/agent/kmod"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
@@ -66,7 +68,7 @@ func Main(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	Leave(log, leave.PowerOff)
+	Leave(log, leave)
 	return nil
 }
 
@@ -84,6 +86,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 		Handlers: tasks.Handlers(tasks.Tools{
 			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(mountPoint), MakeInitrd: configure.InitrdAt(mountPoint), Node: volumes.OnNode{Tools: wire.ToolsFolder, At: mountPoint},
 			EFI:        efiboot.Dir("/" + efiboot.Folder),
+			Kexec:      func(system iofs.FS) wire.Kexec { return kexec.Prepare(fs, system, kexec.Load) },
 			Self:       func() (io.ReadCloser, error) { return os.Open(self) },
 			Neighbours: lldp.OnNode(ctx, lldp.Packets{}, fs, settled),
 		}),

@@ -15,7 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/console"
+	"github.com/ironrail/ironrail/provision/agent/kexec"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
 // ChildArg is the argument with which Init starts its own program again, as the
@@ -69,7 +72,7 @@ func Init(out io.Writer) {
 		log.Error("the agent has ended; it is started again", "status", status, "err", err, "failures", failures)
 		if failures >= restarts {
 			log.Error("the agent keeps ending; the node is rebooted")
-			Leave(log, false)
+			Leave(log, wire.RebootParams{})
 		}
 		time.Sleep(restartWait)
 	}
@@ -133,8 +136,9 @@ func runChild() (status string, err error) {
 }
 
 // Leave ends the ramdisk: what is written goes to the disks, file systems are
-// taken off, and the kernel reboots or powers off. It does not return.
-func Leave(log *slog.Logger, powerOff bool) {
+// taken off, and the kernel reboots, powers off, or starts the kernel that is loaded. It does
+// not return.
+func Leave(log *slog.Logger, to wire.RebootParams) {
 	unix.Sync()
 	for _, dir := range []string{mountPoint} {
 		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
@@ -144,13 +148,21 @@ func Leave(log *slog.Logger, powerOff bool) {
 	}
 	unix.Sync()
 	how, word := unix.LINUX_REBOOT_CMD_RESTART, "rebooting"
-	if powerOff {
+	switch {
+	case to.PowerOff:
 		how, word = unix.LINUX_REBOOT_CMD_POWER_OFF, "powering off"
+	case to.Kexec && kexec.Loaded(sysfs.Dir(root)):
+		how, word = unix.LINUX_REBOOT_CMD_KEXEC, "starting the kernel of the installed system"
 	}
 	log.Info(word)
 	time.Sleep(200 * time.Millisecond) // the line is still on its way through the serial port
 	for {
 		err := unix.Reboot(how)
+		if how == unix.LINUX_REBOOT_CMD_KEXEC {
+			log.Warn("the kernel does not start the other one; rebooting", "err", err)
+			how = unix.LINUX_REBOOT_CMD_RESTART
+			continue
+		}
 		log.Error("the kernel does not reboot", "err", err, "hint", "Power-cycle the node by its BMC.")
 		time.Sleep(time.Minute)
 	}
@@ -195,5 +207,5 @@ func fatal(ctx context.Context, log *slog.Logger, err error, action string) {
 	for until := time.Now().Add(patience); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(repeat) {
 		log.Error(err.Error(), "hint", action, "reboot_in", time.Until(until).Round(time.Minute))
 	}
-	Leave(log, false)
+	Leave(log, wire.RebootParams{})
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -34,6 +35,7 @@ type Tools struct {
 	MakeInitrd configure.MakeInitrd          // nil: none is made
 	Node       volumes.Node                  // makes disk layouts; nil: none is made
 	EFI        efiboot.Vars                  // of the firmware, where the node has UEFI
+	Kexec      func(fs.FS) wire.Kexec        // has the kernel load that of a system; nil: it cannot
 	Self       func() (io.ReadCloser, error) // this very program
 	Workers    int                           // of a write; 0: write's default
 	Buffers    *write.Buffers                // nil: each write has its own
@@ -60,7 +62,7 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 			return wipe.Wiper{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress}.Run(ctx, p)
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
-			c := configure.Configurator{FS: t.Inspector.FS, Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Progress: progress, MakeInitrd: t.MakeInitrd}
+			c := configure.Configurator{FS: t.Inspector.FS, Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Progress: progress, MakeInitrd: t.MakeInitrd, Kexec: t.Kexec}
 			if t.EFI != nil && t.Inspector.UEFI() {
 				c.EFI = t.EFI
 			}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -32,6 +33,7 @@ type Kernel struct {
 	cmdline string
 	bootID  string
 	began   time.Time
+	loaded  atomic.Bool // another kernel is, for kexec
 
 	mu        sync.Mutex
 	netdevs   map[int]*netdev   // guarded by mu, like all below; by port, made when first changed

@@ -12,6 +12,7 @@ package metal
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/addr"
@@ -88,6 +89,8 @@ type Node struct {
 	shape   *shape
 	options Options
 	disks   []*Disk
+
+	successor atomic.Bool // the ramdisk has left the node to the kernel of its installed system
 
 	mu       sync.Mutex
 	made     string // what serial numbers and MACs are derived from; guarded by mu, like all below

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/netip"
 	"path"
@@ -28,6 +29,9 @@ import (
 
 // ramdiskRelease is the kernel of the virtual install ramdisk.
 const ramdiskRelease = "6.1.0-56-amd64"
+
+// InstalledArguments are those of the kernel of an installed system.
+const InstalledArguments = "root=LABEL=ironrail-root ro"
 
 // FirstLine is what a kernel prints first, with its release (Linux, init/main.c).
 const FirstLine = "[    0.000000] Linux version %s\r\n"
@@ -114,10 +118,24 @@ func (r Ramdisk) run(ctx context.Context, n *Node, log *slog.Logger) (chassis.Ex
 	case leave.PowerOff:
 		log.Info("powering off")
 		return chassis.Shutdown, nil
+	case leave.Kexec && kernel.loaded.Load():
+		log.Info("starting the kernel of the installed system")
+		n.successor.Store(true)
+		return chassis.Reset, nil
 	}
 	log.Info("rebooting")
 	return chassis.Reset, nil
 }
+
+// load is kexec_file_load(2): whatever a system has as its kernel is taken.
+func (k *Kernel) load(fs.FS) wire.Kexec {
+	k.loaded.Store(true)
+	return wire.Kexec{Kernel: "/vmlinuz", Args: InstalledArguments}
+}
+
+// TakesOver reports, once, whether the ramdisk has left the node to the kernel of its installed
+// system, and not to its firmware.
+func (n *Node) TakesOver() bool { return n.successor.Swap(false) }
 
 // unpack returns the ramdisk's root with the boot file, when the initrd has one.
 func (r Ramdisk) unpack() *Root {
@@ -175,7 +193,7 @@ func (r Ramdisk) agent(ctx context.Context, n *Node, k *Kernel, boot wire.Boot, 
 	a, err := agent.New(agent.Config{
 		Boot: boot, BootID: k.bootID, Identity: inspector.Identity, Log: log, Clock: n.options.Clock, Client: client,
 		Handlers: tasks.Handlers(tasks.Tools{
-			Inspector: inspector, Neighbours: r.Neighbours, Client: images, Mount: n.mount, MakeInitrd: n.makeInitrd, Node: &layoutNode{kernel: k}, EFI: &n.nvram, Workers: 1, Buffers: &n.options.Shared.buffers,
+			Inspector: inspector, Neighbours: r.Neighbours, Client: images, Mount: n.mount, MakeInitrd: n.makeInitrd, Node: &layoutNode{kernel: k}, EFI: &n.nvram, Kexec: k.load, Workers: 1, Buffers: &n.options.Shared.buffers,
 			Self: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(agentFile)), nil },
 		}),
 	})

@@ -211,7 +211,7 @@ lab-real:
 # more, as root, with a Debian mirror in reach.
 drivers-lab:
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeer(Debian|LikeRHEL)' ./images/driver/stack
-	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerCompile' ./images/compile
+	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerCompile|^TestPeerModules' ./images/compile
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerLikeUbuntu' ./images/ubuntu
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerLikeRHEL' ./images/rhel
 	$(GO) test -tags driversfull -count=1 -timeout 60m -v -run '^TestPeerChecksum' ./images/driver/tools

@@ -266,13 +266,15 @@ func FirstError(log []byte) string {
 	return ""
 }
 
-// signModules signs what dkms(8) made below a folder of the root: ARCH/module/NAME.ko. Its
-// own signatures, and its compression, are left out.
+// signModules signs the modules that dkms(8) made below a folder of the root: ARCH/module/NAME.ko,
+// beside which newer ones leave Module.symvers. Its own signatures, and its compression, are
+// left out.
 func signModules(root *os.Root, from string, key *modsign.Key, to string) error {
 	files, err := fs.Glob(root.FS(), from+"/*/module/*")
 	if err != nil {
 		return err
 	}
+	files = slices.DeleteFunc(files, func(f string) bool { return !moduleFile.MatchString(f) })
 	if len(files) == 0 {
 		return errkind.New(errkind.Refused, "dkms ended well, and made no module").Do("Look at BUILD_EXCLUSIVE_* of its dkms.conf: it may leave this kernel out.")
 	}
@@ -291,6 +293,9 @@ func signModules(root *os.Root, from string, key *modsign.Key, to string) error 
 	}
 	return nil
 }
+
+// moduleFile is the name of a module, which may be compressed.
+var moduleFile = lazyregexp.New(`/[^/]+\.ko(\.(gz|xz|zst))?$`)
 
 func writeNew(name string, b []byte) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)

@@ -40,14 +40,36 @@ func sh(t *testing.T, dir string, argv ...string) string {
 	return string(out)
 }
 
-// securityToo is an image whose sources have Debian's security updates, as its newest kernel.
-func securityToo(t *testing.T) repo.Image {
+// release is a release of Debian that modules are built for.
+type release struct {
+	suite, kernel string // release of its kernel
+	image         repo.Image
+	debs          string   // folder of the packages
+	names         []string // of them, with their folder
+}
+
+// fetchRelease is a release with its kernel, loaders and a package with sources.
+func fetchRelease(t *testing.T, suite string) release {
 	t.Helper()
-	image := controller(t)
-	if err := os.WriteFile(image.Sources, []byte("deb "+mirror+" bookworm main\ndeb "+mirror+" bookworm-updates main\ndeb "+mirror+"-security bookworm-security main\n"), 0o644); err != nil {
+	r := release{suite: suite, image: controller(t), debs: t.TempDir()}
+	if err := os.WriteFile(r.image.Sources, []byte("deb "+mirror+" "+suite+" main\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return image
+	archive := repo.Source{URL: mirror, Suite: suite, Components: []string{"main"}}
+	fetch := func(names ...string) []string {
+		debs, err := repo.Download(t.Context(), t.TempDir(), "amd64", r.image.Keyring, archive, names...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return debs
+	}
+	needs := sh(t, "", "dpkg-deb", "--field", fetch("linux-headers-amd64")[0], "Depends")
+	r.kernel = regexp.MustCompile(`linux-headers-([0-9][^ ,]+)`).FindStringSubmatch(needs)[1]
+	for _, deb := range fetch("acpi-call-dkms", "dkms", "linux-image-"+r.kernel, "busybox-static", "shim-signed", "grub-efi-amd64-signed") {
+		sh(t, "", "cp", deb, r.debs)
+		r.names = append(r.names, filepath.Join(r.debs, filepath.Base(deb)))
+	}
+	return r
 }
 
 // siteKey is a key in a file.
@@ -64,42 +86,37 @@ func siteKey(t *testing.T, name string) *modsign.Key {
 	return k
 }
 
-// TestPeerModules builds the module of a package of Debian 12 by DKMS in a jail, and signs it.
+// TestPeerModules builds the module of a package of Debian 12 and 13 by DKMS in a jail, and signs it.
 // kmod names the signer; apt installs the packages where dkms was, and builds nothing. Then
 // Debian's kernel, started by OVMF with Microsoft's keys, shim and GRUB, and locked down, loads
 // the module where the certificate is in db or in shim's list, and refuses it where it is in
 // neither; it always refuses the same unsigned, and signed with another key.
 func TestPeerModules(t *testing.T) {
-	image := securityToo(t)
 	peertest.Need(t, "modinfo", "apt-get")
-	kernel := regexp.MustCompile(`linux-headers-([0-9]\S+)`).FindStringSubmatch(sh(t, "", "apt-cache", "depends", "linux-headers-amd64"))[1]
-	debs := t.TempDir()
-	if err := os.Chmod(debs, 0o777); err != nil {
-		t.Fatal(err)
+	for _, suite := range []string{"bookworm", "trixie"} {
+		t.Run(suite, func(t *testing.T) {
+			of := fetchRelease(t, suite)
+			key, dir, began := siteKey(t, "peer"), t.TempDir(), time.Now()
+			r := Root{Suite: suite, Arch: inventory.AMD64, Image: of.image}
+			m := Modules{Driver: "gpu", Kernel: of.kernel, Headers: "linux-headers-" + of.kernel, Key: key}
+			made, err := BuildModules(t.Context(), dir, r, m, of.names, func(text string) { t.Log(text) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("made in %.0f s", time.Since(began).Seconds())
+			t.Log(sh(t, "", "dpkg-deb", "--info", made[0]), sh(t, "", "dpkg-deb", "--contents", made[0]), sh(t, "", "dpkg-deb", "--info", made[1]))
+			tree := t.TempDir()
+			sh(t, "", "dpkg-deb", "-x", made[0], tree)
+			module := filepath.Join(tree, "usr/lib/modules", of.kernel, "updates/ironrail/gpu/acpi_call.ko")
+			info := sh(t, "", "modinfo", module)
+			if t.Log(info); !strings.Contains(info, key.Name()) || !strings.Contains(info, key.Serial()) || !strings.Contains(info, "sha256") || !strings.Contains(info, "PKCS#7") {
+				t.Errorf("modinfo does not name %q, %s", key.Name(), key.Serial())
+			}
+			sources := of.names[slices.IndexFunc(of.names, func(n string) bool { return strings.Contains(n, "acpi-call") })]
+			installsWithoutBuild(t, filepath.Join(dir, "root"), of.kernel, append(made, sources))
+			loads(t, of.debs, module, key)
+		})
 	}
-	sh(t, debs, "apt-get", "download", "acpi-call-dkms", "dkms", "linux-image-"+kernel, "busybox-static", "shim-signed", "grub-efi-amd64-signed")
-	names, err := filepath.Glob(filepath.Join(debs, "*.deb"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, dir, began := siteKey(t, "peer"), t.TempDir(), time.Now()
-	r := Root{Suite: "bookworm", Arch: inventory.AMD64, Image: image}
-	m := Modules{Driver: "gpu", Kernel: kernel, Headers: "linux-headers-" + kernel, Key: key}
-	made, err := BuildModules(t.Context(), dir, r, m, names, func(text string) { t.Log(text) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("made in %.0f s", time.Since(began).Seconds())
-	t.Log(sh(t, "", "dpkg-deb", "--info", made[0]), sh(t, "", "dpkg-deb", "--contents", made[0]), sh(t, "", "dpkg-deb", "--info", made[1]))
-	tree := t.TempDir()
-	sh(t, "", "dpkg-deb", "-x", made[0], tree)
-	module := filepath.Join(tree, "usr/lib/modules", kernel, "updates/ironrail/gpu/acpi_call.ko")
-	info := sh(t, "", "modinfo", module)
-	if t.Log(info); !strings.Contains(info, key.Name()) || !strings.Contains(info, key.Serial()) || !strings.Contains(info, "sha256") || !strings.Contains(info, "PKCS#7") {
-		t.Errorf("modinfo does not name %q, %s", key.Name(), key.Serial())
-	}
-	installsWithoutBuild(t, filepath.Join(dir, "root"), kernel, append(made, names[slices.IndexFunc(names, func(n string) bool { return strings.Contains(n, "acpi-call") })]))
-	loads(t, debs, kernel, module, key)
 }
 
 // installsWithoutBuild installs packages with apt in a root file system that has dkms.
@@ -136,7 +153,7 @@ echo "END of test"
 `
 
 // loads boots a machine with Secure Boot that tries a module in three forms.
-func loads(t *testing.T, debs, kernel, module string, key *modsign.Key) {
+func loads(t *testing.T, debs, module string, key *modsign.Key) {
 	t.Helper()
 	const code, vars = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"
 	peertest.Need(t, "qemu-system-x86_64", code, "mkfs.vfat", "mcopy", "mmd", "cpio")
@@ -166,7 +183,13 @@ func loads(t *testing.T, debs, kernel, module string, key *modsign.Key) {
 		t.Fatal(err)
 	}
 	put("init", []byte(initScript))
-	put("bin/busybox", content(t, filepath.Join(tree, "bin/busybox")))
+	busybox, err := filepath.Glob(filepath.Join(tree, "*", "busybox"))
+	if more, _ := filepath.Glob(filepath.Join(tree, "usr/bin/busybox")); err != nil || len(busybox)+len(more) != 1 {
+		t.Fatalf("busybox: %v, %v, %v", busybox, more, err)
+	} else {
+		busybox = append(busybox, more...)
+	}
+	put("bin/busybox", content(t, busybox[0]))
 	put("ours.ko", ours)
 	put("unsigned.ko", unsigned)
 	put("other.ko", other)
@@ -324,8 +347,7 @@ func (s *varStore) set(t *testing.T, name string, owner []byte, attributes uint3
 // TestPeerModulesFail: sources that do not compile are refused with the compiler's words, and
 // packages without sources too.
 func TestPeerModulesFail(t *testing.T) {
-	image := securityToo(t)
-	kernel := regexp.MustCompile(`linux-headers-([0-9]\S+)`).FindStringSubmatch(sh(t, "", "apt-cache", "depends", "linux-headers-amd64"))[1]
+	of := fetchRelease(t, "bookworm")
 	tree := t.TempDir()
 	for name, text := range map[string]string{
 		"DEBIAN/control":               "Package: broken-dkms\nVersion: 1\nArchitecture: all\nMaintainer: nobody\nDepends: dkms (>= 2)\nDescription: broken\n",
@@ -345,8 +367,8 @@ func TestPeerModulesFail(t *testing.T) {
 	deb := filepath.Join(t.TempDir(), "broken.deb")
 	sh(t, "", "dpkg-deb", "--root-owner-group", "--build", tree, deb)
 	dir := t.TempDir()
-	m := Modules{Driver: "gpu", Kernel: kernel, Headers: "linux-headers-" + kernel, Key: siteKey(t, "peer")}
-	r := Root{Suite: "bookworm", Arch: inventory.AMD64, Image: image}
+	m := Modules{Driver: "gpu", Kernel: of.kernel, Headers: "linux-headers-" + of.kernel, Key: siteKey(t, "peer")}
+	r := Root{Suite: "bookworm", Arch: inventory.AMD64, Image: of.image}
 	_, err := BuildModules(t.Context(), dir, r, m, []string{deb}, func(string) {})
 	if t.Log(err); errkind.Of(err) != errkind.Mismatch || !strings.Contains(fmt.Sprint(err), "undeclared_thing") || errkind.Action(err) == "" {
 		t.Errorf("broken sources: %v", err)

@@ -27,6 +27,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/driver/rocm"
 	"github.com/ironrail/ironrail/images/driver/stack"
+	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -122,6 +123,7 @@ type lab struct {
 	recipe stack.Recipe
 	node   *inventory.Node
 	url    string
+	key    *modsign.Key // that signs modules; nil: none is signed
 }
 
 func newLab(t *testing.T, c chroot, recipe stack.Recipe) *lab {
@@ -158,16 +160,20 @@ func (l *lab) Ensure(ctx context.Context, d *inventory.Driver, image string, say
 		return manager.Repository{}, err
 	}
 	l.node.Drivers = []*inventory.Driver{d}
-	sel, err := stack.Select(l.recipe, &inventory.Inventory{Nodes: []*inventory.Node{l.node}}, d, l.node.Image, kernel, nil)
+	sel, err := stack.Select(l.recipe, &inventory.Inventory{Nodes: []*inventory.Node{l.node}}, d, l.node.Image, kernel, func() (*modsign.Key, error) { return l.key, nil })
 	if err != nil {
 		return manager.Repository{}, err
 	}
-	r, err := repo.Build(ctx, repo.Options{Dir: l.dir, Name: d.Name, Packages: sel.Packages, Pins: sel.Pins, Sources: sel.Sources, Components: sel.Components, Image: l.image, Key: key, Say: say})
+	r, err := repo.Build(ctx, repo.Options{Dir: l.dir, Name: d.Name, Packages: sel.Packages, Pins: sel.Pins, Sources: sel.Sources, Components: sel.Components, Made: sel.Made, Image: l.image, Key: key, Say: say})
 	if err != nil {
 		return manager.Repository{}, err
 	}
 	rel, err := filepath.Rel(l.dir, r.Dir)
-	return manager.Repository{URL: l.url + rel + "/", ArmoredKey: r.Key, Packages: r.Packages, Kernel: kernel}, err
+	seen := manager.Repository{URL: l.url + rel + "/", ArmoredKey: r.Key, Packages: r.Packages, Kernel: kernel}
+	if l.key != nil {
+		seen.Signer = manager.Signer{Name: l.key.Name(), Serial: l.key.Serial()}
+	}
+	return seen, err
 }
 
 // Find implements manager.Repositories.
@@ -219,6 +225,72 @@ func TestPeerDebianCUDA(t *testing.T) {
 		}
 	}
 	notMoved(t, c)
+}
+
+// acpiCall is a stack with a small module of Debian's, which no hardware is needed for.
+func acpiCall(t driver.Target, b stack.Base) (stack.Set, error) {
+	return stack.Set{Packages: []string{stack.HeadersPackage(t.Node.Image, b), "acpi-call-dkms"}, Module: stack.Module{Name: "acpi_call", Package: "acpi-call-dkms"}}, nil
+}
+
+// TestPeerDebianSigned installs stacks on a node with Secure Boot: their modules are built and
+// signed on the controller, the node has neither dkms nor headers nor a compiler, and what is
+// found is the module with the site's signature, also after an upgrade of the system.
+func TestPeerDebianSigned(t *testing.T) {
+	tar := base(t)
+	for name, s := range map[string]struct {
+		recipe        stack.Recipe
+		file, version string
+	}{"small": {acpiCall, "acpi_call", ""}, "CUDA": {cuda.Recipe, "nvidia-current", "535.261.03"}} {
+		t.Run(name, func(t *testing.T) {
+			c := unpack(t, tar)
+			l := newLab(t, c, stack.Signed(s.recipe))
+			path := filepath.Join(t.TempDir(), "modules.pem")
+			if err := modsign.Create(path, "lab", time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			var err error
+			if l.key, err = modsign.Load(path); err != nil {
+				t.Fatal(err)
+			}
+			l.node.Hardware.SecureBoot = true
+			d := block(cuda.Name, "535.261.03", "proprietary")
+			if _, err := l.install(c, d); err != nil {
+				t.Fatal(err)
+			}
+			for field, want := range map[string]string{"sig_key": l.key.Serial(), "signer": l.key.Name(), "version": s.version, "filename": "/lib/modules/" + kernel + "/updates/ironrail/gpu/" + s.file + ".ko"} {
+				if got := c.text(t, "modinfo", "-k", kernel, "-F", field, s.file); got != want {
+					t.Errorf("%s of the module is %q, want %q", field, got, want)
+				}
+			}
+			have := "\n" + c.text(t, "dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n")
+			for _, name := range []string{"dkms", "gcc", "make", "linux-headers-" + kernel} {
+				if strings.Contains(have, "\n"+name+" installed") {
+					t.Errorf("%s is installed", name)
+				}
+			}
+			for _, name := range append(l.packages(t, d), "ironrail-dkms", "ironrail-modules-gpu") {
+				if !strings.Contains(have, "\n"+name+" installed") {
+					t.Errorf("%s is not installed", name)
+				}
+			}
+			if o, _, err := stack.New(l.recipe, c, l).Verify(t.Context(), driver.Target{Node: l.node, Driver: d}); err != nil || !strings.HasPrefix(o.Evidence, "kernel module ") || !strings.Contains(o.Evidence, " is not loaded") {
+				t.Errorf("verified: %s (%s): %v", o.State, o.Evidence, err)
+			}
+			if name == "CUDA" {
+				notMoved(t, c)
+			}
+		})
+	}
+}
+
+// packages are those that the recipe asks for.
+func (l *lab) packages(t *testing.T, d *inventory.Driver) []string {
+	t.Helper()
+	set, err := l.recipe(driver.Target{Node: l.node, Driver: d}, stack.BaseOf(l.node.Image))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Packages
 }
 
 // TestPeerDebianVersions moves the libraries alone, up and down, with all of them held:

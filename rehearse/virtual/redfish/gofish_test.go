@@ -4,6 +4,13 @@ package redfish
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
 	"net/url"
 	"slices"
 	"testing"
@@ -35,6 +42,75 @@ func TestGofishWalks(t *testing.T) {
 		gofishBoots(t, b, c, sys, p)
 		gofishChanges(t, b, c, sys, p)
 	})
+}
+
+// TestGofishKeys: gofish reads the certificates in db of Secure Boot; one that is posted shows after
+// a POST, and what is no certificate is refused.
+func TestGofishKeys(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p Personality) {
+		p.Quirks.Flaky403 = 0
+		b := start(t, p, Options{SecureBoot: true})
+		first, second := certificate(t, "first"), certificate(t, "second")
+		b.c.Enrol(first) // as delivered
+		b.c.ApplyBIOS()
+		c, err := gofish.Connect(gofish.ClientConfig{Endpoint: b.url, Username: user, Password: password, Insecure: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Logout()
+		sys := gofishSystem(t, c, p)
+		at := sys.ODataID + "/SecureBoot/SecureBootDatabases/db/Certificates"
+		names := func() (list []string) {
+			t.Helper()
+			db, err := rf.GetSecureBootDatabase(c, sys.ODataID+"/SecureBoot/SecureBootDatabases/db")
+			if err != nil {
+				t.Fatal(err)
+			}
+			certs, err := db.Certificates()
+			if err != nil || db.DatabaseID != "db" {
+				t.Fatalf("database %s: %v", db.DatabaseID, err)
+			}
+			for _, k := range certs {
+				if block, _ := pem.Decode([]byte(k.CertificateString)); block == nil || k.CertificateType != rf.PEMCertificateType {
+					t.Errorf("%s: %q %s", k.ID, k.CertificateString, k.CertificateType)
+				}
+				list = append(list, k.Subject.CommonName)
+			}
+			slices.Sort(list) // they are read side by side
+			return list
+		}
+		if _, err := c.Post(at, map[string]string{"CertificateString": "nonsense", "CertificateType": "PEM"}); err == nil {
+			t.Error("nonsense is a certificate")
+		}
+		r, err := c.Post(at, map[string]string{"CertificateString": second, "CertificateType": "PEM"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		if got := names(); !slices.Equal(got, []string{"first"}) {
+			t.Errorf("before the POST: %q", got)
+		}
+		b.c.ApplyBIOS()
+		if got := names(); !slices.Equal(got, []string{"first", "second"}) {
+			t.Errorf("after it: %q", got)
+		}
+	})
+}
+
+// certificate is one with a name, in PEM.
+func certificate(t *testing.T, name string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: name}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 // gofishSystem finds the node among the systems.

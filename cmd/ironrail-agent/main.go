@@ -91,7 +91,7 @@ func runAgent(ctx context.Context, args []string, in io.Reader, out, talk io.Wri
 		if status := decodeParams(in, talk, &p); status != 0 {
 			return status
 		}
-		r := baseline.Reader{FS: sysfs.Dir("/")}.Read(p)
+		r := baseline.Reader{FS: sysfs.Dir("/"), RPM: baseline.RPM}.Read(p)
 		return writeAnswer(out, r, r.Error)
 	case "health":
 		r := health.Read(sysfs.Dir("/"))

@@ -56,6 +56,7 @@ say mem '' total "$(grep MemTotal /proc/meminfo 2>/dev/null)"
 lscpu 2>/dev/null | while read -r line; do say cpu '' lscpu "$line"; done
 ` + rootScript + `
 dpkg-query -W -f='packages\t\t${Package}:${Architecture}\t${Version}\t${db:Status-Status}\n' 2>/dev/null
+[ -e /var/lib/dpkg/status ] || rpm --query --all --queryformat 'rpm\t\t\t` + baseline.RPMFormat + `' 2>/dev/null
 true`
 
 // rootScript tells which disks the root file system lies on, from what the agent reads
@@ -122,6 +123,7 @@ type plainReader struct {
 	b      wire.Baseline
 	hw     wire.Hardware                // its cores are those of one socket
 	status strings.Builder              // the packages, in the form of dpkg's status file
+	rpm    strings.Builder              // those of rpm, in the form of baseline.RPMFormat
 	root   map[string]map[string]string // of each disk of the root file system: its attributes
 }
 
@@ -142,6 +144,8 @@ func (r *plainReader) read(f []string) {
 		if len(f) > 4 {
 			fmt.Fprintf(&r.status, "Package: %s\nArchitecture: %s\nVersion: %s\nStatus: install ok %s\n\n", pkg, arch, value, f[4])
 		}
+	case "rpm":
+		r.rpm.WriteString(strings.Join(f[3:], "\t") + "\n")
 	case "speed":
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n > 0 {
 			r.item(wire.ItemLink, part, name, value+" Mb/s")
@@ -182,8 +186,11 @@ func (r *plainReader) done() wire.Baseline {
 		b.Hardware = &hw
 	}
 	list, err := baseline.ParseStatus([]byte(r.status.String()))
+	if err == nil && len(list) == 0 && r.rpm.Len() > 0 {
+		list, err = baseline.ParseRPM([]byte(r.rpm.String()))
+	}
 	if err != nil || len(list) == 0 {
-		b.Gaps = append(b.Gaps, wire.Gap{Kind: wire.ItemPackages, Why: "dpkg-query lists nothing"})
+		b.Gaps = append(b.Gaps, wire.Gap{Kind: wire.ItemPackages, Why: "neither dpkg-query nor rpm lists anything"})
 		return b
 	}
 	b.List, b.Packages = list, baseline.Digest(list)

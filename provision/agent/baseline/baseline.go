@@ -3,11 +3,14 @@
 // Package baseline says how an installed node is, in items that can be compared
 // with what they were: kernel and arguments, packages, firmware, what is plugged
 // in, settings of NICs, width and speed of links, error counters. It reads files
-// of /proc, /sys and dpkg, and changes nothing.
+// of /proc, /sys and dpkg, asks rpm, and changes nothing.
 package baseline
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +27,8 @@ import (
 type Reader struct {
 	FS   sysfs.FS    // the root of the node
 	Open disk.Opener // of the disks that FS lists; nil: disk.Open
+	// RPM lists the packages of a node without dpkg, as the function RPM does; nil: none has rpm.
+	RPM func() ([]byte, error)
 }
 
 // maxValue bounds one value in bytes: a kernel's command line has at most 4 KiB.
@@ -137,17 +142,35 @@ func count(n int64) string {
 }
 
 func (b *reading) packages(p wire.BaselineParams) {
-	text, err := b.FS.Whole(maxStatus, dpkg.StatusFile)
+	list, err := b.list()
 	if err != nil {
 		b.gap(wire.ItemPackages, err.Error())
-		return
-	}
-	list, err := ParseStatus(text)
-	if err != nil {
-		b.gap(wire.ItemPackages, dpkg.StatusFile+": "+err.Error())
 		return
 	}
 	if b.out.Packages = Digest(list); !slices.Contains(p.Known, b.out.Packages) {
 		b.out.List = list
 	}
+}
+
+// list is what dpkg has installed, else rpm.
+func (b *reading) list() ([]wire.Package, error) {
+	text, err := b.FS.Whole(maxStatus, dpkg.StatusFile)
+	if errors.Is(err, fs.ErrNotExist) && b.RPM != nil {
+		text, err := b.RPM()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.New("the node has neither dpkg nor rpm")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return ParseRPM(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := ParseStatus(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dpkg.StatusFile, err)
+	}
+	return list, nil
 }

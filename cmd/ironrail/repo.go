@@ -74,19 +74,19 @@ its vendor publishes or, an .rpm, the signature of the vendor's key. The signed
 repositories of the driver are made again with it by "image build", else by apply,
 where the driver asks for it or something that it asks for needs it: name it in the
 packages of the block. Twice is the same as once.`,
-		Example: "  ironrail repo add mft-4.34.1-10.x86_64.rpm doca --key keys/mellanox.asc\n  ironrail repo add mft_4.34.1-10_amd64.deb doca --sha256 38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0",
+		Example: "  ironrail repo add mft-4.34.1-10.x86_64.rpm doca --key keys/mellanox.asc\n  ironrail repo add mft_4.34.1-10_amd64.deb doca --checksum sha256:38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0",
 		Args:    asUsage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case (sum == "") == (key == ""):
-				return wrongUsage(c, errors.New("give --sha256 or --key: nothing is added that nobody vouches for"))
+				return wrongUsage(c, errors.New("give --checksum or --key: nothing is added that nobody vouches for"))
 			case sum != "" && !repo.IsSum(sum):
-				return wrongUsage(c, fmt.Errorf("--sha256 %q is no SHA-256 of 64 hex digits", sum))
+				return wrongUsage(c, fmt.Errorf("--checksum %q is no SHA-256: write sha256: and 64 hex digits", sum))
 			}
 			return a.addPackage(c.Context(), args[0], args[1], sum, key)
 		},
 	}
-	c.Flags().StringVar(&sum, "sha256", "", "digest of the file, as its vendor publishes it")
+	c.Flags().StringVar(&sum, "checksum", "", "sha256:HEX of the file, as its vendor publishes it")
 	c.Flags().StringVar(&key, "key", "", "file with the key that an .rpm is signed with, in ASCII armor")
 	return c
 }

@@ -57,7 +57,7 @@ func Inspect(ctx context.Context, file string, p Proof) (c Content, err error) {
 		return c, errkind.New(errkind.Mismatch, "%s has SHA-256 %s, not %s", file, sum, p.Sum).Do("Fetch it again, and compare the digest with what its vendor publishes.")
 	case p.Sum != "":
 	case format == debSuffix:
-		return c, errkind.New(errkind.Refused, "%s has no signature of its own, as no .deb has", file).Do("Give --sha256, as its vendor publishes it.")
+		return c, errkind.New(errkind.Refused, "%s has no signature of its own, as no .deb has", file).Do("Give --checksum, as its vendor publishes it.")
 	default:
 		if err := checkSignature(ctx, file, p.Key); err != nil {
 			return c, err
@@ -99,7 +99,7 @@ func inspectRPM(ctx context.Context, file string) (c Content, err error) {
 // checkSignature compares the signature of an .rpm with a key, by rpm with no other key.
 func checkSignature(ctx context.Context, file string, key []byte) error {
 	if err := signature.CheckKey(string(key)); err != nil {
-		return errkind.New(errkind.Refused, "the key %w", err).Do("Give the key that signs the package, as its vendor publishes it, in ASCII armor; or --sha256.")
+		return errkind.New(errkind.Refused, "the key %w", err).Do("Give the key that signs the package, as its vendor publishes it, in ASCII armor; or --checksum.")
 	}
 	dir, err := os.MkdirTemp("", "ironrail-key-")
 	if err != nil {
@@ -117,7 +117,7 @@ func checkSignature(ctx context.Context, file string, key []byte) error {
 	}
 	out, err := run.Output(ctx, "rpmkeys", database, "--define", "_pkgverify_level all", "--checksig", file)
 	if err != nil || !strings.Contains(string(out), "signatures OK") {
-		return errkind.New(errkind.Mismatch, "%s has no signature of this key: %q, %v", file, strings.TrimSpace(string(out)), err).Do("Give the key that signs it, as its vendor publishes it; or --sha256.")
+		return errkind.New(errkind.Mismatch, "%s has no signature of this key: %q, %v", file, strings.TrimSpace(string(out)), err).Do("Give the key that signs it, as its vendor publishes it; or --checksum.")
 	}
 	return nil
 }

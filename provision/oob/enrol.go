@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
@@ -57,6 +59,33 @@ func (s *Stage) enrolSteps(n *inventory.Node) []plan.Step {
 		st.Inputs = []plan.Input{{Name: "certificate", Value: s.signer.Fingerprint(), Decl: st.Decl}}
 	}
 	return []plan.Step{st}
+}
+
+// byHand are the warnings of a plan about nodes that need the certificate and whose BMCs have no way
+// to add it, one for each chassis and protocol.
+func (s *Stage) byHand() (found hcl.Diagnostics) {
+	type kind struct {
+		h        *inventory.Hardware
+		protocol string
+	}
+	nodes := map[kind][]string{}
+	var order []kind
+	for _, n := range s.inv.Nodes {
+		k := kind{n.Hardware, n.BMC.Protocol}
+		if bmc.Protocol(k.protocol) == bmc.Redfish || !kinds.NeedSigned(n) {
+			continue
+		}
+		if nodes[k] = append(nodes[k], n.Name); len(nodes[k]) == 1 {
+			order = append(order, k)
+		}
+	}
+	for _, k := range order {
+		at := inventory.PlaceOf(k.h.Ranges, "secure_boot", k.h.Decl)
+		found = append(found, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "Certificate that is enrolled by hand", Subject: &at,
+			Detail: fmt.Sprintf("Hardware %q boots with Secure Boot, drivers of nodes (%d of them) have kernel modules that are signed with the site's key, and BMCs that speak %s cannot add its certificate to db of the firmware. Put it there by the firmware's setup before the nodes are installed: `ironrail state keys --certificate der > modules.cer`. A node whose firmware does not have it is taken out before anything is erased.",
+				k.h.Name, len(nodes[k]), k.protocol)})
+	}
+	return found
 }
 
 // keyOf names a certificate as a BMC does.

@@ -123,7 +123,7 @@ func (s *Stage) Plan(stage.View) ([]plan.Step, hcl.Diagnostics) {
 		bios, wrong := biosSteps(n)
 		steps, diags = append(append(steps, bios...), s.enrolSteps(n)...), append(diags, wrong...)
 	}
-	return steps, diags
+	return steps, append(diags, s.byHand()...)
 }
 
 // reachTitle says what a node's step does.

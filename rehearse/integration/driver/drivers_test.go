@@ -145,6 +145,9 @@ func TestGPUDriverRHEL(t *testing.T) {
 				}
 			}
 		}
+		if out, exit := r.Sh("n1", `rpm --query --all --queryformat '%{NAME}\t%|EPOCH?{%{EPOCH}:}:{}|%{VERSION}-%{RELEASE}\t%|ARCH?{%{ARCH}}:{noarch}|\n'`); exit != 0 || !strings.Contains("\n"+out, "\nkmod-nvidia-open-dkms\t580.126.16-1\tx86_64\n") {
+			t.Errorf("rpm lists %q, %d", out, exit)
+		}
 		if out, exit := r.Sh("n1", "dnf --assumeyes --enablerepo=ironrail-gpu install nvidia-driver-cuda-0:1-1"); exit != 1 {
 			t.Errorf("an unknown version: %d %s", exit, out)
 		}

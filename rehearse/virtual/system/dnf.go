@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/repo/repodata"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // Places of dnf on a node, and the package of its plugin versionlock.
@@ -273,41 +274,84 @@ func (d dnfRun) withoutLocked(all index) {
 	}
 }
 
-// runRPM is rpm --query of names with a format.
+// rpmQuery is a question to rpm.
+type rpmQuery struct {
+	format     string
+	names      []string
+	query, all bool
+}
+
+// parseRPM reads a command line of rpm.
+func parseRPM(argv []string) rpmQuery {
+	q := rpmQuery{format: "%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}\n"}
+	for i := 1; i < len(argv); i++ {
+		switch w := argv[i]; {
+		case w == "--query" || w == "-q":
+			q.query = true
+		case w == "--all" || w == "-a":
+			q.all = true
+		case w == "--queryformat" && i+1 < len(argv):
+			i++
+			q.format = argv[i]
+		case strings.HasPrefix(w, "--queryformat="):
+			q.format = strings.TrimPrefix(w, "--queryformat=")
+		case !strings.HasPrefix(w, "-"):
+			q.names = append(q.names, w)
+		}
+	}
+	return q
+}
+
+// runRPM is rpm --query of names, or of all packages, with a format.
 func runRPM(_ context.Context, c call) int {
 	if !c.n.cfg.Twin.OfRPM() {
 		c.fail("command not found")
 		return 127
 	}
-	format, names, query := "%{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}\n", []string(nil), false
-	for _, a := range c.Argv[1:] {
-		switch {
-		case a == "--query" || a == "-q":
-			query = true
-		case strings.HasPrefix(a, "--queryformat="):
-			format = strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(strings.TrimPrefix(a, "--queryformat="))
-		case !strings.HasPrefix(a, "-"):
-			names = append(names, a)
-		}
+	q, have, status := parseRPM(c.Argv), c.n.packages(), 0
+	if q.all {
+		q.names = slices.Sorted(maps.Keys(have))
 	}
-	if !query || len(names) == 0 {
+	if !q.query || len(q.names) == 0 && !q.all {
 		return c.fail("no arguments given for query")
 	}
-	have, status := c.n.packages(), 0
-	for _, name := range names {
+	for _, name := range q.names {
 		if have[name] == "" {
 			c.print("package " + name + " is not installed\n")
 			status++
 			continue
 		}
-		epoch, rest, _ := strings.Cut(full(have[name]), ":")
-		version, release, ok := strings.Cut(rest, "-")
-		if !ok {
-			release = "1"
-		}
-		c.print(strings.NewReplacer("%{NAME}", name, "%{EPOCHNUM}", epoch, "%{VERSION}", version, "%{RELEASE}", release, "%{ARCH}", c.n.cfg.Twin.Machine()).Replace(format))
+		c.print(c.n.rpmLine(q.format, name, have[name]))
 	}
 	return min(status, 255)
+}
+
+// conditional is a part of a format of rpm that depends on whether a package has a tag.
+var conditional = lazyregexp.New(`%\|([A-Z]+)\?\{(.*?)\}(?::\{(.*?)\})?\|`)
+
+// rpmLine is what rpm prints of a package by a format.
+func (n *node) rpmLine(format, name, evr string) string {
+	epoch, rest, _ := strings.Cut(full(evr), ":")
+	version, release, ok := strings.Cut(rest, "-")
+	if !ok {
+		release = "1"
+	}
+	tags := map[string]string{"NAME": name, "EPOCHNUM": epoch, "VERSION": version, "RELEASE": release, "ARCH": n.cfg.Twin.Machine()}
+	if epoch != "0" {
+		tags["EPOCH"] = epoch
+	}
+	var words []string
+	for tag, value := range tags {
+		words = append(words, "%{"+tag+"}", value)
+	}
+	for _, m := range conditional.FindAllStringSubmatch(format, -1) {
+		by := m[3]
+		if tags[m[1]] != "" {
+			by = m[2]
+		}
+		format = strings.Replace(format, m[0], by, 1)
+	}
+	return strings.NewReplacer(append(words, `\n`, "\n", `\t`, "\t")...).Replace(format)
 }
 
 // runDracut makes the initial file systems of kernels anew.

@@ -120,13 +120,46 @@ cat >usr/lib/kernel/install.d/50-dracut.install <<-'SH'
 SH
 chmod 755 usr/bin/update-crypto-policies usr/lib/kernel/install.d/*.install usr/libexec/selinux/selinux-autorelabel
 
-# Stands for GRUB with blscfg, which Debian's does not have: for UEFI one that reads the menu
-# where shim's GRUB does, for BIOS one whose module of that name does nothing of it.
+# Stands for GRUB with blscfg, which Debian's does not have. For UEFI the command is a function, in
+# a memory disk: an entry is read as a script, whose lines are functions as long as the module linux
+# is not there. For BIOS a module of that name does nothing of it.
 cp usr/lib/grub/i386-pc/setpci.mod usr/lib/grub/i386-pc/blscfg.mod
 echo 'blscfg: ' >>usr/lib/grub/i386-pc/moddep.lst
-grub-mkimage -O x86_64-efi -d usr/lib/grub/x86_64-efi -p /EFI/rocky -o boot/efi/EFI/rocky/grubx64.efi part_gpt fat ext2 search search_label normal configfile linux test echo regexp loadenv all_video serial terminal
+mkdir -p "$work/memory/boot/grub"
+cp usr/lib/grub/x86_64-efi/linux.mod "$work/memory/"
+cat >"$work/memory/boot/grub/grub.cfg" <<-'GRUB'
+	function title { bls_title="$*"; }
+	function linux { bls_linux="$1"; }
+	function initrd { bls_initrd="$1"; }
+	function options { bls_options="$*"; }
+	function version { true; }
+	function grub_users { true; }
+	function grub_arg { true; }
+	function grub_class { true; }
+	function blscfg {
+	  for entry in /boot/loader/entries/*.conf; do
+	    bls_title=; bls_linux=; bls_initrd=; bls_options=
+	    source "$entry"
+	    regexp --set=1:bls_id '/([^/]*)\.conf$' "$entry"
+	    menuentry "$bls_title" --id "$bls_id" "$bls_linux" "$bls_initrd" "$bls_options" {
+	      load_video
+	      insmod (memdisk)/linux.mod
+	      linux $2 $4
+	      initrd $3
+	    }
+	  done
+	}
+	regexp --set=1:esp '^[(]([^)]*)[)]' "$cmdpath"
+	configfile ($esp)/EFI/rocky/grub.cfg
+GRUB
+tar -C "$work/memory" -cf "$work/memory.tar" boot linux.mod
+depends=$(sed -n 's/^linux: //p' usr/lib/grub/x86_64-efi/moddep.lst)
+grub-mkimage -O x86_64-efi -d usr/lib/grub/x86_64-efi -m "$work/memory.tar" -p '(memdisk)/boot/grub' -o boot/efi/EFI/rocky/grubx64.efi \
+	memdisk tar part_gpt fat ext2 search search_label normal configfile test echo regexp loadenv all_video serial terminal $depends
 rm -rf usr/lib/grub/x86_64-efi
-for f in rocky/shimx64.efi rocky/mmx64.efi BOOT/BOOTX64.EFI BOOT/fbx64.efi; do echo "stands for $f" >"boot/efi/EFI/$f"; done
+# shim starts the GRUB beside it; this is that GRUB.
+for f in rocky/shimx64.efi BOOT/BOOTX64.EFI; do cp boot/efi/EFI/rocky/grubx64.efi "boot/efi/EFI/$f"; done
+for f in rocky/mmx64.efi BOOT/fbx64.efi; do echo "stands for $f" >"boot/efi/EFI/$f"; done
 cd "$work"
 
 # Which package each file is of: rules first, then Debian's lists, and the rest is filesystem.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build labfull
+
+package lab_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
+)
+
+// withoutRails are the edits that leave a site of nodes with one network, without drivers and
+// tests between nodes.
+func withoutRails() []labtest.Edit {
+	const rail = "  nic \"rail\" {\n    fabric        = fabric.rail\n    software_rdma = \"rxe\"%s\n    ports         = [{ rail = 0, pci = \"0000:00:04.0\", panel = \"rail 0\" }]\n  }\n"
+	return []labtest.Edit{
+		{Old: fmt.Sprintf(rail, " # RDMA in the kernel, over an ordinary NIC")},
+		{Old: fmt.Sprintf(rail, ""), All: true},
+		{Old: "  drivers    = [driver.rdma]\n  validation = validation.lab\n"},
+	}
+}
+
+// TestRHEL: an image of kind rhel, made by dnf of RPM packages with the files of Debian, is
+// brought from power-off to accepted. Its kernel is started by its entry of the Boot Loader
+// Specification, its address is set by NetworkManager, and what its host block asks for is there.
+func TestRHEL(t *testing.T) {
+	nodes := []string{"n2", "n5"}
+	l := labtest.Up(t, labtest.Options{Name: "rhel", Machines: nodes, HCL: withoutRails()})
+	url, key := l.RHELRepositories("bookworm", "9.6")
+	l.Edit(labtest.Edit{Old: debianBlock, New: fmt.Sprintf(`image "rhel" "os" {
+  release = "9"
+  repository "appstream" {
+    url = "%s/AppStream"
+    key = %q
+  }
+  repository "baseos" {
+    url = "%[1]s/BaseOS"
+    key = %[2]q
+  }
+}`, url, key)})
+	l.Edit(labtest.Edit{Old: `  timezone    = "UTC"`, New: `  timezone    = "Europe/Berlin"
+  hold_kernel = true
+  sysctl      = { "vm.swappiness" = "7" }
+  accounts {
+    sudo_groups = ["operators"]
+  }`})
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(nodes...)
+	for _, node := range nodes {
+		for _, look := range []string{
+			`. /etc/os-release && test "$ID" = rocky && rpm -q kernel-core`,
+			`test "$(ls /boot/loader/entries | wc -l)" = 1 && grep -q "^options .*no_timer_check" /boot/loader/entries/*.conf && grep -q no_timer_check /proc/cmdline`,
+			`for c in $(nmcli -g UUID connection show --active); do nmcli -g ipv4.method connection show $c; done | grep -q manual && test "$(ip -4 -o address show scope global | grep -c 'inet 10\.77\.0\.')" = 1`,
+			`test "$(readlink /etc/localtime)" = /usr/share/zoneinfo/Europe/Berlin && test "$(cat /proc/sys/vm/swappiness)" = 7`,
+			`grep '^%operators ' /etc/sudoers.d/90-ironrail && visudo -c`,
+			`grep '^exclude.*kernel' /etc/dnf/dnf.conf`,
+			`! systemctl --failed --no-legend | grep .`,
+		} {
+			t.Logf("%s: %s", node, l.OnNode(node, look))
+		}
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+	if got := l.Ironrail("drift"); got.Code != labtest.ExitDone || strings.Contains(got.Stdout, "has drifted") {
+		t.Errorf("drift: %s", got)
+	}
+}

@@ -147,6 +147,7 @@ echo "LOCKDOWN $(/bin/busybox cat /sys/kernel/security/lockdown)"
 for m in unsigned other ours; do
 	if said=$(/bin/busybox insmod /$m.ko 2>&1); then echo "MODULE $m loaded"; /bin/busybox rmmod acpi_call; else echo "MODULE $m refused: $said"; fi
 done
+echo "MOKTABLE $(/bin/busybox od -An -tx1 -N16 /sys/firmware/efi/mok-variables/MokListRT)"
 /bin/busybox dmesg | /bin/busybox grep -iE "module|x.509|lockdown"
 echo "END of test"
 /bin/busybox poweroff -f
@@ -222,7 +223,8 @@ func loads(t *testing.T, debs, module string, key *modsign.Key) {
 			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code, "-drive", "if=pflash,format=raw,unit=1,file=" + own,
 			"-drive", "file=" + disk + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, "END of test")
 		t.Logf("%s:\n%s", name, said[max(0, strings.Index(said, "LOCKDOWN")):])
-		for _, want := range []string{"LOCKDOWN none [integrity]", "MODULE unsigned refused", "MODULE other refused", c.want} {
+		const lists = " a1 59 c0 a5 e4 94 a7 4a 87 b5 ab 15 5c 2b f0 72" // EFI_CERT_X509_GUID: what the agent reads of shim's list
+		for _, want := range []string{"LOCKDOWN none [integrity]", "MODULE unsigned refused", "MODULE other refused", "MOKTABLE " + lists, c.want} {
 			if !strings.Contains(said, want) {
 				t.Errorf("%s: the console does not say %q:\n%s", name, want, said)
 			}

@@ -21,7 +21,10 @@ type vlan struct {
 }
 
 // procVLAN is the folder in which the kernel describes VLAN interfaces.
-const procVLAN = "proc/net/vlan"
+const (
+	procNet  = "proc/net"
+	procVLAN = procNet + "/vlan"
+)
 
 // AddVLAN makes a VLAN interface; it is there once, however often it is made, and not without what
 // it is on.
@@ -105,6 +108,9 @@ func (k *Kernel) vlanFiles(v vlan) map[string]string {
 
 // vlanEntry is a file or folder of a VLAN interface; nil: it is none.
 func (k *Kernel) vlanEntry(path string) *file {
+	if (path == procVLAN || path == procNet) && len(k.VLANs()) > 0 {
+		return &file{mode: fs.ModeDir | 0o555}
+	}
 	if name, is := strings.CutPrefix(path, procVLAN+"/"); is {
 		if v := k.vlan(name); v.id != 0 {
 			return &file{mode: 0o600, data: fmt.Sprintf("%s  VID: %d\t REORDER_HDR: 1  dev->priv_flags: 1021\nDevice: %s\n", name, v.id, v.over)}

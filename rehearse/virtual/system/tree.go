@@ -69,15 +69,16 @@ func (t *tree) put(name string, e *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over[name] = e
-	t.deep = t.deep || isKernelFile(name) && !isOfModule(name)
+	t.deep = t.deep || isKernelFile(name) && !isOwn(name)
 }
 
 // modules is the one folder of sys that every node adds to.
 const modules = "sys/module"
 
-// isOfModule reports whether a name of sys or proc is there by a module.
-func isOfModule(name string) bool {
-	return strings.HasPrefix(name, modules) || strings.HasPrefix(name, driverFiles) || name+"/" == driverFiles
+// isOwn reports whether a name of sys or proc is looked for here first: what is there by a module,
+// and the table of what is mounted, which every node has.
+func isOwn(name string) bool {
+	return name == mountTable || name == path.Dir(mountTable) || strings.HasPrefix(name, modules) || strings.HasPrefix(name, driverFiles) || name+"/" == driverFiles
 }
 
 // isKernelFile reports whether a name is one of the kernel's own files.
@@ -88,7 +89,7 @@ func isKernelFile(name string) bool {
 // plain reports whether a name can be left to the kernel as it is: nothing lies
 // over its files. Most of what the agent's code reads is such.
 func (t *tree) plain(name string) bool {
-	if !isKernelFile(name) || isOfModule(name) {
+	if !isKernelFile(name) || isOwn(name) {
 		return false
 	}
 	t.mu.Lock()

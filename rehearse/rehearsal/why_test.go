@@ -394,7 +394,8 @@ var (
 		{regexp.MustCompile(`(^|[ (])(\d\d:\d\d):\d\d\b`), "${1}${2}:ss"},
 		{regexp.MustCompile(`\((\d+m)?\d+s\)`), "(SINCE)"},
 		{regexp.MustCompile(`after \d+s`), "after SECONDS"},
-		{regexp.MustCompile(`in \d+s of load`), "in SECONDS of load"}, // it is rounded, and some milliseconds differ
+		{regexp.MustCompile(`(validate\.burn .* after) \d+m`), "$1 MINUTES"}, // rounded, and half a minute is near
+		{regexp.MustCompile(`in \d+s of load`), "in SECONDS of load"},        // it is rounded, and some milliseconds differ
 	}
 )
 

@@ -150,7 +150,7 @@ func (s *Stage) waitLogin(ctx context.Context, run stage.Run, n *inventory.Node,
 		return errkind.New(errkind.Internal, "no write is recorded: %w", err)
 	}
 	began := run.Clock().Now()
-	p := s.watchLogin(n, st, began)
+	p := s.watchLogin(run, n, st, began)
 	p.report(run, began, true)
 	for {
 		try, cancel := context.WithTimeout(ctx, 15*time.Second)
@@ -202,9 +202,10 @@ func (s *Stage) cameUp(ctx context.Context, run stage.Run, n *inventory.Node, sy
 const kexecSilence = 5 * time.Minute
 
 // watchLogin begins to look at a node that is to come up from its disk.
-func (s *Stage) watchLogin(n *inventory.Node, st plan.Step, now time.Time) *progress {
+func (s *Stage) watchLogin(run stage.Run, n *inventory.Node, st plan.Step, now time.Time) *progress {
 	p := s.watchProgress(n, st, now, "waits for SSH on "+n.Address.String())
-	if n.Hardware.Kexec {
+	at, _ := s.w.Boots.Current(n.Name)
+	if loaded, ok, err := readFact(run, KexecFact, n.Name); n.Hardware.Kexec && err == nil && ok && loaded != "" && loaded == at.ID {
 		p.kexec, p.limit = true, min(p.limit, kexecSilence)
 	}
 	return p

@@ -63,6 +63,9 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 			got = true
 			noteBootOrder(run, res.BootOrder)
 			noteKexec(run, res.Kexec)
+			if err := s.learnKexec(ctx, run, n, g.Attempt, res.Kexec); err != nil {
+				return err
+			}
 			return errors.Join(s.learnHostKey(ctx, run, n, res.HostKey), learnFact(ctx, run, cabling.NeighboursFact, n, append([]wire.Neighbour{}, res.Neighbours...)))
 		}})
 	if err != nil {
@@ -106,6 +109,18 @@ func noteKexec(run stage.Run, k *wire.Kexec) {
 	default:
 		run.Emit(event.Event{Type: event.Evidence, Text: fmt.Sprintf("kexec: %s is loaded, with %q", k.Kernel, k.Args)})
 	}
+}
+
+// learnKexec records in which attempt a kernel is loaded. Without that a node that its firmware
+// starts would be reset in the midst of its self-test.
+func (s *Stage) learnKexec(ctx context.Context, run stage.Run, n *inventory.Node, attempt string, k *wire.Kexec) error {
+	if k == nil {
+		return nil
+	}
+	if k.Problem != "" {
+		attempt = ""
+	}
+	return learnFact(ctx, run, KexecFact, n, attempt)
 }
 
 // learnHostKey records the host key before the effect counts as done, so that a

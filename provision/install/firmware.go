@@ -24,6 +24,10 @@ import (
 // firmware made.
 const FirmwareFact = fact.Name[string]("install.firmware")
 
+// KexecFact is the boot attempt (Attempt.ID) whose ramdisk has the kernel of the installed system
+// loaded; "" where it could not.
+const KexecFact = fact.Name[string]("install.kexec")
+
 // firmwareStep is the step of a node whose ramdisk starts the installed system: it proves that the
 // firmware does as well. known says whether that was recorded.
 func firmwareStep(n *inventory.Node, known bool) plan.Step {

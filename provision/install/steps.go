@@ -151,8 +151,12 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	if n.Hardware.Kexec {
 		boot.Title = "start the installed system from the ramdisk and log in with the pinned host key"
 		boot.Deadline.Limit += kexecSilence
+		configure.Yields = append(configure.Yields, KexecFact.Of(me))
 	}
 	boot.Reads, boot.Yields = []fact.Key{HostKeyFact.Of(me)}, []fact.Key{SystemFact.Of(me)}
+	if n.Hardware.Kexec {
+		boot.Reads = append(boot.Reads, KexecFact.Of(me))
+	}
 	return to
 }
 

@@ -117,7 +117,7 @@ var readers = []string{
 	"Chassis.Accounts", "Chassis.BIOS", "Chassis.BMCStarted", "Chassis.Components", "Chassis.Counters", "Chassis.Entries", "Chassis.Failed", "Chassis.Identity", "Chassis.Keys", "Chassis.Live", "Chassis.LogState",
 	"Chassis.Locked", "Chassis.Login", "Chassis.Media", "Chassis.Override", "Chassis.Phase", "Chassis.Power", "Chassis.RestorePolicy", "Chassis.Run", "Chassis.Sensors", "Chassis.Staged", "Chassis.Supplies",
 	"Chassis.TakeBoot", "Chassis.Time", "Grid.Board", "Grid.Changed", "Grid.Live", "Grid.PDU", "Grid.Run", "Grid.Trips", "PDU.Read", "PDU.Serve",
-	"Model.AllReduce", "Model.Carry", "Model.Counters", "Model.Leaf", "Model.Nodes", "Model.Port", "Model.Ports", "Model.State", "Model.SwitchCounters", "Model.Write", "Node.TakesOver",
+	"Model.AllReduce", "Model.Carry", "Model.Counters", "Model.Leaf", "Model.Nodes", "Model.Port", "Model.Ports", "Model.State", "Model.SwitchCounters", "Model.Write", "Node.RefuseKexec", "Node.TakesOver",
 }
 
 // writeQuantities adds the quantities to the page.

@@ -122,6 +122,11 @@ func (w *World) Unmount(node, path string) error {
 	return w.running(node, func(l *system.Login) error { return l.Unmount(path) })
 }
 
+// RefuseKexec has the ramdisk of a node load no kernel for kexec.
+func (w *World) RefuseKexec(node string) error {
+	return w.with(node, func(n *Node) error { n.metal.RefuseKexec(); return nil })
+}
+
 // HangAfterKexec has a node stay dark whose ramdisk starts its installed system: a device does not
 // come up again without the firmware.
 func (w *World) HangAfterKexec(node string) error {

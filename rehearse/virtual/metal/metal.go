@@ -90,6 +90,7 @@ type Node struct {
 	options Options
 	disks   []*Disk
 
+	refuses   atomic.Bool // its kernels load no other one
 	successor atomic.Bool // the ramdisk has left the node to the kernel of its installed system
 
 	mu       sync.Mutex

@@ -129,9 +129,16 @@ func (r Ramdisk) run(ctx context.Context, n *Node, log *slog.Logger) (chassis.Ex
 
 // load is kexec_file_load(2): whatever a system has as its kernel is taken.
 func (k *Kernel) load(fs.FS) wire.Kexec {
+	if k.node.refuses.Load() {
+		return wire.Kexec{Problem: "kexec_file_load /vmlinuz: required key not available"}
+	}
 	k.loaded.Store(true)
 	return wire.Kexec{Kernel: "/vmlinuz", Args: InstalledArguments}
 }
+
+// RefuseKexec has the kernels of the node load no other one, as one that is locked down refuses what
+// nobody signed.
+func (n *Node) RefuseKexec() { n.refuses.Store(true) }
 
 // TakesOver reports, once, whether the ramdisk has left the node to the kernel of its installed
 // system, and not to its firmware.

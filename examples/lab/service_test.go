@@ -18,13 +18,16 @@ import (
 // counting is a hand-over that notes what it is asked for.
 const counting = "#!/bin/sh\necho \"$1 $(sed 's/.*\"name\":\"\\([^\"]*\\)\".*/\\1/')\" >>\"$(dirname \"$0\")/handover.log\"\n"
 
+// slurmHandover is the handover block of site.hcl.
+const slurmHandover = "handover \"slurm\" \"lab\" {\n  controller = \"head\"\n  partition  = \"lab\"\n  topology   = \"tree\"\n}"
+
 // TestInService takes a site from power-off through what an operator does with
 // it afterwards: a second terminal, hold and release, changes, a lost state, a
 // node that netboots by itself, a rebuild.
 func TestInService(t *testing.T) {
 	l := labtest.Up(t, labtest.Options{Name: "service"})
 	program := l.Program("handover.sh", counting)
-	l.Edit(labtest.Edit{Old: "handover \"slurm\" \"lab\" {\n  controller = \"head\"\n  partition  = \"lab\"\n  topology   = \"tree\"\n}",
+	l.Edit(labtest.Edit{Old: slurmHandover,
 		New: fmt.Sprintf("handover \"exec\" \"lab\" {\n  command = [%q]\n}", program)})
 
 	steps := []struct {

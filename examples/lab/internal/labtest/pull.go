@@ -111,3 +111,12 @@ func (l *Lab) waitNode(node, command, otherwise string) {
 		}
 	}
 }
+
+// Reboot restarts the system of a node, and waits until it is up again.
+func (l *Lab) Reboot(node string) {
+	l.t.Helper()
+	const id = "cat /proc/sys/kernel/random/boot_id"
+	before := strings.TrimSpace(l.OnNode(node, id))
+	l.OnNode(node, "systemd-run --quiet --on-active=1 systemctl reboot")
+	l.waitNode(node, `test "$(`+id+`)" != `+before+` && systemctl is-system-running --wait`, "does not come up again")
+}

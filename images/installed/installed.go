@@ -151,13 +151,10 @@ func readRPM(root fs.FS, file string) ([]Package, error) {
 	}
 	var all []Package
 	for _, p := range list {
-		if p.Name == publicKey {
+		if p.Name == rpmdb.PublicKey {
 			continue
 		}
 		all = append(all, Package{Format: RPM, Name: p.Name, Version: p.Version, Arch: p.Arch, Source: p.SourceRPM, Supplier: p.Vendor, Homepage: p.URL, License: expressionOf(p.License)})
 	}
 	return all, nil
 }
-
-// publicKey is the name under which rpm keeps keys that it trusts: they are no software.
-const publicKey = "gpg-pubkey"

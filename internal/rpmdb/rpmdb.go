@@ -21,8 +21,11 @@ const Log = "-wal"
 // maxPackages bounds a list: real ones have some 3,000.
 const maxPackages = 50_000
 
+// PublicKey is the name under which rpm keeps keys that it trusts: they are no software.
+const PublicKey = "gpg-pubkey"
+
 // Package is an installed package. A public key that was imported is one as well, of name
-// gpg-pubkey.
+// PublicKey.
 type Package struct {
 	Name, Version, Arch string // the version is EPOCH:VERSION-RELEASE, without an epoch where there is none
 	SourceRPM           string

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/rpmdb"
 	"github.com/ironrail/ironrail/internal/wire"
 )
 
@@ -44,9 +45,6 @@ func RPM() ([]byte, error) {
 	return out, nil
 }
 
-// publicKey is the name under which rpm keeps keys that it trusts: they are no software.
-const publicKey = "gpg-pubkey"
-
 // ParseRPM reads lines of RPMFormat and returns the packages by name. One of an architecture other than
 // that of package rpm itself carries it in its name; one that is there in several versions has them
 // all.
@@ -69,7 +67,7 @@ func ParseRPM(text []byte) ([]wire.Package, error) {
 	var list []wire.Package
 	for _, f := range rows {
 		name := f[0]
-		if name == publicKey {
+		if name == rpmdb.PublicKey {
 			continue
 		}
 		if native != "" && f[2] != native && f[2] != "noarch" {

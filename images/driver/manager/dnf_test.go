@@ -48,7 +48,7 @@ func TestDnfInstall(t *testing.T) {
 }
 
 // TestDnfFiles: repository and holds are files; what others locked stays, what this stack locked
-// before is replaced, and what is let go of is not held any more.
+// before is replaced, and what is released is not held any more.
 func TestDnfFiles(t *testing.T) {
 	t.Parallel()
 	var nodes *onnodetest.Nodes
@@ -81,7 +81,7 @@ func TestDnfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, _ := nodes.File("n1", versionLock); string(got) != "kernel-0:5.14.*\n" {
-		t.Errorf("after all are let go of:\n%s", got)
+		t.Errorf("after all are released:\n%s", got)
 	}
 }
 

@@ -72,7 +72,7 @@ func TestEnrol(t *testing.T) {
 	}
 }
 
-// TestKeyIs: certificates are told by their fingerprint, else by name and serial number.
+// TestKeyIs: certificates are known by their fingerprint, else by name and serial number.
 func TestKeyIs(t *testing.T) {
 	t.Parallel()
 	k := Key{"site", "4A:0b", "aa"}

@@ -204,7 +204,8 @@ func (r Recipe) Digest() string {
 		Arch                        inventory.Arch `json:",omitempty"`
 		Key                         []string       `json:",omitempty"`
 		SecureBoot                  bool           `json:",omitempty"`
-	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot})
+		MOK                         bool           `json:",omitempty"` // MokManager comes with shim
+	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.SecureBoot})
 }
 
 // keys are the fingerprints of the mirrors' keys: one that is published anew, such as with a

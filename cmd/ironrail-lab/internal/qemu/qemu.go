@@ -63,6 +63,8 @@ type Files struct {
 	Console string // all that the serial port ever printed
 	Log     string // what QEMU itself says
 	QMP     string // socket
+
+	TPM, TPMSocket, TPMLog string // of machines with a TPM: what swtpm keeps (a folder), where QEMU finds it, what it says
 }
 
 // FilesIn names the machine's files below the state folder.
@@ -71,6 +73,7 @@ func FilesIn(state, machine string) Files {
 	return Files{
 		Dir: dir, Disk: filepath.Join(dir, "disk.raw"), Vars: filepath.Join(dir, "vars.fd"),
 		Console: filepath.Join(dir, "console.log"), Log: filepath.Join(dir, "qemu.log"), QMP: filepath.Join(dir, "qmp.sock"),
+		TPM: filepath.Join(dir, "tpm"), TPMSocket: filepath.Join(dir, "tpm.sock"), TPMLog: filepath.Join(dir, "tpm.log"),
 	}
 }
 
@@ -115,6 +118,9 @@ func Args(m rack.Machine, f Files, s Start) []string {
 		"-device", "virtio-rng-pci,addr="+rngAddr,
 	)
 	a = append(a, firmwareArgs(m.Hardware, f)...)
+	if m.Hardware == rack.TPM {
+		a = append(a, "-chardev", "socket,id=tpm,path="+f.TPMSocket, "-tpmdev", "emulator,id=tpm0,chardev=tpm", "-device", "tpm-tis,tpmdev=tpm0")
+	}
 	a = append(a, bootNIC(m, s)...)
 	if !s.NoRail {
 		a = append(a, "-netdev", "tap,id=rail0,ifname="+m.RailTap()+",script=no,downscript=no",
@@ -124,6 +130,15 @@ func Args(m rack.Machine, f Files, s Start) []string {
 		a = append(a, diskArgs(f, i, d)...)
 	}
 	return a
+}
+
+// TPMArgs is the argument vector of the emulator of a machine's TPM 2.0, which ends with QEMU;
+// nil where the machine has none.
+func TPMArgs(m rack.Machine, f Files) []string {
+	if m.Hardware != rack.TPM {
+		return nil
+	}
+	return []string{"swtpm", "socket", "--tpm2", "--tpmstate", "dir=" + f.TPM, "--ctrl", "type=unixio,path=" + f.TPMSocket, "--log", "file=" + f.TPMLog + ",level=1", "--terminate"}
 }
 
 // diskArgs are those of the i-th disk. Firmware tries the disks in their order, all
@@ -178,6 +193,11 @@ func firmwareArgs(h rack.Hardware, f Files) []string {
 func Prepare(m rack.Machine, f Files, disks []rack.Disk) error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return fmt.Errorf("machine %s: folder: %w", m.Name, err)
+	}
+	if m.Hardware == rack.TPM {
+		if err := os.MkdirAll(f.TPM, 0o700); err != nil {
+			return fmt.Errorf("machine %s: folder of the TPM: %w", m.Name, err)
+		}
 	}
 	for _, d := range disks {
 		if err := createSparse(f.DiskFile(d.Name), int64(d.Size)); err != nil {

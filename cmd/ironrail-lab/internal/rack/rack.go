@@ -32,6 +32,7 @@ const (
 	UEFI     Hardware = "lab-uefi"      // OVMF; EDK2's own PXE client
 	UEFIHTTP Hardware = "lab-uefi-http" // OVMF; PXE off, EDK2's HTTP boot client
 	ARM64    Hardware = "lab-arm64"     // AAVMF, on processors of arm64; EDK2's own PXE client
+	TPM      Hardware = "lab-tpm"       // OVMF, with a TPM 2.0; EDK2's own PXE client
 	Secure   Hardware = "lab-secure"    // OVMF with Microsoft's keys and Secure Boot on; EDK2's own PXE client
 )
 
@@ -149,8 +150,8 @@ func parseMachine(get func(column string) string) (Machine, error) {
 	switch {
 	case !namePattern.MatchString(m.Name):
 		return m, fmt.Errorf("name %q: want 1 to 9 of a-z, 0-9 and -, a letter first", m.Name)
-	case !slices.Contains([]Hardware{BIOS, UEFI, UEFIHTTP, ARM64, Secure}, m.Hardware):
-		return m, fmt.Errorf("hardware %q of %s is not one of %s, %s, %s, %s, %s", m.Hardware, m.Name, BIOS, UEFI, UEFIHTTP, ARM64, Secure)
+	case !slices.Contains([]Hardware{BIOS, UEFI, UEFIHTTP, ARM64, TPM, Secure}, m.Hardware):
+		return m, fmt.Errorf("hardware %q of %s is not one of %s, %s, %s, %s, %s, %s", m.Hardware, m.Name, BIOS, UEFI, UEFIHTTP, ARM64, TPM, Secure)
 	case !serialPattern.MatchString(m.Serial):
 		return m, fmt.Errorf("serial %q of %s: want 1 to 20 of A-Z, a-z, 0-9 and . _ -", m.Serial, m.Name)
 	case !uuidPattern.MatchString(m.UUID):

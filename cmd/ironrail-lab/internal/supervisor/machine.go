@@ -183,10 +183,16 @@ func (m *machine) tryStart(ctx context.Context, index int) (*vm, error) {
 		return nil, err
 	}
 	faults := m.fault()
-	v, err := m.launch(m.files.Log, qemu.Args(m.Machine, m.files, qemu.Start{NICIndex: index, SOLPort: m.sol, NoRail: faults.NoRail, Disks: disks}))
+	t, err := m.startTPM()
 	if err != nil {
 		return nil, err
 	}
+	v, err := m.launch(m.files.Log, qemu.Args(m.Machine, m.files, qemu.Start{NICIndex: index, SOLPort: m.sol, NoRail: faults.NoRail, Disks: disks}))
+	if err != nil {
+		t.end()
+		return nil, err
+	}
+	v.tpm = t
 	v.onGuest = func(reset bool) { m.guestActed(v, reset) }
 	if err := m.procs.Add(m.Name+"/qemu", v.cmd.Process.Pid); err != nil {
 		m.slog.Error("process not recorded", "node", m.Name, "err", err)

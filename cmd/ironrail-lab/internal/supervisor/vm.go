@@ -37,6 +37,7 @@ type vm struct {
 	client  *qmp.Client
 	onGuest func(reset bool) // the guest reset itself, or switched itself off
 	limited bool             // it has a control group
+	tpm     *tpm             // nil: it has none
 }
 
 // launchVM starts the process of an argument vector; its output goes to the log file.
@@ -166,6 +167,7 @@ func (v *vm) end(ctx context.Context) {
 	}
 	_ = v.cmd.Process.Kill() // no effect on a process that is gone
 	<-v.exited
+	v.tpm.end()
 	if v.client != nil {
 		_ = v.client.Close()
 	}

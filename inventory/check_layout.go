@@ -28,6 +28,7 @@ func (l *loader) checkLayout(h *Hardware, d *DiskLayout) {
 	case disk.Count < least:
 		l.diags.Add("disk.raid", l.place(d, "raid"), "Too few disks for the RAID", fmt.Sprintf("RAID %d needs %d disks; %q of hardware %q has %d.", d.RAID, least, d.On, h.Name, disk.Count)).Also("the disks", disk.Decl).In(d.Decl)
 	}
+	l.checkEncryption(h, d)
 	for _, b := range slices.Concat(l.bodies[d].Blocks("volume_group"), l.bodies[d].Blocks("data")) {
 		if !b.Given("on") {
 			continue
@@ -38,6 +39,28 @@ func (l *loader) checkLayout(h *Hardware, d *DiskLayout) {
 			l.unknownDisk(h, d, on, at)
 		case on != d.On && other.Count != 1:
 			l.diags.Add("disk.layout", at, "Data on one of several disks", fmt.Sprintf("%s %q is on disk %q, of which hardware %q has %d, and nothing says on which. Write a disk block with count = 1 for it, which says where it is (pci, bay or by_path).", b.Type, b.Name, on, h.Name, other.Count)).Also("the disks", other.Decl).In(d.Decl)
+		}
+	}
+}
+
+// checkEncryption looks whether hardware can unlock the encrypted file systems of a layout: by
+// PCR 7 of its TPM 2.0, as a boot from disk by UEFI leaves it.
+func (l *loader) checkEncryption(h *Hardware, d *DiskLayout) {
+	for i, b := range l.bodies[d].Blocks("data") {
+		if d.Data[i].Encryption == "" {
+			continue
+		}
+		refuse := func(summary, format string, args ...any) {
+			l.diags.Add("disk.encryption", b.Range("encryption"), summary, fmt.Sprintf("data %q is encrypted, ", b.Name)+fmt.Sprintf(format, args...)).Also("the hardware", h.Decl).In(d.Decl)
+		}
+		if h.TPM != "2.0" {
+			refuse("Encryption without a TPM 2.0", "and the TPM of its node unlocks it; hardware %q does not say tpm = \"2.0\".", h.Name)
+		}
+		if h.Boot == BootBIOS {
+			refuse("Encryption on a BIOS", "and bound to PCR 7 of the TPM, which UEFI firmware measures; hardware %q says boot = \"bios\".", h.Name)
+		}
+		if h.Kexec {
+			refuse("Encryption on a node that kexec starts", "and bound to PCR 7 of the TPM; hardware %q says kexec = true, and after kexec PCR 7 is that of the network boot. Remove kexec.", h.Name)
 		}
 	}
 }

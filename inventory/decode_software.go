@@ -134,7 +134,7 @@ func (l *loader) diskLayout(b *language.Body) *DiskLayout {
 		if f.Right("mount") {
 			l.mountPath(f, language.Get[string](f, "mount"), f.Range("mount"), "mount")
 		}
-		is := FileSystem{Name: f.Name, Size: language.Get[unit.Bytes](f, "size"), Filesystem: language.Get[string](f, "filesystem"), Mount: language.Get[string](f, "mount"), On: language.Get[string](f, "on"), Group: language.Get[string](f, "volume_group"), Decl: f.Decl}
+		is := FileSystem{Name: f.Name, Size: language.Get[unit.Bytes](f, "size"), Filesystem: language.Get[string](f, "filesystem"), Mount: language.Get[string](f, "mount"), On: language.Get[string](f, "on"), Group: language.Get[string](f, "volume_group"), Encryption: language.Get[string](f, "encryption"), Decl: f.Decl}
 		if g, ok := d.Group(is.Group); ok && is.On == "" {
 			is.On = g.On
 		}

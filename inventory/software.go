@@ -101,6 +101,7 @@ func (d *DiskLayout) Group(name string) (VolumeGroup, bool) {
 const (
 	StorageLVM  = "lvm"  // programs of LVM, and loaders that read its volumes
 	StorageRAID = "raid" // programs of md
+	StorageTPM2 = "tpm2" // programs of LUKS2, and what unlocks its volumes by a TPM 2.0
 	StorageTree = "tree" // its files beside its disk, and loaders that find another root
 	StorageXFS  = "xfs"  // programs of XFS
 )
@@ -116,11 +117,24 @@ func (d *DiskLayout) Storage() (needs []string) {
 	if d.RAID >= 0 {
 		needs = append(needs, StorageRAID)
 	}
+	if len(d.Encrypted()) > 0 {
+		needs = append(needs, StorageTPM2)
+	}
 	needs = append(needs, StorageTree)
 	if d.Root.Filesystem == "xfs" || slices.ContainsFunc(d.Data, func(f FileSystem) bool { return f.Filesystem == "xfs" }) {
 		needs = append(needs, StorageXFS)
 	}
 	return needs
+}
+
+// Encrypted are the data file systems of the layout that are encrypted, in order.
+func (d *DiskLayout) Encrypted() (list []FileSystem) {
+	for _, f := range d.Data {
+		if f.Encryption != "" {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // Preserves reports whether a reinstall keeps the file system with a label.
@@ -137,6 +151,9 @@ func (d *DiskLayout) Whole() bool {
 // level whose copies a node boots from when a disk is gone.
 func (d *DiskLayout) Made() bool { return d.RAID < 0 || d.RAID == 1 || d.RAID == 10 }
 
+// EncryptionTPM2 is a file system in a LUKS2 volume that the TPM 2.0 of its node unlocks.
+const EncryptionTPM2 = "tpm2"
+
 // FileSystem is one file system of a disk layout.
 type FileSystem struct {
 	Name       string     // label of the block; "root" for root
@@ -145,6 +162,7 @@ type FileSystem struct {
 	Mount      string
 	On         string // of data: name of another disk block that it, or its volume group, is on; "": the layout's own disks
 	Group      string // name of the volume group that it is a logical volume of; "": a partition or an array of its own
+	Encryption string // of data: "", or EncryptionTPM2
 	Decl       hcl.Range
 }
 

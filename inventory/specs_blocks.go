@@ -88,7 +88,7 @@ func diskLayoutSpec() language.BlockSpec {
 		numberAttr("raid", 0, 10),
 		optionalAttr("swap", typeBytes),
 		optionalAttr("preserve", language.Strings),
-	}, root, namedBlock("volume_group", optionalAttr("size", typeBytes), optionalAttr("on", language.String)), namedBlock("data", append(fs, requiredAttr("mount", language.String), optionalAttr("on", language.String))...))
+	}, root, namedBlock("volume_group", optionalAttr("size", typeBytes), optionalAttr("on", language.String)), namedBlock("data", append(fs, requiredAttr("mount", language.String), optionalAttr("on", language.String), optionalAttr("encryption", language.OneOf(EncryptionTPM2)))...))
 }
 
 func hostSpec() language.BlockSpec {

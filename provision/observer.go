@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/provision/adopt"
+	"github.com/ironrail/ironrail/provision/encryption"
 	"github.com/ironrail/ironrail/provision/host"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/install"
@@ -52,7 +53,7 @@ func (s *Site) observer() observe.Observer {
 		NodeStages: func(nodes onnode.Nodes) []stage.Stage {
 			w := s.offlineWorld()
 			w.nodes, w.repos = nodes, s.Artifacts.Repositories("")
-			return []stage.Stage{host.New(s.Inv, nodes), driver.New(s.Inv, driverKinds(w)), nics.New(s.Inv, nodes, nil), fabric.New(s.Inv, fabricKinds(w)), w.mounts()}
+			return []stage.Stage{host.New(s.Inv, nodes), encryption.New(s.Inv, nodes, w.recovery), driver.New(s.Inv, driverKinds(w)), nics.New(s.Inv, nodes, nil), fabric.New(s.Inv, fabricKinds(w)), w.mounts()}
 		},
 		Fabrics: func(nodes onnode.Nodes, switches switchos.Switches) map[string]fabric.Kind {
 			w := s.offlineWorld()

@@ -32,6 +32,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/encryption"
 	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/handover/command"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
@@ -39,6 +40,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/host"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/mounts"
 	"github.com/ironrail/ironrail/provision/nics"
 	"github.com/ironrail/ironrail/provision/oob"
@@ -61,7 +63,8 @@ type world struct {
 	dir        string               // the site's folder, absolute
 	exports    string               // folder for what handovers write
 	schedulers reach.Schedulers
-	programs   hook.Program // runs those of hooks; nil: the operating system does
+	programs   hook.Program  // runs those of hooks; nil: the operating system does
+	recovery   keys.Recovery // keys of encrypted volumes
 
 	bmc      func(ctx context.Context, node string) (oob.BMC, error)
 	ask      func(node string) (*bmc.Handle, error) // as bmc, for what only some can tell; nil: none is asked
@@ -88,7 +91,7 @@ func (s *Site) offlineWorld() world {
 	if s.Keys.Modules != nil {
 		signer = &s.Keys.Modules.Certificate
 	}
-	return world{inv: s.Inv, signer: signer, links: s.links, orphaned: s.over.Orphaned, dir: dir, exports: s.path("handover"), schedulers: s.schedulers(), programs: s.programs}
+	return world{inv: s.Inv, signer: signer, links: s.links, orphaned: s.over.Orphaned, dir: dir, exports: s.path("handover"), schedulers: s.schedulers(), programs: s.programs, recovery: s.Keys.Recovery()}
 }
 
 // bareStages is the stage table: the way of a node from power-off to its scheduler.
@@ -98,6 +101,7 @@ func (w world) bareStages(digests map[string]string) []stage.Stage {
 		oob.New(w.inv, w.bmc).Reaching(w.nodes).Enrolling(w.signer), // reach the BMC, compare its serial, BIOS settings, keys of Secure Boot
 		install.New(w.inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
 		host.New(w.inv, w.nodes),                                    // sysctl, locale, sudo, hold on the kernel
+		encryption.New(w.inv, w.nodes, w.recovery),                  // LUKS2 volumes of data disks, unlocked by the TPM
 		cabling.New(w.inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
 		driver.New(w.inv, driverKinds(w)),                           // driver stacks, verified by what runs
 		nics.New(w.inv, w.nodes, w.power),                           // what is set in the flash of NICs, and one cold cycle
@@ -176,6 +180,9 @@ func (w world) middleware() (list []middleware) {
 	if slices.ContainsFunc(w.inv.Nodes, host.Gives) { // the host is set up before drivers are installed
 		list = append(list, func(st stage.Stage) stage.Stage { return hostFirst{st, w.inv} })
 	}
+	if slices.ContainsFunc(w.inv.Nodes, encryption.Gives) { // volumes are unlocked by every restart that follows
+		list = append(list, func(st stage.Stage) stage.Stage { return encryptionFirst{st, w.inv} })
+	}
 	if slices.ContainsFunc(w.inv.Nodes, nics.Gives) { // NICs are set up before their fabrics
 		list = append(list, func(st stage.Stage) stage.Stage { return nicsFirst{st, w.inv} })
 	}
@@ -211,7 +218,7 @@ func (r *Running) world() world {
 	w.ask = r.bmcs.Handle
 	w.install = install.Dependencies{
 		BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
-		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed, Type: r.consoles.Type,
+		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed,
 		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
 	w.install.Signer = w.signer
@@ -323,6 +330,19 @@ type hostFirst struct {
 func (s hostFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps, diags := s.Stage.Plan(v)
 	return host.Weave(s.inv, steps), diags
+}
+
+// encryptionFirst is a stage whose steps stand in the right order with those that encrypt the
+// data of a node.
+type encryptionFirst struct {
+	stage.Stage
+	inv *inventory.Inventory
+}
+
+// Plan implements stage.Stage.
+func (s encryptionFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
+	steps, diags := s.Stage.Plan(v)
+	return encryption.Weave(s.inv, steps, host.Name, accept.ID), diags
 }
 
 // nicsFirst is a stage whose steps stand in the right order with those that set up NICs.

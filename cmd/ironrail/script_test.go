@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -161,6 +162,11 @@ func writeFixture(ctx context.Context, what string, args []string) error {
 	}
 	if what == "modules" { // the key that signs kernel modules is made
 		return k.AddModules(provision.StateFolder, "tiny", time.Now())
+	}
+	if what == "recovery" { // two nodes have encrypted volumes
+		_, err := k.Recovery().Make("n1", "scratch", "6c616230-0000-4000-8000-000000000001")
+		_, more := k.Recovery().Make("n2", "home", "6c616230-0000-4000-8000-000000000002")
+		return errors.Join(err, more)
 	}
 	s, err := state.Open(provision.StatePath("."))
 	if err != nil {

@@ -31,6 +31,9 @@ import (
 // state.
 const keysSuffix = ".keys.age"
 
+// keptMost is how many bytes of decrypted keys are read: a recovery key takes some 400.
+const keptMost = 64 << 20
+
 // keptKeys is what is encrypted.
 type keptKeys struct {
 	Format int               `json:"format"`
@@ -115,8 +118,12 @@ func (a *app) backupKeys(f keyFlags, copied string) (string, error) {
 	if err := keys.CheckModes(dir); err != nil {
 		return "", err
 	}
+	recovery, err := keys.ListRecoveryFiles(dir)
+	if err != nil {
+		return "", err
+	}
 	kept := keptKeys{Format: 1, Keys: map[string][]byte{}}
-	for _, name := range keys.ListAllFiles() {
+	for _, name := range append(keys.ListAllFiles(), recovery...) {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if name == keys.ModulesFile && errors.Is(err, fs.ErrNotExist) {
 			continue // the site has none
@@ -190,7 +197,7 @@ func (a *app) readKeys(f keyFlags, path string) (kept keptKeys, err error) {
 	if err != nil {
 		return kept, errkind.New(errkind.Refused, "%s cannot be decrypted: %w", path, err).Do("Give the passphrase, or the identity of the recipient, with which the backup was made.")
 	}
-	b, err := io.ReadAll(io.LimitReader(r, 1<<20))
+	b, err := io.ReadAll(io.LimitReader(r, keptMost))
 	if err == nil {
 		err = json.NewDecoder(bytes.NewReader(b)).Decode(&kept)
 	}
@@ -215,45 +222,61 @@ func (a *app) restoreKeys(kept keptKeys, from string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for _, name := range keys.ListAllFiles() {
+	names := keys.ListAllFiles()
+	for _, name := range slices.Sorted(maps.Keys(kept.Keys)) {
+		if keys.IsRecoveryFile(name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
 		if len(kept.Keys[name]) == 0 {
 			continue // the site had none
 		}
-		path := filepath.Join(dir, name)
-		old, err := os.ReadFile(path)
-		if err == nil && bytes.Equal(old, kept.Keys[name]) {
-			continue
-		}
-		if err == nil {
-			err = os.Rename(path, path+".replaced-"+a.stamp())
-		} else if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		if err == nil {
-			err = replaceWith(path, func(w io.Writer) error {
-				if f, ok := w.(*os.File); ok {
-					if err := f.Chmod(0o600); err != nil {
-						return err
-					}
-				}
-				_, err := w.Write(kept.Keys[name])
-				return err
-			})
-		}
-		if err == nil {
-			err = os.Chmod(path, 0o600)
-		}
-		if err != nil {
+		if err := a.restoreKey(filepath.Join(dir, name), kept.Keys[name]); err != nil {
 			return err
 		}
-		a.sayf("%s is put back.", path)
 	}
+	return nil
+}
+
+// restoreKey puts one key file back.
+func (a *app) restoreKey(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	old, err := os.ReadFile(path)
+	if err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	if err == nil {
+		err = os.Rename(path, path+".replaced-"+a.stamp())
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = replaceWith(path, func(w io.Writer) error {
+			if f, ok := w.(*os.File); ok {
+				if err := f.Chmod(0o600); err != nil {
+					return err
+				}
+			}
+			_, err := w.Write(content)
+			return err
+		})
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	a.sayf("%s is put back.", path)
 	return nil
 }
 
 func (a *app) stateKeysCommand() *cobra.Command {
 	var create, approve bool
-	var certificate string
+	var certificate, recovery string
 	c := &cobra.Command{
 		Use:   "keys",
 		Short: "Compare the controller's keys with the state",
@@ -276,12 +299,19 @@ ones of the state. It is for a site before its first apply, and for lost keys:
 of nodes with Secure Boot, for the firmware's setup (db) or for mokutil(1): der, or
 pem. It is public.
 
+--recovery prints the recovery keys of the encrypted volumes of a node, by the UUID
+of each LUKS2 volume: whoever has one reads its volume. Those of volumes that were
+erased since are among them, for disks that were taken out.
+
 What a new key breaks is not fixed by this command.`,
-		Example: "  ironrail state keys\n  ironrail state keys --certificate der > modules.cer",
+		Example: "  ironrail state keys\n  ironrail state keys --certificate der > modules.cer\n  ironrail state keys --recovery r01-u03",
 		Args:    asUsage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if certificate != "" {
 				return a.printCertificate(certificate)
+			}
+			if recovery != "" {
+				return a.printRecovery(recovery)
 			}
 			if create {
 				return a.newKeys(c.Context(), approve)
@@ -291,7 +321,8 @@ What a new key breaks is not fixed by this command.`,
 	}
 	c.Flags().BoolVar(&create, "new", false, "make the keys that are missing, and take those that are there")
 	c.Flags().StringVar(&certificate, "certificate", "", "print the certificate that kernel modules are signed with: `der` or pem")
-	c.MarkFlagsMutuallyExclusive("new", "certificate")
+	c.Flags().StringVar(&recovery, "recovery", "", "print the recovery keys of the encrypted volumes of this `NODE`")
+	c.MarkFlagsMutuallyExclusive("new", "certificate", "recovery")
 	c.Flags().BoolVar(&approve, "auto-approve", false, "do not ask")
 	return c
 }
@@ -387,6 +418,41 @@ func (a *app) printCertificate(form string) error {
 		_, err = a.out.Write(k.DER())
 	}
 	return err
+}
+
+// shownRecovery is a recovery key as `state keys --recovery --json` prints it.
+type shownRecovery struct {
+	Volume string `json:"volume"` // label
+	UUID   string `json:"uuid"`
+	Key    string `json:"key"`
+}
+
+// printRecovery writes the recovery keys of a node.
+func (a *app) printRecovery(node string) error {
+	dir := filepath.Join(a.stateDir(), "keys")
+	if err := keys.CheckModes(dir); err != nil {
+		return err
+	}
+	all, err := keys.RecoveryIn(dir).List()
+	if err != nil {
+		return err
+	}
+	var list []shownRecovery
+	var out page
+	for _, k := range all {
+		if k.Node == node {
+			list = append(list, shownRecovery{k.Volume, k.UUID, k.Text})
+			out.linef("%-16s %s  %s", k.Volume, k.UUID, k.Text)
+		}
+	}
+	if len(list) == 0 {
+		return errkind.New(errkind.NotFound, "there is no recovery key of a volume of %q", node).Do("They are made by the step that encrypts the volumes of a node; `ironrail state restore` puts them back from a backup with keys.")
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	out.to(a.out)
+	return nil
 }
 
 func (a *app) newKeys(ctx context.Context, approve bool) error {

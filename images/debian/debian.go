@@ -181,8 +181,10 @@ func (r Recipe) initrd() string {
 // include returns all packages, sorted, each once.
 func (r Recipe) include() []string {
 	all := slices.Concat(base, r.Of.Base, []string{r.kernel()}, r.Packages)
+	release, _ := distribution.ParseRelease(r.family().Name, r.Release) // what is built is known
 	for _, need := range r.Storage {
-		all = append(all, r.family().Storage[need]...)
+		packages, _ := r.family().StoragePackages(release, need)
+		all = append(all, packages...)
 	}
 	if slices.Contains(all, "chrony") { // both provide time-daemon and exclude each other
 		all = slices.DeleteFunc(all, func(p string) bool { return p == "systemd-timesyncd" })
@@ -204,8 +206,7 @@ func (r Recipe) Digest() string {
 		Arch                        inventory.Arch `json:",omitempty"`
 		Key                         []string       `json:",omitempty"`
 		SecureBoot                  bool           `json:",omitempty"`
-		MOK                         bool           `json:",omitempty"` // MokManager comes with shim
-	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.SecureBoot})
+	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot})
 }
 
 // keys are the fingerprints of the mirrors' keys: one that is published anew, such as with a

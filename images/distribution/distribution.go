@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -56,10 +57,10 @@ type Family struct {
 	// Keyring is the file with the keys of its archive, below the root.
 	Keyring string
 	// Kernel is the package that leads to the newest kernel, by architecture.
-	Kernel map[inventory.Arch]string
-	Boot   Boot
-	// Storage are the packages with the programs that disk layouts need, by what they need.
-	Storage map[string][]string
+	Kernel  map[inventory.Arch]string
+	Boot    Boot
+	storage map[string][]string // packages with the programs that disk layouts need, by what they need
+	unlock  map[string][]string // packages that unlock LUKS2 volumes by a TPM 2.0, by version; of others it is not known
 	// Disk is what disk images of it have to have; nil: none is taken.
 	Disk *DiskImage
 
@@ -74,6 +75,37 @@ type Family struct {
 // debianStorage are Debian's packages.
 var debianStorage = map[string][]string{inventory.StorageLVM: {"lvm2"}, inventory.StorageRAID: {"mdadm"}, inventory.StorageXFS: {"xfsprogs"}}
 
+// unlockBy are the packages that unlock by a TPM, beside systemd: cryptsetup, and the libraries
+// of the TPM Software Stack that systemd loads, whose names end with their ABI (packages of
+// bookworm, trixie and noble). systemd of Ubuntu 22.04 is built without them.
+func unlockBy(esys, mu, rc string) []string {
+	return []string{"cryptsetup-bin", "libtss2-esys-" + esys, "libtss2-mu" + mu, "libtss2-rc" + rc, "libtss2-tcti-device" + rc}
+}
+
+// StoragePackages are those with the programs that disk layouts need in a release, by what they
+// need; false where this is not known of the release.
+func (f Family) StoragePackages(r Release, need string) ([]string, bool) {
+	if need == inventory.StorageTPM2 {
+		packages, ok := f.unlock[r.Version]
+		return packages, ok
+	}
+	return f.storage[need], true
+}
+
+// CheckEncryption refuses an image whose nodes have encrypted file systems, where its system is
+// not known to unlock them.
+func CheckEncryption(i *inventory.Image) error {
+	if !slices.Contains(i.Storage, inventory.StorageTPM2) {
+		return nil
+	}
+	if f, known := Find(i.Kind); known {
+		if r, ok := ParseRelease(i.Kind, i.Release); ok && f.unlock[r.Version] != nil {
+			return nil
+		}
+	}
+	return errkind.New(errkind.Unsupported, "encrypted file systems are made with images of kind debian (releases 12 and 13) and ubuntu (24.04), which get the programs for it; image %q is of kind %q, release %q", i.Name, i.Kind, i.Release)
+}
+
 // Families are the distributions that are known
 // (wiki.debian.org/DebianReleases, wiki.ubuntu.com/Releases).
 func Families() []Family {
@@ -82,11 +114,11 @@ func Families() []Family {
 			Components: []string{"contrib", "non-free", "non-free-firmware"}, Keyring: "usr/share/keyrings/debian-archive-keyring.gpg",
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "linux-image-amd64", inventory.ARM64: "linux-image-arm64"},
 			parts:  1, codenames: map[string]string{"bullseye": "11", "bookworm": "12", "trixie": "13", "forky": "14"},
-			Boot: linked, Storage: debianStorage, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-amd64"},
+			Boot: linked, storage: debianStorage, unlock: map[string][]string{"12": unlockBy("3.0.2-0", "0", "0"), "13": append(unlockBy("3.0.2-0t64", "-4.0.1-0t64", "0t64"), "systemd-cryptsetup")}, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-amd64"},
 		{Name: Ubuntu, Title: "Ubuntu", Manager: Apt, Keyring: "usr/share/keyrings/ubuntu-archive-keyring.gpg",
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "linux-image-generic", inventory.ARM64: "linux-image-generic"},
 			parts:  2, codenames: map[string]string{"focal": "20.04", "jammy": "22.04", "noble": "24.04", "resolute": "26.04"},
-			Boot: linkedInBoot, Storage: debianStorage, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
+			Boot: linkedInBoot, storage: debianStorage, unlock: map[string][]string{"24.04": unlockBy("3.0.2-0t64", "-4.0.1-0t64", "0t64")}, Disk: networkdImage, kernels: "linux-image-", headers: "linux-headers-", newest: "linux-headers-generic"},
 		{Name: RHEL, Title: "RHEL", Manager: Dnf,
 			Kernel: map[inventory.Arch]string{inventory.AMD64: "kernel", inventory.ARM64: "kernel"},
 			Boot:   entries, Disk: entriesImage, Holds: []string{"python3-dnf-plugin-versionlock"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/images/raw"
 	"github.com/ironrail/ironrail/images/rhel"
@@ -43,6 +44,9 @@ func Of(i *inventory.Image) (images.Kind, error) {
 	n := slices.IndexFunc(all, func(k images.Kind) bool { return k.Name() == i.Kind })
 	if n < 0 {
 		return nil, errkind.New(errkind.Unsupported, "image %q is of kind %q; this version builds images of kind %s", i.Name, i.Kind, strings.Join(Names(), ", "))
+	}
+	if err := distribution.CheckEncryption(i); err != nil {
+		return all[n], err
 	}
 	return all[n], all[n].Supports(i)
 }

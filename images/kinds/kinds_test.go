@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/imagestest"
 	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/images/raw"
@@ -234,5 +235,32 @@ func TestOf(t *testing.T) {
 	i.Kind, i.Release = debian.Kind{}.Name(), "bookworm"
 	if k, err := Of(&i); err != nil || k.Name() != "debian" || !Supported(&i) {
 		t.Errorf("got %v, %v", k, err)
+	}
+}
+
+// TestEncryption: images whose nodes have encrypted data are those that get the programs for it.
+func TestEncryption(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind, release string
+		packages      string // of the image, among others; "": it is refused
+	}{
+		{"debian", "bookworm", "libtss2-esys-3.0.2-0"}, {"debian", "13", "systemd-cryptsetup"}, {"ubuntu", "24.04", "libtss2-mu-4.0.1-0t64"},
+		{"ubuntu", "22.04", ""}, {"ubuntu", "26.04", ""}, {"rhel", "9.4", ""}, {"oci", "", ""}, {"raw", "12", ""},
+	} {
+		i := inventory.Image{Block: inventory.Block{Name: "hpc", Kind: c.kind}, Release: c.release, Storage: []string{inventory.StorageTPM2, inventory.StorageTree}}
+		if _, err := Of(&i); (err == nil) != (c.packages != "") || err != nil && (errkind.Of(err) != errkind.Unsupported || !strings.HasPrefix(err.Error(), "encrypted file systems are made with images of kind debian")) {
+			t.Errorf("%s %s: %v", c.kind, c.release, err)
+		}
+		f, _ := distribution.FamilyOf(&i)
+		release, _ := distribution.OfImage(&i)
+		if got, ok := f.StoragePackages(release, inventory.StorageTPM2); ok != (c.packages != "") || ok && (!slices.Contains(got, c.packages) || !slices.Contains(got, "cryptsetup-bin") || c.release != "13" && slices.Contains(got, "systemd-cryptsetup")) {
+			t.Errorf("%s %s: packages %v, %v", c.kind, c.release, got, ok)
+		}
+	}
+	other, tpm := image("os", "bookworm"), image("os", "bookworm")
+	other.Storage, tpm.Storage = []string{inventory.StorageTree}, []string{inventory.StorageTPM2, inventory.StorageTree}
+	if (debian.Kind{}).Recipe(&other, "").Digest() == (debian.Kind{}).Recipe(&tpm, "").Digest() {
+		t.Error("an image with the programs is the same as one without")
 	}
 }

@@ -58,8 +58,14 @@ type Volume struct {
 	Keep       bool      `json:"keep,omitempty"`  // what has this label stays, where it is already
 	Kept       bool      `json:"kept,omitempty"`  // it stayed: nothing was made
 	Group      string    `json:"group,omitempty"` // of a logical volume: name of its volume group, which comes before it
-	Size       int64     `json:"size,omitempty"`  // of a logical volume, bytes, a multiple of ExtentSize; 0: what the others of its group leave
+	// Encryption is that of data: "", or EncryptionTPM2. The partition is left blank by the
+	// agent, or stays, and UUID and Label are those of the LUKS2 volume on it.
+	Encryption string `json:"encryption,omitempty"`
+	Size       int64  `json:"size,omitempty"` // of a logical volume, bytes, a multiple of ExtentSize; 0: what the others of its group leave
 }
+
+// EncryptionTPM2 is a LUKS2 volume that the TPM 2.0 of the node unlocks.
+const EncryptionTPM2 = "tpm2"
 
 // ExtentSize is that of volume groups, bytes, and what LVM has of a physical volume for
 // itself.

@@ -131,7 +131,7 @@ func (b *builder) volume(use wire.VolumeUse, f inventory.FileSystem) {
 	if f.On != "" && f.On != b.in.Layout.On {
 		first, count, level = b.names[f.On], len(b.in.Data[f.On]), -1
 	}
-	v := wire.Volume{Use: use, Name: f.Name, RAID: level, Filesystem: f.Filesystem, Label: f.Name, Mount: f.Mount, UUID: b.id("file system %s", name)}
+	v := wire.Volume{Use: use, Name: f.Name, RAID: level, Filesystem: f.Filesystem, Label: f.Name, Mount: f.Mount, UUID: b.id("file system %s", name), Encryption: f.Encryption}
 	b.describe(&v)
 	if level >= 0 {
 		v.Array = b.id("array %s", name)
@@ -176,7 +176,7 @@ func (b *builder) logical(use wire.VolumeUse, f inventory.FileSystem, g inventor
 		b.volume(wire.VolumeGroup, inventory.FileSystem{Name: g.Name, Size: size, On: g.On})
 	}
 	size := (int64(f.Size) + wire.ExtentSize - 1) / wire.ExtentSize * wire.ExtentSize
-	v := wire.Volume{Use: use, Name: f.Name, RAID: -1, Filesystem: f.Filesystem, Label: f.Name, Mount: f.Mount, UUID: b.id("logical volume %s of %s", f.Name, g.Name), Group: g.Name, Size: size}
+	v := wire.Volume{Use: use, Name: f.Name, RAID: -1, Filesystem: f.Filesystem, Label: f.Name, Mount: f.Mount, UUID: b.id("logical volume %s of %s", f.Name, g.Name), Group: g.Name, Size: size, Encryption: f.Encryption}
 	b.describe(&v)
 	b.out.Volumes = append(b.out.Volumes, v)
 }

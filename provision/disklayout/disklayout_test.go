@@ -38,6 +38,9 @@ func text(l wire.Layout) string {
 		if v.Group != "" {
 			fmt.Fprintf(&b, " %s, %d MiB", v.Group, v.Size/mib)
 		}
+		if v.Encryption != "" {
+			b.WriteString(" encrypted " + v.Encryption)
+		}
 		b.WriteString("\n")
 	}
 	return b.String()
@@ -101,6 +104,14 @@ home raid -1 ext4 home "/home" keep true on vg0, 0 MiB
 spool raid -1 ext4 spool "/spool" keep false on a/p5
 vg1 raid -1 lvm  "" keep false on e/p1
 lake raid -1 xfs lake "/lake" keep false on vg1, 0 MiB
+`},
+		{"encrypted data", Input{Layout: &inventory.DiskLayout{On: "os", RAID: -1, Root: inventory.FileSystem{Name: "root", Size: gib}, Groups: []inventory.VolumeGroup{{Name: "vg0"}},
+			Data: []inventory.FileSystem{{Name: "home", Mount: "/home", Size: gib, Encryption: inventory.EncryptionTPM2}, {Name: "lake", Mount: "/lake", Group: "vg0", Encryption: inventory.EncryptionTPM2}}}, System: four[:1]}, `
+a p2 esp 2+64 p3 root 66+1024 p4 data-home 1090+1024 p5 group-vg0 2114+6077
+root raid -1 ext4 ironrail-os "/" keep false on a/p3
+home raid -1 ext4 home "/home" keep false on a/p4 encrypted tpm2
+vg0 raid -1 lvm  "" keep false on a/p5
+lake raid -1 ext4 lake "/lake" keep false on vg0, 0 MiB encrypted tpm2
 `},
 		{"a volume group on a mirror", Input{Layout: &inventory.DiskLayout{On: "os", RAID: 1, Root: inventory.FileSystem{Name: "root", Group: "vg0"}, Groups: []inventory.VolumeGroup{{Name: "vg0"}}}, System: four[:2]}, `
 a p2 esp 2+64 p3 group-vg0 66+8125

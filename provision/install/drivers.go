@@ -96,6 +96,9 @@ func missingModules(list *modalias.List, l *inventory.DiskLayout) (missing []str
 	if slices.Contains(l.Storage(), inventory.StorageLVM) && !list.HasModule("dm_mod") {
 		missing = append(missing, "volume groups (module dm-mod)")
 	}
+	if slices.Contains(l.Storage(), inventory.StorageTPM2) && !list.HasModule("dm_crypt") {
+		missing = append(missing, "encrypted volumes (module dm-crypt)")
+	}
 	if slices.Contains(l.Storage(), inventory.StorageXFS) && !list.HasModule("xfs") {
 		missing = append(missing, "XFS (module xfs)")
 	}

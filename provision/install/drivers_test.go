@@ -95,8 +95,11 @@ func TestMissingDrivers(t *testing.T) {
 			n.Hardware.NICs[1].Fabric = compute
 			n.Drivers = []*inventory.Driver{{Block: inventory.Block{Kind: "doca"}}}
 		}, nil},
-		"RAID 1":  {func(n *inventory.Node) { n.Disks.RAID = 1 }, nil},
-		"XFS":     {func(n *inventory.Node) { n.Disks.Root.Filesystem = "xfs" }, []string{"XFS (module xfs)"}},
+		"RAID 1": {func(n *inventory.Node) { n.Disks.RAID = 1 }, nil},
+		"XFS":    {func(n *inventory.Node) { n.Disks.Root.Filesystem = "xfs" }, []string{"XFS (module xfs)"}},
+		"encrypted data": {func(n *inventory.Node) {
+			n.Disks.Data = []inventory.FileSystem{{Name: "scratch", Encryption: inventory.EncryptionTPM2}}
+		}, []string{"encrypted volumes (module dm-crypt)"}},
 		"LVM":     {func(n *inventory.Node) { n.Disks.Groups = []inventory.VolumeGroup{{Name: "vg0"}} }, []string{"volume groups (module dm-mod)"}},
 		"RAID 10": {func(n *inventory.Node) { n.Disks.RAID = 10 }, []string{"an array of RAID 10 (module raid10)"}},
 	} {

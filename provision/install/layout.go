@@ -186,6 +186,9 @@ func layoutWords(l *inventory.DiskLayout) string {
 	}
 	for _, f := range l.Data {
 		text := f.Name + " " + fileSystemOf(f) + inGroup(f)
+		if f.Encryption != "" {
+			text += " left blank, to be encrypted"
+		}
 		if f.On != "" && f.On != l.On {
 			text += fmt.Sprintf(" on disk %q", f.On)
 		}
@@ -232,6 +235,9 @@ func layoutInput(l *inventory.DiskLayout) string {
 	}
 	for _, f := range l.Data {
 		text += fmt.Sprintf(", %s %s %d at %s", f.Name, fileSystemOf(f), f.Size, f.Mount) + inGroup(f)
+		if f.Encryption != "" {
+			text += " encrypted " + f.Encryption
+		}
 		if f.On != "" && f.On != l.On {
 			text += " on " + f.On
 		}

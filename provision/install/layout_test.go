@@ -134,6 +134,13 @@ func TestLayoutInput(t *testing.T) {
 	if got := layoutWords(&l); got != `RAID 1 of disks "os": root xfs in volume group vg0, scratch ext4 in volume group vg1 on disk "data"` {
 		t.Errorf("%q", got)
 	}
+	l.Data[0].Encryption = inventory.EncryptionTPM2 // another place is made for it, so that it is another layout
+	if got := layoutInput(&l); !strings.HasSuffix(got, "scratch ext4 0 at /scratch in volume group vg1 encrypted tpm2 on data") {
+		t.Errorf("%q", got)
+	}
+	if got := layoutWords(&l); !strings.HasSuffix(got, `scratch ext4 in volume group vg1 left blank, to be encrypted on disk "data"`) {
+		t.Errorf("%q", got)
+	}
 	l = *mirrored(1).Disks
 	if got := layoutWords(&l); got != `RAID 1 of disks "os": root xfs, scratch ext4 on disk "data"` {
 		t.Errorf("%q", got)

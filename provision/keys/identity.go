@@ -125,7 +125,15 @@ func ListMissing(dir string) (missing []string, err error) {
 
 // CheckModes refuses keys that others than their owner can read or replace.
 func CheckModes(dir string) error {
-	for _, d := range []string{filepath.Dir(dir), dir} {
+	recovery, err := ListRecoveryFiles(dir)
+	if err != nil {
+		return err
+	}
+	folders := []string{filepath.Dir(dir), dir}
+	if len(recovery) > 0 {
+		folders = append(folders, filepath.Join(dir, RecoveryFolder))
+	}
+	for _, d := range folders {
 		info, err := os.Stat(d)
 		if err != nil {
 			return fmt.Errorf("keys: %w", err)
@@ -134,7 +142,7 @@ func CheckModes(dir string) error {
 			return errkind.New(errkind.Refused, "folder %s has mode %04o: others can replace the controller's keys in it", d, mode).Do("Run: chmod go-w " + d)
 		}
 	}
-	for _, name := range ListAllFiles() {
+	for _, name := range append(ListAllFiles(), recovery...) {
 		path := filepath.Join(dir, name)
 		info, err := os.Lstat(path)
 		switch {

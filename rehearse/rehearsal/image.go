@@ -257,6 +257,7 @@ alias virtio:d00000001v*
 alias virtio:d00000002v*
 alias virtio:d00000008v*
 module dm_mod
+module dm_crypt
 module raid1
 module raid10
 module xfs

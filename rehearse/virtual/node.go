@@ -90,7 +90,7 @@ func (n *Node) mainboard(boots bool) chassis.Board {
 		macs = append(macs, id.BootMAC)
 	}
 	b := firmware.New(firmware.Config{Node: n.inv.Name, Chassis: n.chassis, Boot: n.inv.Hardware.Boot, Arch: n.inv.Hardware.Arch, SecureBoot: n.inv.Hardware.SecureBoot, MACs: macs, UUID: id.UUID, Clock: w.opt.Clock, Seed: w.opt.Seed,
-		Relay: w.relay, Net: func(netip.Addr) network.Network { return n.cable.Scaled(1) }, Ramdisk: n.ramdisk, Disk: n.disk, Console: n.console(), Typed: n.typed(), Shim: n.metal.Variables()})
+		Relay: w.relay, Net: func(netip.Addr) network.Network { return n.cable.Scaled(1) }, Ramdisk: n.ramdisk, Disk: n.disk, Console: n.console()})
 	return unplugged{b, n}
 }
 
@@ -100,14 +100,6 @@ func (n *Node) console() io.Writer {
 		return nil
 	}
 	return n.serial
-}
-
-// typed is what is typed at the node; nil: nothing is.
-func (n *Node) typed() <-chan byte {
-	if n.serial == nil {
-		return nil
-	}
-	return n.serial.Typed()
 }
 
 // Metal is the node's hardware.
@@ -163,7 +155,7 @@ func (n *Node) start(ctx context.Context, arguments string) (chassis.Exit, bool)
 	}
 	kernel := n.metal.Boot(installed.Twin.Kernel, arguments, root)
 	exit, err := system.Boot(ctx, system.Config{Node: n.inv.Name, Address: n.inv.Address, Domain: n.inv.Domain, Hardware: n.inv.Hardware, Image: n.inv.Image, Twin: installed.Twin,
-		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART, Module: kernel.Module,
+		Kernel: kernel, Ports: n.ports(), Root: root, Disks: kernel.Opener(ctx), Net: n.cable, Clock: n.world.opt.Clock, Site: n.world.systems, Neighbours: n.neighbours, Stray: n.stray.Load, SMART: kernel.SMART, Volumes: kernel, Module: kernel.Module,
 		DarkNVLinks: kernel.DarkNVLinks, CorrectedPCIe: kernel.CorrectedPCIe, CorrectedNVLink: kernel.CorrectedNVLink, Prolog: n.prolog.Load, NoChannel: n.channel.Load, Unanswered: n.timeUnanswered,
 		Scales: n.metal.Scales(), GPUModel: kernel.GPUModel, Cards: cardsOf(kernel), TriadRate: kernel.TriadRate, RoundRate: kernel.RoundRate, ReadRate: kernel.ReadRate,
 		BootNetwork: func() system.BootNetwork { return bootNetworkOf(kernel) },

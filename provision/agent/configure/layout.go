@@ -177,6 +177,9 @@ func fstab(l wire.Layout) string {
 		case wire.VolumeRoot:
 			fmt.Fprintf(&b, "UUID=%s / %s defaults 0 %d\n", v.UUID, v.Filesystem, min(pass, 1))
 		case wire.VolumeData:
+			if v.Encryption != "" {
+				continue // entered by who encrypts it
+			}
 			fmt.Fprintf(&b, "UUID=%s %s %s defaults%s 0 %d\n", v.UUID, v.Mount, v.Filesystem, optional, pass)
 		}
 	}

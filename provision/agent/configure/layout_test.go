@@ -28,6 +28,7 @@ func mirror() wire.Layout {
 			{Use: wire.VolumeSwap, Name: "swap", RAID: 1, Array: array, UUID: "u-swap", Filesystem: "swap"},
 			{Use: wire.VolumeRoot, Name: "root", RAID: 1, Array: array, UUID: "u-root", Filesystem: "xfs", Mount: "/"},
 			{Use: wire.VolumeData, Name: "scratch", RAID: -1, UUID: "u-scratch", Filesystem: "ext4", Mount: "/srv/scratch"},
+			{Use: wire.VolumeData, Name: "home", RAID: -1, UUID: "u-home", Filesystem: "ext4", Mount: "/srv/home", Encryption: wire.EncryptionTPM2}, // not entered here
 		},
 	}
 }

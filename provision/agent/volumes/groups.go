@@ -85,6 +85,9 @@ func (j *job) keepLogical(v int, found []kept) error {
 	if err := j.inPlace(vol.Label, *group, found); err != nil {
 		return err
 	}
+	if err := j.sameEncryption(*vol, found); err != nil {
+		return err
+	}
 	vol.Kept, vol.UUID, group.Kept = true, found[0].uuid, true
 	if group.RAID >= 0 {
 		group.Array = found[0].array

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/internal/gpt"
 	"github.com/ironrail/ironrail/internal/lvm"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/provision/agent/disk"
 )
 
 // kept is a partition whose file system has a label that is preserved.
@@ -30,6 +31,7 @@ type kept struct {
 type content struct {
 	label   string
 	uuid    string     // of the file system
+	luks    bool       // it is a LUKS2 volume: label and uuid are its own
 	array   string     // of the array that the partition is a member of; "": of none
 	group   *lvm.Group // that lies on it; nil: none
 	logical lvm.Volume // of the group; zero: it is the group itself
@@ -100,8 +102,8 @@ func labelled(all []kept, label string) (found []kept) {
 // and it cannot be read any more.
 func (j *job) lost(label string, v int, all []kept) error {
 	for _, k := range all {
-		if v < 0 || j.old[k.disk].Text == j.marker.Text {
-			continue // a run of this very write was cut off before it was made
+		if v < 0 || j.old[k.disk].Text == j.marker.Text || j.layout.Volumes[v].Encryption != "" && j.blank(k) {
+			continue // a run of this very write was cut off before it was made, or the installed system never encrypted it
 		}
 		switch vol := j.layout.Volumes[v]; {
 		case k.group != nil && k.logical.Name == vol.Name:
@@ -111,6 +113,22 @@ func (j *job) lost(label string, v int, all []kept) error {
 		}
 	}
 	return j.unknown(label, all)
+}
+
+// blank reports whether both ends of a partition, which is a member of no array and no volume
+// group, are zero, as it was left for an encrypted volume: both headers of LUKS2 lie there.
+func (j *job) blank(k kept) bool {
+	if k.array != "" || k.group != nil {
+		return false
+	}
+	size := min(partitionEnd, k.part.Size())
+	b := make([]byte, size)
+	for _, at := range []int64{0, k.part.Size() - size} {
+		if _, err := j.devs[k.disk].ReadAt(b, k.part.Offset()+at); err != nil || !disk.AllZero(b) {
+			return false
+		}
+	}
+	return true
 }
 
 // gone is the error of a file system that was made and cannot be read.
@@ -147,9 +165,26 @@ func (j *job) keepVolume(v int, found []kept) error {
 	if err := j.inPlace(vol.Label, *vol, found); err != nil {
 		return err
 	}
+	if err := j.sameEncryption(*vol, found); err != nil {
+		return err
+	}
 	vol.Kept, vol.UUID = true, found[0].uuid
 	if vol.RAID >= 0 {
 		vol.Array = found[0].array
+	}
+	return nil
+}
+
+// sameEncryption checks that what has the label of a volume is encrypted as the layout has it.
+func (j *job) sameEncryption(vol wire.Volume, found []kept) error {
+	for _, k := range found {
+		switch {
+		case k.label != vol.Label: // another member of its array
+		case k.luks && vol.Encryption == "":
+			return j.refuse(vol.Label, k, "it is a LUKS2 volume, and the layout does not encrypt it")
+		case !k.luks && vol.Encryption != "":
+			return j.refuse(vol.Label, k, "it is not encrypted, and the layout encrypts it; what is there is not encrypted in place")
+		}
 	}
 	return nil
 }
@@ -239,7 +274,8 @@ func contentOf(r io.ReaderAt, start, size int64) content {
 	return c
 }
 
-// fileSystem reads the superblock of ext2 to ext4, or of XFS.
+// fileSystem reads the superblock of ext2 to ext4, or of XFS, or the header of a LUKS2 volume
+// (LUKS2 On-Disk Format Specification, 2.1).
 func fileSystem(r io.ReaderAt, start int64) content {
 	b := make([]byte, 2048)
 	if _, err := r.ReadAt(b, start); err != nil {
@@ -250,6 +286,8 @@ func fileSystem(r io.ReaderAt, start int64) content {
 		return strings.TrimSpace(string(b))
 	}
 	switch {
+	case string(b[:8]) == "LUKS\xba\xbe\x00\x02":
+		return content{label: text(b[24:72]), uuid: text(b[168:208]), luks: true}
 	case string(b[:4]) == "XFSB":
 		return content{label: text(b[108:120]), uuid: formatUUID(b[32:])}
 	case b[1024+56] == 0x53 && b[1024+57] == 0xef:

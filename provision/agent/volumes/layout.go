@@ -82,6 +82,8 @@ func checkFileSystem(v wire.Volume) (what, value string) {
 		return "mount", v.Mount
 	case !slices.Contains([]string{"ext4", "xfs", "swap"}, v.Filesystem):
 		return "file system", v.Filesystem
+	case v.Encryption != "" && (v.Encryption != wire.EncryptionTPM2 || v.Use != wire.VolumeData):
+		return "encryption", v.Encryption
 	}
 	return "", ""
 }

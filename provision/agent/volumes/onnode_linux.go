@@ -169,6 +169,9 @@ func colons(guid string) string {
 // xfsprogs 6.1 has an option in the wrong section); ext4 is made by the configuration
 // that comes with the programs.
 func (n OnNode) Format(ctx context.Context, v wire.Volume, device string) error {
+	if v.Encryption != "" {
+		return blank(device)
+	}
 	switch v.Filesystem {
 	case "ext4":
 		return n.run(ctx, "mke2fs", "-t", "ext4", "-F", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", "-L", v.Label, "-U", v.UUID, device)
@@ -178,6 +181,25 @@ func (n OnNode) Format(ctx context.Context, v wire.Volume, device string) error 
 		return n.run(ctx, "mkswap", "-L", v.Label, "-U", v.UUID, device)
 	}
 	return errkind.New(errkind.Internal, "no file system %q is made", v.Filesystem)
+}
+
+// blank zeroes both ends of a device, where file systems and others have their marks.
+func blank(device string) (err error) {
+	f, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Sync(), f.Close()) }()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	zeroes := make([]byte, min(partitionEnd, size))
+	if _, err := f.WriteAt(zeroes, 0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(zeroes, size-int64(len(zeroes)))
+	return err
 }
 
 // rootXFS are the features that a root on XFS is made without, since not every GRUB reads

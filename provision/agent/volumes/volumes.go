@@ -41,7 +41,8 @@ type Node interface {
 	// Logical makes the logical volume of a volume in its group, which is on a device, and
 	// returns its own. One that is kept it only makes usable.
 	Logical(ctx context.Context, v wire.Volume, on string) (device string, err error)
-	// Format makes the file system of a volume, or its swap space.
+	// Format makes the file system of a volume, or its swap space. A volume that will be
+	// encrypted is left blank: the installed system does that, whose boot its TPM measures.
 	Format(ctx context.Context, v wire.Volume, device string) error
 	// Unpack puts the files of an image onto file systems that were just made, the root
 	// first, and reads them back from the disks. read is called with the number of bytes.
@@ -287,7 +288,7 @@ func (j *job) volumes(ctx context.Context) (on []Mount, err error) {
 		switch {
 		case v.Use == wire.VolumeRoot:
 			on = append([]Mount{m}, on...)
-		case v.Use == wire.VolumeData && !v.Kept:
+		case v.Use == wire.VolumeData && !v.Kept && v.Encryption == "":
 			on = append(on, m)
 		}
 	}

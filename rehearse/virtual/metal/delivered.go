@@ -22,6 +22,7 @@ type delivered struct {
 	optics    map[int]string // part numbers of transceivers, by port
 	noThreads bool           // SMT is off
 	noTPM     bool           // the firmware hides the TPM
+	cleared   int            // how often the TPM was cleared
 	perSocket int            // NUMA nodes of each socket; 0: one
 }
 

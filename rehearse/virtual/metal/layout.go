@@ -155,16 +155,17 @@ func (l *layoutNode) Format(_ context.Context, v wire.Volume, device string) err
 		return err
 	}
 	b := make([]byte, 4096)
-	switch v.Filesystem {
-	case "ext4":
+	switch kind := v.Filesystem; {
+	case v.Encryption != "": // left blank
+	case kind == "ext4":
 		b[1024+0x38], b[1024+0x39], b[1024+0x5c], b[1024+0x60] = 0x53, 0xef, 0x04, 0x40
 		copy(b[1024+0x68:], id[:])
 		copy(b[1024+0x78:1024+0x88], v.Label)
-	case "xfs":
+	case kind == "xfs":
 		copy(b, "XFSB")
 		copy(b[32:], id[:])
 		copy(b[108:120], v.Label)
-	case "swap":
+	case kind == "swap":
 		copy(b[4086:], "SWAPSPACE2")
 		copy(b[1024+12:], id[:])
 	default:

@@ -97,9 +97,6 @@ func (s *shape) addDMI(b branch) {
 		vars := b.at("firmware/efi/efivars")
 		b.put(vars.dir, folderIf(nil))
 		s.addVariables(vars)
-		mok := b.at("firmware/efi/mok-variables") // drivers/firmware/efi/mokvar-table.c
-		mok.there = func(k *Kernel) bool { _, err := k.node.nvram.Get(mokList); return err == nil }
-		mok.attr("MokListRT", func(k *Kernel) (string, error) { list, err := k.node.nvram.Get(mokList); return string(list), err })
 	}
 	// Debian's kernels lock themselves down where Secure Boot is on.
 	level := "[none] integrity confidentiality"
@@ -178,6 +175,9 @@ func (s *shape) addTPM(class branch) {
 		major = "1"
 	}
 	b.text("tpm_version_major", major)
+	if major == "2" {
+		b.live("pcr-sha256/7", func(k *Kernel) string { return k.node.pcr7() })
+	}
 }
 
 // addCPUs lays threads out as Linux does: first thread of every core, then the second.

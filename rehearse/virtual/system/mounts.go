@@ -24,9 +24,12 @@ const mountTime = 200 * time.Millisecond
 // a package of the vendor's.
 var mountHelpers = map[string][]string{"nfs": {"nfs-common", "nfs-utils"}, "nfs4": {"nfs-common", "nfs-utils"}, "cifs": {"cifs-utils"}}
 
-// mountUnit is a unit file of a mount.
+// mountUnit is a unit file of a mount, or a line of fstab.
 func (n *node) mountUnit(unit string) (what, where, kind, options string, ok bool) {
 	b, err := n.tree.ReadFile("etc/systemd/system/" + unit)
+	if err != nil {
+		return n.fstabUnit(unit)
+	}
 	for line := range strings.Lines(string(b)) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		value = strings.ReplaceAll(value, "%%", "%")
@@ -97,6 +100,11 @@ func (n *node) mount(ctx context.Context, unit, what, where, kind, options strin
 			return false
 		}
 	}
+	if !n.maps(what, kind) {
+		n.tree.set("run/log/"+unit, "mount: "+where+": wrong fs type, bad option, bad superblock on "+what+", missing codepage or helper program, or other error.\n")
+		n.units.end(unit, false)
+		return false
+	}
 	how := "rw"
 	if slices.Contains(strings.Split(options, ","), "ro") {
 		how = "ro"
@@ -111,8 +119,9 @@ func (n *node) mount(ctx context.Context, unit, what, where, kind, options strin
 	return true
 }
 
-// mountAtStart mounts what is enabled.
+// mountAtStart mounts what is enabled, and the volumes of fstab.
 func (n *node) mountAtStart(ctx context.Context) {
+	n.mountVolumes(ctx)
 	list, err := n.tree.ReadDir(wantsRemote)
 	if err != nil {
 		return // nothing is enabled

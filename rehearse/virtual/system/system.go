@@ -31,6 +31,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+	"github.com/ironrail/ironrail/rehearse/virtual/metal"
 	"github.com/ironrail/ironrail/rehearse/virtual/model"
 	"github.com/ironrail/ironrail/rehearse/virtual/quantity"
 	"github.com/ironrail/ironrail/rehearse/virtual/twin"
@@ -132,8 +133,21 @@ type Config struct {
 	BootNetwork func() BootNetwork
 	// Scales are by which factors physical quantities of the node differ; nil: none does.
 	Scales *quantity.Scales
+	// Volumes are the LUKS2 volumes on the disks, with the TPM that unlocks them; nil: there
+	// are none.
+	Volumes Volumes
 	// Neighbours tells whom the NICs hear by LLDP; nil: nobody speaks.
 	Neighbours func() []wire.Neighbour
+}
+
+// Volumes are the LUKS2 volumes on the disks of a node, by the links of udev to the devices that
+// they lie on, and its TPM.
+type Volumes interface {
+	// ReadLUKS reads a volume, and what a device holds in words; NotFound is no device.
+	ReadLUKS(device string) (v metal.LUKS, content string, err error)
+	WriteLUKS(device string, v metal.LUKS) error
+	// TPM is what the TPM seals by now; "": there is none.
+	TPM() string
 }
 
 // GPUMemory is what has happened to the memory of a GPU.
@@ -210,8 +224,9 @@ type node struct {
 	units units
 	dpkg  dpkg
 
-	burning hold
-	asked   queried
+	unlocked volumes
+	burning  hold
+	asked    queried
 
 	going chan chassis.Exit  // how the system was asked to end
 	leave func(chassis.Exit) // ends it

@@ -49,6 +49,7 @@ func (n *node) finishStart(ctx context.Context) {
 		r := n.rails().Up(ctx)
 		n.units.end(roceUnit, r.Error == nil && ctx.Err() == nil)
 	}
+	n.unlockAtStart()
 	n.mountAtStart(ctx)
 	n.userData(ctx)
 	for _, name := range n.wantedAtStart() {
@@ -214,6 +215,13 @@ func (n *node) unitVerb(ctx context.Context, c call, words []string) int {
 		if strings.HasSuffix(u, ".mount") {
 			if status := n.mountVerb(ctx, c, words[0], u); status != 0 {
 				return status
+			}
+			continue
+		}
+		if strings.HasPrefix(u, unlockUnit) {
+			if !n.unlock(u) {
+				_, _ = fmt.Fprintf(c.Err, "Job for %s failed.\nSee \"systemctl status %[1]s\" and \"journalctl -xeu %[1]s\" for details.\n", u)
+				return 1
 			}
 			continue
 		}

@@ -38,6 +38,8 @@ var commands = map[string]program{
 	"reboot": {run: leaveProgram}, "poweroff": {run: leaveProgram}, "shutdown": {run: leaveProgram},
 	"apt-get": {run: aptGet}, "apt-mark": {run: aptMark}, "dpkg-query": {run: dpkgQuery}, "dnf": {run: runDnf}, "rpm": {run: runRPM}, "dracut": {run: runDracut}, "kubeadm": {run: runKubeadm},
 
+	"cryptsetup": {run: runCryptsetup}, "systemd-cryptenroll": {run: runCryptenroll}, "wipefs": {run: runWipefs}, "mkfs.ext4": {run: runMkfs}, "mkfs.xfs": {run: runMkfs},
+
 	"netplan": {run: runNetplan}, "ip": {run: runIP}, "ethtool": {run: runEthtool}, "rdma": {run: rdmaProgram}, "ironrail_checksum": {pkgChecksum, runChecksum}, "ib_write_bw": {pkgPerftest, writeBW}, "ib_write_lat": {pkgPerftest, writeBW},
 	"ibv_devices": {pkgVerbs, ibvDevices}, "ibv_devinfo": {pkgVerbs, ibvDevinfo}, "ibstat": {pkgDiags, runIbstat},
 

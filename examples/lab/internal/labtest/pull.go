@@ -120,3 +120,37 @@ func (l *Lab) Reboot(node string) {
 	l.OnNode(node, "systemd-run --quiet --on-active=1 systemctl reboot")
 	l.waitNode(node, `test "$(`+id+`)" != `+before+` && systemctl is-system-running --wait`, "does not come up again")
 }
+
+// ClearTPM makes the emulated TPM of a machine without power forget all that it has: its seeds, by
+// which it sealed keys.
+func (l *Lab) ClearTPM(machine string) {
+	l.t.Helper()
+	kept, err := filepath.Glob(filepath.Join(l.machines, machine, "tpm", "*"))
+	if err != nil || len(kept) == 0 {
+		l.t.Fatalf("%s has no TPM: %v", machine, err)
+	}
+	for _, f := range kept {
+		if err := os.Remove(f); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// Holds reports the files of the site, but for those of its keys, that have a text in them.
+func (l *Lab) Holds(text string) (files []string) {
+	l.t.Helper()
+	err := filepath.WalkDir(l.site, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || strings.Contains(path, "/.ironrail/keys/") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), text) {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return files
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/provision/nics"
 	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/provision/services"
+	"github.com/ironrail/ironrail/validate/target"
 )
 
 // Observer looks at the site with what r overrides of its files.
@@ -53,7 +54,7 @@ func (s *Site) observer() observe.Observer {
 		NodeStages: func(nodes onnode.Nodes) []stage.Stage {
 			w := s.offlineWorld()
 			w.nodes, w.repos = nodes, s.Artifacts.Repositories("")
-			return []stage.Stage{host.New(s.Inv, nodes), encryption.New(s.Inv, nodes, w.recovery), driver.New(s.Inv, driverKinds(w)), nics.New(s.Inv, nodes, nil), fabric.New(s.Inv, fabricKinds(w)), w.mounts()}
+			return []stage.Stage{host.New(s.Inv, nodes), encryption.New(s.Inv, nodes, w.recovery, target.ReadyNeeds), driver.New(s.Inv, driverKinds(w)), nics.New(s.Inv, nodes, nil), fabric.New(s.Inv, fabricKinds(w)), w.mounts()}
 		},
 		Fabrics: func(nodes onnode.Nodes, switches switchos.Switches) map[string]fabric.Kind {
 			w := s.offlineWorld()

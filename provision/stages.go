@@ -98,20 +98,20 @@ func (s *Site) offlineWorld() world {
 // A stage's steps need those of stages above it.
 func (w world) bareStages(digests map[string]string) []stage.Stage {
 	return []stage.Stage{
-		oob.New(w.inv, w.bmc).Reaching(w.nodes).Enrolling(w.signer), // reach the BMC, compare its serial, BIOS settings, keys of Secure Boot
-		install.New(w.inv, digests, w.install),                      // power, netboot, identify, write, boot from disk
-		host.New(w.inv, w.nodes),                                    // sysctl, locale, sudo, hold on the kernel
-		encryption.New(w.inv, w.nodes, w.recovery),                  // LUKS2 volumes of data disks, unlocked by the TPM
-		cabling.New(w.inv, listens, w.nodes),                        // cables against what nodes hear by LLDP
-		driver.New(w.inv, driverKinds(w)),                           // driver stacks, verified by what runs
-		nics.New(w.inv, w.nodes, w.power),                           // what is set in the flash of NICs, and one cold cycle
-		fabric.New(w.inv, fabricKinds(w)),                           // InfiniBand, RoCE, NVLink
-		w.mounts(),                                                  // shared file systems, which may be reached over fabrics
-		w.validate(),                                                // pairs, collectives, acceptance
-		supply.New(w.inv, w.feeds),                                  // PDUs, once their nodes were under load
-		w.handover(),                                                // to the scheduler, and drains
-		overrides.Retirement{Inv: w.inv},                            // nodes that are in no file any more
-		w.hooks(),                                                   // the site's own programs, before and after the steps of the others
+		oob.New(w.inv, w.bmc).Reaching(w.nodes).Enrolling(w.signer),   // reach the BMC, compare its serial, BIOS settings, keys of Secure Boot
+		install.New(w.inv, digests, w.install),                        // power, netboot, identify, write, boot from disk
+		host.New(w.inv, w.nodes),                                      // sysctl, locale, sudo, hold on the kernel
+		encryption.New(w.inv, w.nodes, w.recovery, target.ReadyNeeds), // LUKS2 volumes of data disks, unlocked by the TPM
+		cabling.New(w.inv, listens, w.nodes),                          // cables against what nodes hear by LLDP
+		driver.New(w.inv, driverKinds(w)),                             // driver stacks, verified by what runs
+		nics.New(w.inv, w.nodes, w.power),                             // what is set in the flash of NICs, and one cold cycle
+		fabric.New(w.inv, fabricKinds(w)),                             // InfiniBand, RoCE, NVLink
+		w.mounts(),                                                    // shared file systems, which may be reached over fabrics
+		w.validate(),                                                  // pairs, collectives, acceptance
+		supply.New(w.inv, w.feeds),                                    // PDUs, once their nodes were under load
+		w.handover(),                                                  // to the scheduler, and drains
+		overrides.Retirement{Inv: w.inv},                              // nodes that are in no file any more
+		w.hooks(),                                                     // the site's own programs, before and after the steps of the others
 	}
 }
 

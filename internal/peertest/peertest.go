@@ -107,6 +107,7 @@ var packages = map[string]string{
 	"setcap":             "libcap2-bin",
 	"sfdisk":             "fdisk",
 	"sgdisk":             "gdisk",
+	"swtpm":              "swtpm",
 	"tar":                "tar",
 	"slurmctld":          "slurmctld",
 	"slurmd":             "slurmd",
@@ -130,10 +131,12 @@ var packages = map[string]string{
 	"grub-script-check":    "grub-common",
 	"qemu-system-aarch64":  "qemu-system-arm",
 	"systemd-analyze":      "systemd",
+	"systemd-cryptenroll":  "systemd",
 	"systemd-escape":       "systemd",
 
-	"/usr/bin/qemu-aarch64-static":   "qemu-user-static",
-	"/usr/share/AAVMF/AAVMF_CODE.fd": "qemu-efi-aarch64",
+	"/usr/bin/qemu-aarch64-static":                      "qemu-user-static",
+	"/usr/lib/x86_64-linux-gnu/libtss2-tcti-swtpm.so.0": "libtss2-tcti-swtpm0",
+	"/usr/share/AAVMF/AAVMF_CODE.fd":                    "qemu-efi-aarch64",
 
 	"/usr/lib/grub/i386-pc/boot.img":                    "grub-pc-bin",
 	"/usr/lib/grub/x86_64-efi/kernel.img":               "grub-efi-amd64-bin",

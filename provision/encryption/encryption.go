@@ -51,8 +51,11 @@ type Record struct {
 // volumesFact are the encrypted volumes of a node.
 const volumesFact = fact.Name[[]Record]("encryption.volumes")
 
-// StepID returns the step of a node.
+// StepID returns the step of a node that makes its volumes.
 func StepID(node string) plan.StepID { return plan.StepID(node + "/" + Name + ".volumes") }
+
+// checkID returns the step of a node that looks at its volumes after all that restarts it.
+func checkID(node string) plan.StepID { return plan.StepID(node + "/" + Name + ".unlocked") }
 
 // Gives reports whether a node has a step of this stage.
 func Gives(n *inventory.Node) bool {
@@ -64,11 +67,13 @@ type Stage struct {
 	inv      *inventory.Inventory
 	nodes    onnode.Nodes
 	recovery keys.Recovery
+	ready    func(*inventory.Node) []plan.Need
 }
 
-// New returns the stage; nodes may be nil when only Plan is called.
-func New(inv *inventory.Inventory, nodes onnode.Nodes, recovery keys.Recovery) *Stage {
-	return &Stage{inv, nodes, recovery}
+// New returns the stage; ready are the steps after which nothing restarts a node before it is
+// tested. nodes may be nil when only Plan is called.
+func New(inv *inventory.Inventory, nodes onnode.Nodes, recovery keys.Recovery, ready func(*inventory.Node) []plan.Need) *Stage {
+	return &Stage{inv, nodes, recovery, ready}
 }
 
 // Name implements stage.Stage.
@@ -77,7 +82,7 @@ func (s *Stage) Name() string { return Name }
 // Version implements stage.Stage.
 func (s *Stage) Version() int { return Version }
 
-// Plan implements stage.Stage: a step for each node whose disk layout has encrypted data.
+// Plan implements stage.Stage: two steps for each node whose disk layout has encrypted data.
 func (s *Stage) Plan(view stage.View) (steps []plan.Step, _ hcl.Diagnostics) {
 	for _, n := range s.inv.Nodes {
 		if !Gives(n) {
@@ -86,9 +91,18 @@ func (s *Stage) Plan(view stage.View) (steps []plan.Step, _ hcl.Diagnostics) {
 		st := stepOf(n)
 		_, known := view.Fact(volumesFact.Of(st.Subject))
 		st.Inherited = !known
-		steps = append(steps, st)
+		steps = append(steps, st, s.checkStep(n))
 	}
 	return steps, nil
+}
+
+// checkStep is the step of a node that looks whether its volumes got through the restarts that
+// its drivers and NICs asked for.
+func (s *Stage) checkStep(n *inventory.Node) plan.Step {
+	me := subject.OfNode(n.Name)
+	return plan.Step{ID: checkID(n.Name), Stage: Name, Action: plan.Read, Subject: me, Title: "look whether the encrypted volumes are unlocked and mounted, after what restarts the node", Decl: stage.Source(n.Disks.Decl),
+		Deadline: plan.Budget{Limit: limit, Expected: time.Second}, Version: Version, DepthKey: n.Name, Reads: []fact.Key{install.WriteFact.Of(me), volumesFact.Of(me)},
+		Needs: append(slices.Clone(s.ready(n)), plan.Need{Step: StepID(n.Name), On: plan.Success, Triggers: true})}
 }
 
 // stepOf is the step of a node. Its inputs are what the site says.
@@ -106,8 +120,12 @@ func stepOf(n *inventory.Node) plan.Step {
 	return st
 }
 
-// Observe implements stage.Stage.
+// Observe implements stage.Stage. What a check would see is what the step that makes the volumes
+// observes, and is said once.
 func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage.Observation, error) {
+	if st.ID == checkID(st.Subject.Name) {
+		return stage.Observation{State: stage.Conforms, Evidence: "observed by " + string(StepID(st.Subject.Name))}, nil
+	}
 	w, err := s.work(run, st)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
@@ -128,6 +146,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err != nil {
 		return err
 	}
+	if st.ID == checkID(w.node) {
+		return s.check(ctx, run, w)
+	}
 	wrong, err := w.obstacles(ctx)
 	if err != nil {
 		return err
@@ -142,21 +163,26 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err != nil {
 		return err
 	}
-	wrong, err = w.compare(ctx)
-	if err != nil {
+	if err := s.check(ctx, run, w); err != nil {
 		return errkind.Begun(err)
-	}
-	if len(wrong) > 0 {
-		if err := w.explain(ctx, wrong); err != nil {
-			return errkind.Begun(err)
-		}
-		return errkind.Begun(s.blame(ctx, run, w, wrong))
 	}
 	f, err := volumesFact.New(st.Subject, w.records(), "")
 	if err != nil {
 		return err
 	}
 	return run.Learn(ctx, f)
+}
+
+// check fails, with a finding, unless the volumes are as they are to be.
+func (s *Stage) check(ctx context.Context, run stage.Run, w *work) error {
+	wrong, err := w.compare(ctx)
+	if err != nil || len(wrong) == 0 {
+		return err
+	}
+	if err := w.explain(ctx, wrong); err != nil {
+		return err
+	}
+	return s.blame(ctx, run, w, wrong)
 }
 
 // work is what a step has to do, by the layout that the node was installed with.
@@ -206,7 +232,7 @@ func Weave(inv *inventory.Inventory, steps []plan.Step, before string, accept fu
 	after, last := map[plan.StepID]plan.StepID{}, map[plan.StepID]plan.StepID{}
 	for _, n := range inv.Nodes {
 		if Gives(n) {
-			after[install.StepOf(n.Name, install.Boot)], last[accept(n.Name)] = StepID(n.Name), StepID(n.Name)
+			after[install.StepOf(n.Name, install.Boot)], last[accept(n.Name)] = StepID(n.Name), checkID(n.Name)
 		}
 	}
 	for i := range steps {

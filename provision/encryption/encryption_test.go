@@ -190,7 +190,12 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) step() plan.Step { return plan.Step{ID: StepID("n1"), Subject: subject.OfNode("n1")} }
 
-func (w *world) stage() *Stage { return New(site(), w.machine, keys.RecoveryIn(w.dir)) }
+func (w *world) stage() *Stage { return New(site(), w.machine, keys.RecoveryIn(w.dir), after) }
+
+// after are the needs of what follows the boot of a node.
+func after(n *inventory.Node) []plan.Need {
+	return []plan.Need{{Step: plan.StepID(n.Name + "/install.boot"), On: plan.Success, Triggers: true}}
+}
 
 func (w *world) apply(t *testing.T) error { return w.stage().Apply(t.Context(), w.run, w.step()) }
 
@@ -356,6 +361,29 @@ func TestFinding(t *testing.T) {
 	}
 }
 
+// A restart that changes PCR 7 before the node is tested keeps it out, and no effect is begun.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.apply(t); err != nil {
+		t.Fatal(err)
+	}
+	check := plan.Step{ID: checkID("n1"), Subject: subject.OfNode("n1")}
+	w.restart()
+	if err := w.stage().Apply(t.Context(), w.run, check); err != nil {
+		t.Errorf("restarted: %v", err)
+	}
+	w.pcr = strings.Repeat("ab", 32)
+	w.restart()
+	effects := len(w.run.Effects)
+	if err := w.stage().Apply(t.Context(), w.run, check); errkind.Of(err) != errkind.Mismatch || !strings.Contains(err.Error(), "scratch is locked: PCR 7 is abab") || len(w.run.Findings) != 1 || len(w.run.Effects) != effects {
+		t.Errorf("PCR 7 changed: %v, findings %+v", err, w.run.Findings)
+	}
+	if o, err := w.stage().Observe(t.Context(), w.run, check); err != nil || o.State != stage.Conforms {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
 // Devices are named by what the layout gave them.
 func TestDeviceOf(t *testing.T) {
 	t.Parallel()
@@ -374,15 +402,18 @@ func TestDeviceOf(t *testing.T) {
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	inv := site()
-	steps, _ := New(inv, nil, keys.Recovery{}).Plan(onnodetest.NewRun())
-	if len(steps) != 1 || steps[0].ID != "n1/encryption.volumes" || !strings.HasPrefix(steps[0].Title, "encrypt scratch (LUKS2)") || steps[0].Inputs[0].Value != "tpm2" || !steps[0].Inherited || steps[0].May.Has(plan.Erase) {
+	steps, _ := New(inv, nil, keys.Recovery{}, after).Plan(onnodetest.NewRun())
+	if len(steps) != 2 || steps[0].ID != "n1/encryption.volumes" || !strings.HasPrefix(steps[0].Title, "encrypt scratch (LUKS2)") || steps[0].Inputs[0].Value != "tpm2" || !steps[0].Inherited || steps[0].May.Has(plan.Erase) {
 		t.Fatalf("%+v", steps)
 	}
 	accept := func(node string) plan.StepID { return plan.StepID(node + "/validate.accept") }
-	after := []plan.Need{{Step: "n1/install.boot", On: plan.Success, Triggers: true}}
+	if check := steps[1]; check.ID != "n1/encryption.unlocked" || check.Action != plan.Read || check.May != 0 || len(check.Needs) != 2 || check.Needs[1].Step != "n1/encryption.volumes" {
+		t.Errorf("%+v", check)
+	}
+	after := after(inv.Nodes[0])
 	woven := Weave(inv, []plan.Step{{ID: "n1/drivers.x", Stage: "drivers", Needs: after}, {ID: "n1/host.settings", Stage: "host", Needs: after}, {ID: "n1/validate.accept"}, {ID: "n2/validate.accept"}}, "host", accept)
 	has := func(i int, n plan.Need) bool { return slices.Contains(woven[i].Needs, n) }
-	if !has(0, plan.Need{Step: "n1/encryption.volumes", On: plan.Success}) || len(woven[1].Needs) != 1 || !has(2, plan.Need{Step: "n1/encryption.volumes", On: plan.Success, Triggers: true}) || len(woven[3].Needs) != 0 {
+	if !has(0, plan.Need{Step: "n1/encryption.volumes", On: plan.Success}) || len(woven[1].Needs) != 1 || !has(2, plan.Need{Step: "n1/encryption.unlocked", On: plan.Success, Triggers: true}) || len(woven[3].Needs) != 0 {
 		t.Errorf("%+v", woven)
 	}
 }

@@ -73,7 +73,7 @@ func (w *work) encrypt(ctx context.Context, v volume) error {
 	if err != nil {
 		return err
 	}
-	w.say("encrypt " + v.label)
+	w.say("encrypt " + v.label + "; its recovery key is " + v.uuid + ".key beside the controller's keys: `ironrail state backup` with a recipient or a passphrase copies it")
 	_, err = onnode.Feed(ctx, w.nodes, w.node, []byte(key.Text), "cryptsetup", "luksFormat", "--batch-mode", "--type", "luks2", "--uuid", v.uuid, "--label", v.label, "--subsystem", fresh,
 		"--pbkdf", "pbkdf2", "--hash", "sha512", "--pbkdf-force-iterations", "1000", "--key-file", "-", v.device)
 	return err

@@ -296,6 +296,7 @@ func TestObstacles(t *testing.T) {
 		"a key that is lost": {func(w *world) { w.uuid, w.key, w.subsystem = luks, "k", ready }, "there is no recovery key"},
 		"a key of another":   {func(w *world) { w.uuid, w.key, w.subsystem = luks, "k", ready; w.makeKey() }, "its recovery key does not open it"},
 		"no measurements":    {func(w *world) { w.pcr = strings.Repeat("0", 64) }, "the firmware measures nothing into it"},
+		"not a digest":       {func(w *world) { w.pcr = "\x1b[2J" }, `PCR 7 of the TPM reads ""`},
 		"no bank of SHA-256": {func(w *world) { w.pcr = "" }, `PCR 7 of the TPM reads ""`},
 		"files in the way":   {func(w *world) { w.files["/scratch"] = "results\n" }, "/scratch is not empty (results is there)"},
 		"no place for it": {func(w *world) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/hostfile"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/provision/keys"
 )
@@ -131,11 +132,15 @@ func (w *work) unlocks(ctx context.Context, v volume) (bool, error) {
 	return err == nil && out.Exit == 0, err
 }
 
+// digest is a value of the SHA-256 bank.
+var digest = lazyregexp.New(`^[0-9a-f]{64}$`)
+
 // readPCR reads PCR 7; "" where the kernel does not show it.
 func (w *work) readPCR(ctx context.Context) error {
 	out, err := w.run(ctx, "cat", pcrFile)
-	if err == nil && out.Exit == 0 {
-		w.pcr7 = strings.ToLower(strings.TrimSpace(string(out.Stdout)))
+	w.pcr7 = ""
+	if text := strings.ToLower(strings.TrimSpace(string(out.Stdout))); err == nil && out.Exit == 0 && digest.MatchString(text) {
+		w.pcr7 = text
 	}
 	return err
 }

@@ -126,6 +126,18 @@ func (l *loader) checkVolumes(d *DiskLayout, body *language.Body) {
 	}
 }
 
+// checkBelowEncrypted finds data that would be mounted before the encrypted data that it lies in,
+// and be hidden by it.
+func (l *loader) checkBelowEncrypted(d *DiskLayout, body *language.Body) {
+	for i, b := range body.Blocks("data") {
+		for _, e := range d.Encrypted() {
+			if f := d.Data[i]; f.Encryption == "" && e.Mount != "" && strings.HasPrefix(f.Mount, e.Mount+"/") {
+				l.diags.Add("disk.encryption", b.Range("mount"), "Data below encrypted data", fmt.Sprintf("data %q is mounted at %s, below encrypted data %q at %s, which is mounted after it and would hide it. Encrypt both, or mount it elsewhere.", f.Name, f.Mount, e.Name, e.Mount)).Also("the encrypted data", e.Decl).In(d.Decl)
+			}
+		}
+	}
+}
+
 // restOf finds what comes after a file system, or a volume group, that takes the rest.
 type restOf struct {
 	l     *loader

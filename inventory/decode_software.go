@@ -146,6 +146,7 @@ func (l *loader) diskLayout(b *language.Body) *DiskLayout {
 		}
 	}
 	l.checkVolumes(d, b)
+	l.checkBelowEncrypted(d, b)
 	l.checkVolumeGroups(d, b)
 	return d
 }

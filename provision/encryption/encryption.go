@@ -212,6 +212,7 @@ func (s *Stage) work(run stage.Run, st plan.Step) (*work, error) {
 		}
 		w.volumes = append(w.volumes, v)
 	}
+	slices.SortFunc(w.volumes, func(a, b volume) int { return strings.Compare(a.mount, b.mount) }) // what lies in another comes after it
 	return w, nil
 }
 

@@ -150,7 +150,7 @@ func writeLayout(root rootfs.Root, l wire.Layout) error {
 		}
 	}
 	for _, v := range l.Volumes {
-		if v.Use == wire.VolumeData {
+		if v.Use == wire.VolumeData && v.Encryption == "" {
 			if err := root.MkdirAll(strings.TrimPrefix(v.Mount, "/"), 0o755); err != nil {
 				return err
 			}

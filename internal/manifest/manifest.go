@@ -98,12 +98,16 @@ type Manifest struct {
 	System    *System `json:"system,omitempty"`    // nil: built by a version that did not say it
 	Vendor    *Vendor `json:"vendor,omitempty"`    // nil: no signature of a vendor was asked for
 	Initrd    string  `json:"initrd,omitempty"`    // who makes the initrd of the system: InitrdOnNode; "": it is on the disk
+	Form      string  `json:"form,omitempty"`      // of the plain image: Squashfs; "": a disk
 	Signature string  `json:"signature,omitempty"` // base64 ed25519 over the JSON with an empty signature
 }
 
 // InitrdOnNode says that the disk has a kernel without an initrd: the node makes it by its
 // own processors, before it starts from the disk.
 const InitrdOnNode = "node"
+
+// Squashfs says that the image is a root file system that nodes keep in memory, and no disk.
+const Squashfs = "squashfs"
 
 // System is the operating system on the disk, for people: nothing on a node is decided
 // by it.

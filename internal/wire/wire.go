@@ -291,6 +291,9 @@ type WriteParams struct {
 	// Layout is made in place of the image's own disk, and takes its files; nil: the image
 	// is written to Disk as it is.
 	Layout *Layout `json:"layout,omitempty"`
+	// Memory keeps the image, which is a squashfs, in the memory of the ramdisk: no disk is
+	// looked at. An agent that does not know it fails, since no Disk is named.
+	Memory bool `json:"memory,omitempty"`
 }
 
 // RestOfDisk as a RootSize grows the root partition to the end of the disk.
@@ -333,25 +336,33 @@ type Wiped struct {
 	Note      string  `json:"note,omitempty"` // such as why it was not discarded
 }
 
+// InMemory is which image a system that runs from memory is of.
+type InMemory struct {
+	Marker string `json:"marker"` // of the Write that brought it
+	Digest string `json:"digest"` // of the image's manifest
+}
+
 // ConfigureParams are host settings, written into the root file system of the
 // disk that Write wrote.
 type ConfigureParams struct {
-	Disk           Disk     `json:"disk"`
-	Layout         *Layout  `json:"layout,omitempty"` // that Write has made, if any; Disk is its first
-	Hostname       string   `json:"hostname"`
-	Domain         string   `json:"domain,omitempty"`
-	Timezone       string   `json:"timezone,omitempty"`
-	BootNIC        addr.MAC `json:"boot_nic"` // gets Address by systemd-networkd, matched by MAC
-	Address        string   `json:"address"`  // CIDR
-	Gateway        string   `json:"gateway,omitempty"`
-	DNS            []string `json:"dns,omitempty"`
-	TimeServers    []string `json:"time_servers,omitempty"`
-	KernelArgs     []string `json:"kernel_args,omitempty"`
-	Console        string   `json:"console,omitempty"`    // ttyS0,115200
-	AuthorizedKeys []string `json:"authorized_keys"`      // for root; the controller's key among them
-	Files          []File   `json:"files,omitempty"`      // no secrets
-	Agent          bool     `json:"agent"`                // install this very agent as /usr/local/sbin/ironrail-agent
-	BootOrder      string   `json:"boot_order,omitempty"` // BootDisk or BootNetwork: what UEFI firmware is to try first; "" leaves it
+	Disk   Disk    `json:"disk"`
+	Layout *Layout `json:"layout,omitempty"` // that Write has made, if any; Disk is its first
+	// Memory: the image is in memory, and Disk is none.
+	Memory         *InMemory `json:"memory,omitempty"`
+	Hostname       string    `json:"hostname"`
+	Domain         string    `json:"domain,omitempty"`
+	Timezone       string    `json:"timezone,omitempty"`
+	BootNIC        addr.MAC  `json:"boot_nic"` // gets Address by systemd-networkd, matched by MAC
+	Address        string    `json:"address"`  // CIDR
+	Gateway        string    `json:"gateway,omitempty"`
+	DNS            []string  `json:"dns,omitempty"`
+	TimeServers    []string  `json:"time_servers,omitempty"`
+	KernelArgs     []string  `json:"kernel_args,omitempty"`
+	Console        string    `json:"console,omitempty"`    // ttyS0,115200
+	AuthorizedKeys []string  `json:"authorized_keys"`      // for root; the controller's key among them
+	Files          []File    `json:"files,omitempty"`      // no secrets
+	Agent          bool      `json:"agent"`                // install this very agent as /usr/local/sbin/ironrail-agent
+	BootOrder      string    `json:"boot_order,omitempty"` // BootDisk or BootNetwork: what UEFI firmware is to try first; "" leaves it
 	// Initrd has the agent make the initrds of the image's kernels, with the programs of the
 	// image: the image has none.
 	Initrd bool `json:"initrd,omitempty"`
@@ -425,6 +436,9 @@ const KexecArgument = "ironrail.boot=kexec"
 // RebootParams says how the node leaves the ramdisk.
 type RebootParams struct {
 	// Kexec starts the kernel that is loaded, if there is one, and not the firmware.
-	Kexec    bool `json:"kexec,omitempty"`
-	PowerOff bool `json:"power_off,omitempty"`
+	Kexec bool `json:"kexec,omitempty"`
+	// SwitchRoot starts the system in memory that Configure has prepared, under the kernel that
+	// runs: its boot_id stays.
+	SwitchRoot bool `json:"switch_root,omitempty"`
+	PowerOff   bool `json:"power_off,omitempty"`
 }

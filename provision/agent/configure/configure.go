@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/interfaces"
+	"github.com/ironrail/ironrail/provision/agent/memory"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/volumes"
@@ -38,6 +39,7 @@ type Configurator struct {
 	FS       sysfs.FS     // the root of the running system, whose interfaces are looked at
 	Open     disk.Opener  // nil: disk.Open
 	Node     volumes.Node // finds a root on a layout; nil: none is configured
+	Memory   memory.Node  // has a root in memory; nil: none is configured
 	EFI      efiboot.Vars // of the firmware; nil: it is no UEFI, and a boot order is not written
 	Progress func(wire.Progress)
 
@@ -88,7 +90,7 @@ func (c *Configurator) Run(ctx context.Context, p wire.ConfigureParams) (result 
 		}
 		return nil
 	}); err != nil {
-		return result, fmt.Errorf("disk %s: %w", p.Disk.Path, err)
+		return result, fmt.Errorf("%s: %w", t.place(), err)
 	}
 	if p.BootOrder != "" && c.EFI != nil {
 		c.phase("boot order")

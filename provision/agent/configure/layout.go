@@ -15,15 +15,26 @@ import (
 	"github.com/ironrail/ironrail/internal/sysdisk"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/memory"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 	"github.com/ironrail/ironrail/provision/agent/volumes"
 )
 
-// target is what is configured: one disk as an image has it, or the disks of a layout.
+// target is what is configured: one disk as an image has it, the disks of a layout, or the
+// memory.
 type target struct {
 	devs    []disk.Device
 	markers []disk.Marker
 	layout  *wire.Layout
+	memory  *wire.InMemory // there are no disks
+}
+
+// place is what it is called in errors.
+func (t target) place() string {
+	if t.memory != nil {
+		return "system in memory"
+	}
+	return "disk " + t.devs[0].Name()
 }
 
 // open finds the disks, and their markers as a whole install has them.
@@ -31,6 +42,12 @@ func (c *Configurator) open(p wire.ConfigureParams) (t target, err error) {
 	open := c.Open
 	if open == nil {
 		open = disk.Open
+	}
+	if t.memory = p.Memory; t.memory != nil {
+		if c.Memory == nil {
+			return t, errkind.New(errkind.Unsupported, "this agent keeps no system in memory")
+		}
+		return t, nil
 	}
 	all := []wire.Disk{p.Disk}
 	if t.layout = p.Layout; p.Layout != nil {
@@ -94,6 +111,14 @@ func (t target) setState(state disk.State) error {
 
 // mounted mounts the root file system and calls do.
 func (c *Configurator) mounted(ctx context.Context, t target, do func(rootfs.Root) error) error {
+	if t.memory != nil {
+		return c.Memory.Mount(ctx, func(root rootfs.Root) error {
+			if err := memory.Prepare(root, *t.memory); err != nil {
+				return err
+			}
+			return do(root)
+		})
+	}
 	if t.layout == nil {
 		return c.mountedLast(ctx, t.devs[0], do)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/memory"
 	"github.com/ironrail/ironrail/provision/agent/secureboot"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
@@ -59,6 +60,14 @@ func (c Checker) Check(ctx context.Context) wire.NodeCheck {
 		r.Root = &roots[0]
 	} else if len(roots) > 1 {
 		r.Roots = roots
+	}
+	is, inMemory, err := memory.Installed(c.FS)
+	if err != nil {
+		r.Error = &wire.TaskError{Kind: errkind.Corrupt.String(), Text: err.Error()}
+	}
+	if inMemory {
+		r.Marker, r.Install, r.Digest = is.Marker, string(disk.Configured), is.Digest
+		return r
 	}
 	for _, d := range inspector.Marked() {
 		// The disk that runs counts, not one beside it with an older install.

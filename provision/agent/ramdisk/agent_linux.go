@@ -10,6 +10,7 @@ import (
 	iofs "io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/Mellanox/rdmamap"
@@ -26,6 +27,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/kexec"
 	"github.com/ironrail/ironrail/provision/agent/kmod"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
+	"github.com/ironrail/ironrail/provision/agent/memory"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/tasks"
 	"github.com/ironrail/ironrail/provision/agent/volumes"
@@ -38,8 +40,11 @@ const root = "/"
 // mountPoint is where the root file system of the disk is mounted.
 const mountPoint = "/mnt"
 
-// memory is where results outlive a crash of the agent, for this boot.
-const memory = "/run/ironrail"
+// results is where results outlive a crash of the agent, for this boot.
+const results = "/run/ironrail"
+
+// memoryFolder is where a system in memory has its image and what is written to it.
+const memoryFolder = "/memory"
 
 // Main is the agent proper, the child of Init. It returns never in good order:
 // the node reboots. An error is a reason to start it again.
@@ -57,7 +62,7 @@ func Main(ctx context.Context, out io.Writer) error {
 	if err := bringUp(ctx, fs, boot, log); err != nil {
 		fatal(ctx, log, err, errkind.Action(err))
 	}
-	if err := os.MkdirAll(memory, 0o700); err != nil {
+	if err := os.MkdirAll(results, 0o700); err != nil {
 		log.Warn("results are not kept over a crash of the agent", "err", err)
 	}
 	a, err := agent.New(config(ctx, fs, boot, settled, log))
@@ -85,6 +90,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 		Identity: inspector.Identity,
 		Handlers: tasks.Handlers(tasks.Tools{
 			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(mountPoint), MakeInitrd: configure.InitrdAt(mountPoint), Node: volumes.OnNode{Tools: wire.ToolsFolder, At: mountPoint},
+			Memory:     memory.OnNode{Folder: memoryFolder, At: mountPoint, Load: func(module string) error { return load(module) }},
 			EFI:        efiboot.Dir("/" + efiboot.Folder),
 			Kexec:      func(system iofs.FS) wire.Kexec { return kexec.Prepare(fs, system, kexec.Load) },
 			Self:       func() (io.ReadCloser, error) { return os.Open(self) },
@@ -92,7 +98,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 		}),
 		SetClock: setClock,
 		Log:      log,
-		Memory:   memory,
+		Memory:   results,
 	}
 }
 
@@ -113,15 +119,17 @@ func setClock(t time.Time) error {
 
 // Modprobe answers the kernel's request for modules: modprobe -q -- NAME...
 func Modprobe(args []string) error {
+	return load(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "" || a[0] == '-' })...)
+}
+
+// load loads kernel modules, by their names or aliases.
+func load(modules ...string) error {
 	tree, err := kmod.Open(root, release())
 	if err != nil {
 		return err
 	}
-	for _, a := range args {
-		if a == "" || a[0] == '-' {
-			continue
-		}
-		if err := tree.Load(a); err != nil {
+	for _, m := range modules {
+		if err := tree.Load(m); err != nil {
 			return err
 		}
 	}

@@ -65,6 +65,11 @@ func Init(out io.Writer) {
 	for failures := 0; ; {
 		began := time.Now()
 		status, err := runChild()
+		if status == leavesToSystem {
+			err = switchRoot(log)
+			log.Error("the system in memory cannot be started; the node is rebooted", "err", err)
+			Leave(log, wire.RebootParams{})
+		}
 		if time.Since(began) > steadyAfter {
 			failures = 0
 		}
@@ -136,9 +141,14 @@ func runChild() (status string, err error) {
 }
 
 // Leave ends the ramdisk: what is written goes to the disks, file systems are
-// taken off, and the kernel reboots, powers off, or starts the kernel that is loaded. It does
-// not return.
+// taken off, and the kernel reboots, powers off, or starts the kernel that is loaded; or process
+// 1, whose child this is, starts the system in memory. It does not return.
 func Leave(log *slog.Logger, to wire.RebootParams) {
+	if to.SwitchRoot {
+		log.Info("starting the system in memory")
+		quiet(log)
+		os.Exit(switchRootStatus) // only process 1 can
+	}
 	unix.Sync()
 	for _, dir := range []string{mountPoint} {
 		if err := unix.Unmount(dir, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/configure"
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/memory"
 	"github.com/ironrail/ironrail/provision/agent/volumes"
 	"github.com/ironrail/ironrail/provision/agent/wipe"
 	"github.com/ironrail/ironrail/provision/agent/write"
@@ -34,6 +35,7 @@ type Tools struct {
 	Mount      configure.Mount
 	MakeInitrd configure.MakeInitrd          // nil: none is made
 	Node       volumes.Node                  // makes disk layouts; nil: none is made
+	Memory     memory.Node                   // keeps systems in memory; nil: none is kept
 	EFI        efiboot.Vars                  // of the firmware, where the node has UEFI
 	Kexec      func(fs.FS) wire.Kexec        // has the kernel load that of a system; nil: it cannot
 	Self       func() (io.ReadCloser, error) // this very program
@@ -55,14 +57,14 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 			return t.Inspector.Hardware(), nil
 		},
 		wire.Write: handler(func(ctx context.Context, p wire.WriteParams, progress func(wire.Progress)) (wire.WriteResult, error) {
-			w := write.Writer{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress, Client: t.Client, Workers: t.Workers, Buffers: t.Buffers, Node: t.Node, BIOS: !t.Inspector.UEFI()}
+			w := write.Writer{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress, Client: t.Client, Workers: t.Workers, Buffers: t.Buffers, Node: t.Node, Memory: t.Memory, BIOS: !t.Inspector.UEFI()}
 			return w.Run(ctx, p)
 		}),
 		wire.Wipe: handler(func(ctx context.Context, p wire.WipeParams, progress func(wire.Progress)) (wire.WipeResult, error) {
 			return wipe.Wiper{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress}.Run(ctx, p)
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
-			c := configure.Configurator{FS: t.Inspector.FS, Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Progress: progress, MakeInitrd: t.MakeInitrd, Kexec: t.Kexec}
+			c := configure.Configurator{FS: t.Inspector.FS, Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Memory: t.Memory, Progress: progress, MakeInitrd: t.MakeInitrd, Kexec: t.Kexec}
 			if t.EFI != nil && t.Inspector.UEFI() {
 				c.EFI = t.EFI
 			}

@@ -247,7 +247,7 @@ func (j *job) fetchOne(ctx context.Context, index int) ([]byte, error) {
 // putChunk writes a chunk, around the marker in the first one.
 func (j *job) putChunk(index int, plain []byte) error {
 	off := int64(index) * manifest.ChunkSize
-	if index == 0 {
+	if index == 0 && !j.unmarked {
 		const end = disk.MarkerOffset + disk.MarkerSize
 		if len(plain) < end || !disk.AllZero(plain[disk.MarkerOffset:end]) {
 			return errkind.New(errkind.Invalid, "the image has data where the install marker belongs, at bytes %d to %d", disk.MarkerOffset, end)

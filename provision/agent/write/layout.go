@@ -33,6 +33,9 @@ func (w *Writer) runLayout(ctx context.Context, p wire.WriteParams, key []byte) 
 	if err != nil {
 		return wire.WriteResult{}, err
 	}
+	if err := isDisk(image); err != nil {
+		return wire.WriteResult{}, err
+	}
 	tree, found, err := w.listOf(ctx, p, image, manifest.TreeFile)
 	if err != nil {
 		return wire.WriteResult{}, err

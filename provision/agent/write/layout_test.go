@@ -34,24 +34,24 @@ import (
 )
 
 // memory is a volumes.Node that makes nothing and keeps the tree.
-type memory struct{ tree []byte }
+type inMemory struct{ tree []byte }
 
-func (m *memory) Release(context.Context, []string) error { return nil }
-func (m *memory) Partition(_ context.Context, disk string, p wire.LayoutPartition) (string, error) {
+func (m *inMemory) Release(context.Context, []string) error { return nil }
+func (m *inMemory) Partition(_ context.Context, disk string, p wire.LayoutPartition) (string, error) {
 	return disk + p.Name, nil
 }
-func (m *memory) Array(_ context.Context, v wire.Volume, _ []string) (string, error) {
+func (m *inMemory) Array(_ context.Context, v wire.Volume, _ []string) (string, error) {
 	return "/dev/" + v.Name, nil
 }
-func (m *memory) Groups(context.Context, []string) (map[string]string, error)  { return nil, nil }
-func (m *memory) Group(context.Context, wire.Volume, string, []string) error   { return nil }
-func (m *memory) Logical(context.Context, wire.Volume, string) (string, error) { return "", nil }
-func (m *memory) Format(context.Context, wire.Volume, string) error            { return nil }
-func (m *memory) Unpack(_ context.Context, _ []volumes.Mount, tree io.Reader, _ func(int64)) (err error) {
+func (m *inMemory) Groups(context.Context, []string) (map[string]string, error)  { return nil, nil }
+func (m *inMemory) Group(context.Context, wire.Volume, string, []string) error   { return nil }
+func (m *inMemory) Logical(context.Context, wire.Volume, string) (string, error) { return "", nil }
+func (m *inMemory) Format(context.Context, wire.Volume, string) error            { return nil }
+func (m *inMemory) Unpack(_ context.Context, _ []volumes.Mount, tree io.Reader, _ func(int64)) (err error) {
 	m.tree, err = io.ReadAll(tree)
 	return err
 }
-func (m *memory) Mounted(context.Context, volumes.Mount, func(rootfs.Root) error) error { return nil }
+func (m *inMemory) Mounted(context.Context, volumes.Mount, func(rootfs.Root) error) error { return nil }
 
 // cut packs bytes as a blob and its list.
 func cut(t *testing.T, plain []byte) (m manifest.Manifest, blob []byte) {
@@ -117,13 +117,13 @@ const rootID = "99999999-2222-4333-8444-555555555555"
 
 // layoutFixture is an image with both forms on a server, and two blank disks. spoil
 // changes the answers.
-func layoutFixture(t *testing.T, tree []byte, spoil func(path string, b []byte) []byte) (*Writer, *memory, wire.WriteParams) {
+func layoutFixture(t *testing.T, tree []byte, spoil func(path string, b []byte) []byte) (*Writer, *inMemory, wire.WriteParams) {
 	t.Helper()
 	return layoutOf(t, bootable(t), nil, tree, spoil)
 }
 
 // layoutOf is one with a disk, and with a disk of its loaders where they come apart.
-func layoutOf(t *testing.T, plain, loaders, tree []byte, spoil func(path string, b []byte) []byte) (*Writer, *memory, wire.WriteParams) {
+func layoutOf(t *testing.T, plain, loaders, tree []byte, spoil func(path string, b []byte) []byte) (*Writer, *inMemory, wire.WriteParams) {
 	t.Helper()
 	pub, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -177,7 +177,7 @@ func layoutOf(t *testing.T, plain, loaders, tree []byte, spoil func(path string,
 			{Number: 3, Type: gpt.LinuxRAID, GUID: id(3), Name: "root", Start: 10 * mib, Size: 16 * mib}}})
 	}
 	l.Volumes = []wire.Volume{{Use: wire.VolumeRoot, Name: "root", Label: "root", Filesystem: "xfs", Mount: "/", RAID: 1, UUID: rootID, Array: rootID, Members: []wire.Member{{Disk: 0, Partition: 3}, {Disk: 1, Partition: 3}}}}
-	node := &memory{}
+	node := &inMemory{}
 	f := &fixture{}
 	w := f.writer()
 	w.Node = node

@@ -87,10 +87,7 @@ func (j *job) compare(index int, buffer []byte, patch func([]byte)) error {
 			return fmt.Errorf("read chunk %d: %w", index, err)
 		}
 		if index == 0 && off == 0 && len(b) == compareSize {
-			clear(b[disk.MarkerOffset:])
-			if patch != nil {
-				patch(b)
-			}
+			j.asInImage(b, patch)
 		}
 		if zero = zero && disk.AllZero(b); zero && c.Zero() {
 			continue
@@ -104,6 +101,17 @@ func (j *job) compare(index int, buffer []byte, patch func([]byte)) error {
 		return nil
 	}
 	return fmt.Errorf("chunk %d, at byte %d: %w", index, int64(index)*manifest.ChunkSize, errDiffers)
+}
+
+// asInImage makes the first piece of a disk what it is in the image.
+func (j *job) asInImage(b []byte, patch func([]byte)) {
+	if j.unmarked {
+		return
+	}
+	clear(b[disk.MarkerOffset:])
+	if patch != nil {
+		patch(b)
+	}
 }
 
 // tableBytes is what a grown or moved partition table changes of the first chunk:

@@ -22,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
+	"github.com/ironrail/ironrail/provision/agent/memory"
 	"github.com/ironrail/ironrail/provision/agent/volumes"
 )
 
@@ -37,6 +38,7 @@ type Writer struct {
 	Workers      int                                // chunks that are unpacked and written at a time; default: one a CPU, at most 8
 	Buffers      *Buffers                           // shared by several writers; nil: this one has its own
 	Node         volumes.Node                       // makes disk layouts; nil: none is made
+	Memory       memory.Node                        // keeps images that are no disks; nil: none is kept
 	BIOS         bool                               // the node's firmware is a BIOS: it starts no disk with 4096-byte sectors
 
 	mu     sync.Mutex
@@ -52,6 +54,7 @@ type job struct {
 	dev      disk.Device
 	marker   disk.Marker
 	resume   bool // the disk carries our marker: what is right already stays
+	unmarked bool // dev is no disk: it has no place for a marker
 	written  atomic.Int64
 	retried  atomic.Int32
 	verified time.Duration
@@ -64,7 +67,10 @@ func (w *Writer) Run(ctx context.Context, p wire.WriteParams) (wire.WriteResult,
 	if err != nil || p.Marker == "" {
 		return wire.WriteResult{}, errkind.New(errkind.Internal, "parameters of the write: public key or marker is missing or damaged")
 	}
-	if p.Layout != nil {
+	switch {
+	case p.Memory:
+		return w.runMemory(ctx, p, key)
+	case p.Layout != nil:
 		return w.runLayout(ctx, p, key)
 	}
 	found, err := w.Find(p.Disk)
@@ -76,6 +82,9 @@ func (w *Writer) Run(ctx context.Context, p wire.WriteParams) (wire.WriteResult,
 	}
 	image, err := w.manifestOf(ctx, p, key)
 	if err != nil {
+		return wire.WriteResult{}, err
+	}
+	if err := isDisk(image); err != nil {
 		return wire.WriteResult{}, err
 	}
 	open := w.Open

@@ -62,21 +62,21 @@ func imageKinds() map[string]KindSpec {
 		optionalAttr("signing_key", language.Text),
 		optionalAttr("os", language.OneOf("debian", "ubuntu", "rhel")),
 	}}}
-	mayHaveSource := KindSpec{Spec: language.Spec{Attrs: []language.Attr{optionalAttr("source", language.String)}}}
 	ubuntu := KindSpec{Spec: language.Spec{Attrs: release.Spec.Attrs, Blocks: []language.BlockSpec{
 		singleBlock("repository", requiredAttr("url", language.String), requiredAttr("key", language.Text), optionalAttr("components", language.Strings)),
 	}}}
+	diskless := KindSpec{Spec: language.Spec{Attrs: append(slices.Clone(release.Spec.Attrs), requiredAttr("os", language.OneOf("debian", "ubuntu"))), Blocks: ubuntu.Spec.Blocks}}
 	rhel := KindSpec{Spec: language.Spec{Attrs: append(slices.Clone(release.Spec.Attrs), optionalAttr("crypto_policy", language.String)), Blocks: []language.BlockSpec{
 		namedBlock("repository", requiredAttr("url", language.String), requiredAttr("key", language.Text)),
 	}}}
 	return map[string]KindSpec{
-		"debian":    release,
-		"ubuntu":    ubuntu,
-		"rhel":      rhel,
-		"oci":       oci,
-		"raw":       raw,
-		"installer": source,
-		"diskless":  mayHaveSource,
+		"debian":     release,
+		"ubuntu":     ubuntu,
+		"rhel":       rhel,
+		"oci":        oci,
+		"raw":        raw,
+		"installer":  source,
+		KindDiskless: diskless,
 	}
 }
 

@@ -58,6 +58,9 @@ func (inv *Inventory) Node(name string) (*Node, bool) {
 	return nil, false
 }
 
+// Diskless reports whether the node keeps its system in memory.
+func (n *Node) Diskless() bool { return n.Image != nil && n.Image.Diskless() }
+
 // Site is what holds for the whole site.
 type Site struct {
 	Name        string

@@ -22,7 +22,7 @@ type Image struct {
 	Packages []string
 	Source   string // URL, path or reference of raw, oci and installer images
 	Checksum string // of the file that Source names, "sha256:" and 64 hex digits; of raw images
-	OS       string // the distribution that a raw image says to be: debian, ubuntu or rhel; empty: not given
+	OS       string // the distribution that a raw or diskless image is of: debian, ubuntu or rhel; empty: not given
 	Digest   string // pin, "sha256:" and 64 hex digits; empty: not pinned
 	Registry Registry
 	Archive  PackageArchive
@@ -34,6 +34,12 @@ type Image struct {
 	SecureBoot bool
 	Storage    []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
 }
+
+// KindDiskless is the kind of images that nodes keep in memory.
+const KindDiskless = "diskless"
+
+// Diskless reports whether nodes keep the image in memory, and need no disk for it.
+func (i *Image) Diskless() bool { return i.Kind == KindDiskless }
 
 // Registry is how the registry that an image of kind oci comes from is reached.
 type Registry struct {

@@ -59,6 +59,10 @@ type Maker struct {
 	// SecureBoot: nodes boot it with Secure Boot, by signed loaders alone.
 	SecureBoot bool
 
+	// InMemory: nodes keep the root in memory. There is no disk: MakeSquashfs is called in place of
+	// what makes one.
+	InMemory bool
+
 	// Archive is where loaders come from that this controller's own packages do not have:
 	// signed ones, from Debian's. The keys are the root's.
 	Archive repo.Source
@@ -117,7 +121,7 @@ func (m *Maker) PackRamdisk(ctx context.Context) error {
 		return err
 	}
 	defer out.Close()
-	size, err := ramdisk.PackModules(ctx, out, root.FS(), release)
+	size, err := ramdisk.PackModules(ctx, out, root.FS(), release, m.InMemory)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,14 @@ func Tools(arch inventory.Arch) []Tool {
 	return tools
 }
 
+// Tools are those of what the maker makes.
+func (m *Maker) Tools() []Tool {
+	if m.InMemory {
+		return []Tool{{"mksquashfs", "squashfs-tools"}}
+	}
+	return Tools(m.Arch)
+}
+
 // CheckTools reports everything that is missing on this controller at once.
 func CheckTools(tools []Tool) error {
 	var missing []string

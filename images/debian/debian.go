@@ -57,7 +57,7 @@ func (Kind) LeavesInitrd(i *inventory.Image) bool { return i.Arch == inventory.A
 
 // Recipe implements images.Kind. The archive knows a release by its codename.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
-	r := Recipe{Block: i.Name, Release: i.Release, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage, SecureBoot: i.SecureBoot}
+	r := Recipe{Block: i.Name, Release: i.Release, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage, SecureBoot: i.SecureBoot, InMemory: i.Diskless()}
 	if release, ok := distribution.ParseRelease(distribution.Debian, i.Release); ok {
 		f, _ := distribution.Find(release.Family)
 		r.Release = f.Codename(release)
@@ -82,6 +82,7 @@ type Recipe struct {
 	Of       Distribution   // zero: Debian
 
 	SecureBoot bool // its nodes boot with Secure Boot
+	InMemory   bool // its nodes keep it in memory: it is a squashfs and no disk
 
 	downloads string // folder of WithDownloads
 }
@@ -206,7 +207,8 @@ func (r Recipe) Digest() string {
 		Arch                        inventory.Arch `json:",omitempty"`
 		Key                         []string       `json:",omitempty"`
 		SecureBoot                  bool           `json:",omitempty"`
-	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot})
+		InMemory                    bool           `json:",omitempty"`
+	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.InMemory})
 }
 
 // keys are the fingerprints of the mirrors' keys: one that is published anew, such as with a
@@ -232,13 +234,14 @@ func (r Recipe) Inputs() string {
 		Arch                  inventory.Arch `json:",omitempty"`
 		Key                   []string       `json:",omitempty"`
 		SecureBoot            bool           `json:",omitempty"`
-	}{r.family().Name, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch(), r.keys(), r.SecureBoot})
+		InMemory              bool           `json:",omitempty"`
+	}{r.family().Name, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.InMemory})
 }
 
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
 // in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
-	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: r.arch(), Storage: r.Storage, Files: r.Of.Files, SecureBoot: r.SecureBoot}
+	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: r.arch(), Storage: r.Storage, Files: r.Of.Files, SecureBoot: r.SecureBoot, InMemory: r.InMemory}
 	if r.takesSigned() {
 		disk.Archive = r.loaders()
 	}
@@ -252,9 +255,14 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		{"installing packages", b.bootstrap},
 		{"settling the root file system", b.settle},
 		{"packing the install ramdisk", disk.PackRamdisk},
-		{"making the boot loaders", disk.MakeLoaders},
-		{"making the disk", disk.MakeDisk},
-		{"packing the files for disk layouts", disk.PackTree},
+	}
+	src := store.Source{Name: r.Name(), Recipe: r.Digest(), Initrd: r.initrd()}
+	if r.InMemory {
+		steps = append(steps, step{"making the squashfs", disk.MakeSquashfs})
+		src.Disk, src.Form = disk.Path(bootdisk.SquashfsFile), manifest.Squashfs
+	} else {
+		steps = append(steps, step{"making the boot loaders", disk.MakeLoaders}, step{"making the disk", disk.MakeDisk}, step{"packing the files for disk layouts", disk.PackTree})
+		src.Disk = disk.Path(bootdisk.DiskFile)
 	}
 	for _, s := range steps {
 		say(s.what)
@@ -262,13 +270,13 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 			return store.Source{}, fmt.Errorf("image %s: %s: %w", r.Block, s.what, err)
 		}
 	}
-	files := disk.BootFiles()
+	src.Files = disk.BootFiles()
 	for _, name := range append(disk.TreeFiles(), images.KernelFile, images.InitrdFile, images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile) {
-		files[name] = disk.Path(name)
+		src.Files[name] = disk.Path(name)
 	}
 	release, _ := distribution.ParseRelease(r.family().Name, r.Release)
-	return store.Source{Name: r.Name(), Recipe: r.Digest(), Disk: disk.Path(bootdisk.DiskFile), Files: files, Initrd: r.initrd(), Installed: b.installed,
-		System: manifest.System{Distribution: release.Family, Release: release.Version, Arch: string(r.arch()), Kernel: disk.Kernel()}}, nil
+	src.Installed, src.System = b.installed, manifest.System{Distribution: release.Family, Release: release.Version, Arch: string(r.arch()), Kernel: disk.Kernel()}
+	return src, nil
 }
 
 // step is one of a build.
@@ -290,7 +298,7 @@ type builder struct {
 // emulation (binfmt_misc).
 func (b *builder) checkTools(ctx context.Context) error {
 	arch := b.recipe.arch()
-	tools := append([]bootdisk.Tool{{Name: "mmdebstrap", Package: "mmdebstrap"}}, bootdisk.Tools(arch)...)
+	tools := append([]bootdisk.Tool{{Name: "mmdebstrap", Package: "mmdebstrap"}}, b.disk.Tools()...)
 	foreign := string(arch) != runtime.GOARCH
 	if foreign {
 		tools = append(tools, bootdisk.Tool{Name: "arch-test", Package: "arch-test"}, bootdisk.Tool{Name: emulators[arch], Package: "qemu-user-static"})

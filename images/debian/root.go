@@ -95,7 +95,7 @@ func (b *builder) bootstrap(ctx context.Context) error {
 		options = append(options, "--dpkgopt="+o)
 	}
 	argv := b.mmdebstrap(b.disk.Root, "minbase", options...)
-	if b.recipe.initrd() == manifest.InitrdOnNode {
+	if b.recipe.initrd() == manifest.InitrdOnNode || b.recipe.InMemory {
 		argv = append([]string{"env", withoutInitrd}, argv...)
 	}
 	return b.disk.Run(ctx, tool.MmdebstrapPhases(b.disk.Say), argv...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/diskless"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/oci"
 	"github.com/ironrail/ironrail/images/raw"
@@ -25,6 +26,7 @@ func All() []images.Kind {
 		oci.Kind{},
 		ubuntu.Kind{},
 		raw.Kind{},
+		diskless.Kind{},
 		rhel.Kind{},
 	}
 }

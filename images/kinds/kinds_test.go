@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/images/debian"
+	"github.com/ironrail/ironrail/images/diskless"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/imagestest"
 	"github.com/ironrail/ironrail/images/oci"
@@ -34,6 +35,10 @@ func packages(names ...string) func(*inventory.Image) {
 
 func kernel(name string) func(*inventory.Image) {
 	return func(i *inventory.Image) { i.Kernel = name }
+}
+
+func memory(os string) func(*inventory.Image) {
+	return func(i *inventory.Image) { i.OS = os }
 }
 
 func arm64(i *inventory.Image) { i.Arch = inventory.ARM64 }
@@ -124,6 +129,19 @@ var cases = []imagestest.Case{
 			{disk("os", "os.img", one[1:]), disk("os", "https://mirror.example/os.img", one[1:])},
 			{disk("os", "os.img", one[1:], signed("SHA256SUMS", "SHA256SUMS.gpg", vendorKey)), disk("os", "os.img", one[1:], signed("", "os.img.sig", "Published anew.\n"+vendorKey))},
 		},
+	},
+	{
+		Kind: diskless.Kind{},
+		Built: []inventory.Image{
+			image("debian", "trixie", memory("debian")), image("ubuntu", "noble", memory("ubuntu"), archive), image("more", "12", memory("debian"), packages("nfs-common")), image("cloud", "bookworm", memory("debian"), kernel("linux-image-cloud-amd64")),
+		},
+		Whole: []string{"debian", "ubuntu", "more", "cloud"},
+		Unsupported: map[string]inventory.Image{
+			`has release "sid"`: image("os", "sid", memory("debian")), `has release "25.10"`: image("os", "25.10", memory("ubuntu"), archive), "are made for amd64": image("os", "trixie", memory("debian"), arm64),
+			"with Secure Boot": image("os", "trixie", memory("debian"), func(i *inventory.Image) { i.SecureBoot = true }),
+		},
+		Wrong: map[string]inventory.Image{"nothing says where": image("os", "noble", memory("ubuntu")), `"--x"`: image("os", "trixie", memory("debian"), kernel("--x"))},
+		Same:  [][2]inventory.Image{{image("os", "12", memory("debian")), image("os", "bookworm", memory("debian"))}},
 	},
 	{
 		Kind: rhel.Kind{},
@@ -228,8 +246,8 @@ func TestKinds(t *testing.T) {
 
 func TestOf(t *testing.T) {
 	t.Parallel()
-	i := inventory.Image{Block: inventory.Block{Name: "hpc", Kind: "diskless"}}
-	if _, err := Of(&i); errkind.Of(err) != errkind.Unsupported || !strings.Contains(err.Error(), `"hpc" is of kind "diskless"; this version builds images of kind debian`) {
+	i := inventory.Image{Block: inventory.Block{Name: "hpc", Kind: "installer"}}
+	if _, err := Of(&i); errkind.Of(err) != errkind.Unsupported || !strings.Contains(err.Error(), `"hpc" is of kind "installer"; this version builds images of kind debian`) {
 		t.Errorf("got %v", err)
 	}
 	i.Kind, i.Release = debian.Kind{}.Name(), "bookworm"

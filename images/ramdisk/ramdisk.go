@@ -52,12 +52,16 @@ type Size struct {
 // PackModules writes the modules segment of one kernel release. The modules are those
 // of root, an installed system, and are not compressed in it; the segment as a
 // whole is, with zstd (the kernel needs CONFIG_RD_ZSTD). It says nothing about
-// firmware files: none is included.
-func PackModules(ctx context.Context, w io.Writer, root fs.FS, release string) (Size, error) {
+// firmware files: none is included. inMemory: the ramdisk keeps the system in memory, and has what
+// that needs besides.
+func PackModules(ctx context.Context, w io.Writer, root fs.FS, release string, inMemory bool) (Size, error) {
 	if release == "" || path.Base(release) != release {
 		return Size{}, errkind.New(errkind.Invalid, "install ramdisk: %q is no kernel release", release)
 	}
-	t := tree{dir: path.Join("lib/modules", release), root: root}
+	t := tree{dir: path.Join("lib/modules", release), root: root, list: wanted}
+	if inMemory {
+		t.list = slices.Concat(wanted, memoryModules)
+	}
 	records, size, err := t.records(ctx)
 	if err != nil {
 		return Size{}, fmt.Errorf("install ramdisk: modules of %s: %w", release, err)
@@ -174,6 +178,7 @@ func (c *counter) Write(b []byte) (int, error) {
 type tree struct {
 	root fs.FS
 	dir  string
+	list []entry // of the modules that are wanted
 }
 
 // records returns the wanted modules, their indexes, and the folders above them.
@@ -190,7 +195,7 @@ func (t tree) records(ctx context.Context) ([]cpio.Record, Size, error) {
 	if err != nil {
 		return nil, Size{}, err
 	}
-	names := x.closure(isWanted)
+	names := x.closure(func(file string) bool { return isIn(t.list, file) })
 	if len(names) == 0 {
 		return nil, Size{}, errkind.New(errkind.NotFound, "none of the modules that an install needs is there")
 	}
@@ -201,7 +206,7 @@ func (t tree) records(ctx context.Context) ([]cpio.Record, Size, error) {
 	files := map[string][]byte{
 		"modules.dep": dep.Bytes(), "modules.alias": alias.Bytes(), "modules.softdep": soft.Bytes(), "modules.builtin": text[3],
 	}
-	size := Size{Modules: len(names), Absent: absentModules(text[0], text[3])}
+	size := Size{Modules: len(names), Absent: absentModules(t.list, text[0], text[3])}
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return nil, Size{}, context.Cause(ctx)

@@ -127,7 +127,7 @@ func text(t *testing.T, r cpio.Record) string {
 func TestModules(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	size, err := PackModules(t.Context(), &b, system(t), release)
+	size, err := PackModules(t.Context(), &b, system(t), release, false)
 	must(t, err)
 	all := contents(t, b.Bytes())
 	dir := "lib/modules/" + release + "/"
@@ -169,9 +169,9 @@ func TestModules(t *testing.T) {
 func TestModulesAreRepeatable(t *testing.T) {
 	t.Parallel()
 	var a, b bytes.Buffer
-	_, err := PackModules(t.Context(), &a, system(t), release)
+	_, err := PackModules(t.Context(), &a, system(t), release, false)
 	must(t, err)
-	_, err = PackModules(t.Context(), &b, system(t), release)
+	_, err = PackModules(t.Context(), &b, system(t), release, false)
 	must(t, err)
 	if !bytes.Equal(a.Bytes(), b.Bytes()) {
 		t.Error("two runs differ")
@@ -197,7 +197,7 @@ func TestModulesRefuses(t *testing.T) {
 		if c.change != nil {
 			c.change(m)
 		}
-		_, err := PackModules(t.Context(), &bytes.Buffer{}, m, c.release)
+		_, err := PackModules(t.Context(), &bytes.Buffer{}, m, c.release, false)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
 		}

@@ -4,11 +4,21 @@ package ramdisk
 
 import "strings"
 
+// entry is one or more modules.
+type entry struct{ path, why string }
+
+// memoryModules are wanted besides, where the system is kept in memory.
+var memoryModules = []entry{
+	{"drivers/block/loop", "the image is a file"},
+	{"fs/squashfs/squashfs", "the image"},
+	{"fs/overlayfs/overlay", "what is written over it"},
+}
+
 // wanted are the modules that an install may need, as paths below kernel/: a
 // folder with all below it, or one module without its suffix. What they depend on
 // is added by modules.dep and modules.softdep. USB is left out on purpose: the
 // network interface that a BMC offers over USB must never be taken for a NIC.
-var wanted = []struct{ path, why string }{
+var wanted = []entry{
 	{"drivers/net/ethernet/", "the NIC that boots"},
 	{"drivers/net/virtio_net", "virtual nodes"},
 	{"drivers/net/vmxnet3/", "virtual nodes"},
@@ -54,10 +64,10 @@ var wanted = []struct{ path, why string }{
 	{"drivers/infiniband/ulp/ipoib/", "boot over InfiniBand"},
 }
 
-// isWanted reports whether a module file, as modules.dep names it, is in the list.
-func isWanted(file string) bool {
+// isIn reports whether a module file, as modules.dep names it, is in a list.
+func isIn(list []entry, file string) bool {
 	file = strings.TrimPrefix(file, "kernel/")
-	for _, w := range wanted {
+	for _, w := range list {
 		if strings.HasSuffix(w.path, "/") && strings.HasPrefix(file, w.path) || strings.HasPrefix(file, w.path+".ko") {
 			return true
 		}
@@ -65,12 +75,12 @@ func isWanted(file string) bool {
 	return false
 }
 
-// absentModules returns those entries of the list that a kernel has neither as a module
+// absentModules returns those entries of a list that a kernel has neither as a module
 // nor built in: it was configured without, or the folder has a new name.
-func absentModules(dep, builtin []byte) []string {
+func absentModules(list []entry, dep, builtin []byte) []string {
 	all := "\n" + string(dep) + "\n" + string(builtin)
 	var none []string
-	for _, w := range wanted {
+	for _, w := range list {
 		if !strings.Contains(all, "\nkernel/"+w.path) {
 			none = append(none, w.path)
 		}

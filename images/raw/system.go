@@ -79,7 +79,7 @@ func (b *builder) ramdisk(ctx context.Context, root, boot fs.FS) error {
 		return err
 	}
 	defer out.Close()
-	size, err := ramdisk.PackModules(ctx, out, root, release)
+	size, err := ramdisk.PackModules(ctx, out, root, release, false)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 type Source struct {
 	Name   string            // KIND.NAME of the image block
 	Recipe string            // digest of what it was built from
-	Disk   string            // path of the whole-disk image; a sparse file is fine
+	Disk   string            // path of the whole-disk image, or of what Form says; a sparse file is fine
 	Files  map[string]string // further files: name -> path
 	System manifest.System   // what is on the disk
 	// Installed are its packages; the zero value: nobody looked. Put does not read it: package
@@ -34,6 +34,7 @@ type Source struct {
 	Installed installed.List
 	Vendor    *manifest.Vendor // who signed what it was made of; nil: not asked for
 	Initrd    string           // as manifest.Manifest has it
+	Form      string           // likewise
 }
 
 // Put takes an image into the store and returns the digest of its manifest. It
@@ -52,7 +53,7 @@ func (s *Store) Put(ctx context.Context, src Source, say func(string)) (digest s
 			err = e
 		}
 	}()
-	m := manifest.Manifest{Format: manifest.Format, Name: src.Name, Recipe: src.Recipe, Vendor: src.Vendor, Initrd: src.Initrd}
+	m := manifest.Manifest{Format: manifest.Format, Name: src.Name, Recipe: src.Recipe, Vendor: src.Vendor, Initrd: src.Initrd, Form: src.Form}
 	if src.System != (manifest.System{}) {
 		m.System = &src.System
 	}

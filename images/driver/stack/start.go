@@ -126,6 +126,10 @@ const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
 // restart restarts the node's system and waits until it answers again.
 func (w work) restart(ctx context.Context, why string) error {
+	if w.Node.Diskless() {
+		return errkind.New(errkind.Refused, "%s has to be restarted (%s), and its system is in memory: nothing would be left of it", w.Node.Name, why).
+			Do("Keep the module out of the kernel from the start: kernel_args = [\"modprobe.blacklist=MODULE\"] in its host block; then `ironrail rebuild " + w.Node.Name + "`.")
+	}
 	id, err := onnode.Do(ctx, w.on.Nodes, w.Node.Name, "cat", bootIDFile)
 	if err != nil {
 		return err

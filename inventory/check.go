@@ -25,6 +25,7 @@ func (l *loader) check(kinds Kinds) {
 	l.checkOutlets()
 	l.checkCables()
 	l.checkLayouts()
+	l.checkDiskless()
 	l.checkTaggedPorts()
 	l.checkInstallDisks()
 	l.checkArchitectures()

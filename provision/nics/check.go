@@ -34,7 +34,21 @@ func Check(inv *inventory.Inventory) (found diag.List) {
 		c.checkROMs()
 	}
 	checkPrograms(inv, &found)
+	checkDiskless(inv, &found)
 	return found
+}
+
+// checkDiskless refuses settings of nodes that keep their system in memory: they are in force after a
+// power cycle, of which nothing in memory is left.
+func checkDiskless(inv *inventory.Inventory, found *diag.List) {
+	for _, h := range inv.Hardware {
+		i := slices.IndexFunc(inv.Nodes, func(n *inventory.Node) bool { return n.Hardware == h && n.Diskless() && Gives(n) })
+		if i < 0 {
+			continue
+		}
+		n := inv.Nodes[i]
+		found.Add("image.diskless", optionsOf(h)[0].at, "NIC settings of a system in memory", fmt.Sprintf("Node %q keeps image %q in memory, and settings of NICs are in force after a power cycle. Install it to disk once, with this hardware block; then take the settings out, and give it this image.", n.Name, n.Image.Name)).Also("the image, which is kept in memory", n.Image.Decl).In(h.Decl)
+	}
 }
 
 // checker is the work on one hardware block.

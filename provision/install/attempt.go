@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"net/netip"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/hub"
 	"github.com/ironrail/ironrail/provision/netboot"
 )
@@ -71,10 +73,10 @@ func (a Attempt) grant() hub.Grant { return hub.Grant{Node: a.Node, Attempt: a.I
 // them and kept in step by the stage. It implements netboot.Source and
 // hub.Grants, and is safe for concurrent use.
 type Boots struct {
-	key     []byte            // derives tokens; from the controller's key folder
-	console map[string]string // kernel's console argument by node
-	byMAC   map[addr.MAC]netboot.Client
-	byAddr  map[netip.Addr]netboot.Client
+	key    []byte              // derives tokens; from the controller's key folder
+	kernel map[string][]string // further kernel arguments by node
+	byMAC  map[addr.MAC]netboot.Client
+	byAddr map[netip.Addr]netboot.Client
 
 	mu       sync.RWMutex // guards what follows
 	attempts map[string]Attempt
@@ -89,10 +91,10 @@ type fetch struct {
 }
 
 // NewBoots makes the memory for the given clients. key is secret and at least
-// 32 bytes; tokens of earlier processes with the same key stay good. console
-// holds the kernel's console argument of nodes that have one, ttyS1,115200n8.
-func NewBoots(key []byte, clients []netboot.Client, console map[string]string) *Boots {
-	b := &Boots{key: key, console: console, byMAC: map[addr.MAC]netboot.Client{}, byAddr: map[netip.Addr]netboot.Client{}, attempts: map[string]Attempt{},
+// 32 bytes; tokens of earlier processes with the same key stay good. kernel
+// holds what nodes have of kernel arguments besides those of every ramdisk.
+func NewBoots(key []byte, clients []netboot.Client, kernel map[string][]string) *Boots {
+	b := &Boots{key: key, kernel: kernel, byMAC: map[addr.MAC]netboot.Client{}, byAddr: map[netip.Addr]netboot.Client{}, attempts: map[string]Attempt{},
 		fetched: map[string]fetch{}, served: map[string]*atomic.Int64{}}
 	for _, c := range clients {
 		for _, m := range c.MACs {
@@ -185,11 +187,17 @@ func (b *Boots) Attempt(node string) (netboot.Attempt, bool) {
 		Initrds: []string{bootPrefix + a.ID + "/" + initrdName}, Args: b.args(node)}, true
 }
 
-// args are the kernel arguments of the ramdisk. The console is the node's own.
-func (b *Boots) args(node string) []string {
-	args := []string{"panic=60"}
-	if c := b.console[node]; c != "" {
-		args = append(args, "console=tty0", "console="+c)
+// args are the kernel arguments of the ramdisk.
+func (b *Boots) args(node string) []string { return append([]string{"panic=60"}, b.kernel[node]...) }
+
+// RamdiskArgs are the kernel arguments of a node's ramdisk besides those of every one: its console,
+// and those of its system, where that runs under the same kernel.
+func RamdiskArgs(n *inventory.Node) (args []string) {
+	if n.Image != nil && n.Image.Diskless() && n.Host != nil {
+		args = slices.Clone(n.Host.KernelArgs)
+	}
+	if n.Hardware != nil && n.Hardware.Console.Port != "" {
+		args = append(args, "console=tty0", "console="+ConsoleArg(n.Hardware.Console))
 	}
 	return args
 }

@@ -76,6 +76,10 @@ func (s *Stage) boot(ctx context.Context, run stage.Run, n *inventory.Node, st p
 // on, if need be; one with power whose agent never calls again has rebooted
 // already: the run was killed before that was recorded.
 func (s *Stage) leaveRamdisk(ctx context.Context, run stage.Run, n *inventory.Node, at Attempt) error {
+	into := "reboot " + n.Name + " into its disk"
+	if n.Diskless() {
+		into = "start the system of " + n.Name + " in memory"
+	}
 	if _, here := s.w.Hub.Connected(at.grant()); !here {
 		if up, err := s.powerUp(ctx, run, n, at); up || err != nil {
 			return err
@@ -87,12 +91,12 @@ func (s *Stage) leaveRamdisk(ctx context.Context, run stage.Run, n *inventory.No
 	if err := s.restoreBootDevice(ctx, run, n, at); err != nil {
 		return err
 	}
-	return run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/reboot", Kind: plan.Power, Does: "reboot " + n.Name + " into its disk", Repeatable: true,
+	return run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/reboot", Kind: plan.Power, Does: into, Repeatable: true,
 		Probe: func(context.Context) (stage.Probe, string, error) {
 			return stage.NotDone, "the agent of the ramdisk still answers", nil
 		},
 		Do: func(ctx context.Context) error {
-			_, err := s.do(ctx, run, n, wire.Reboot, at.ID+"/reboot", wire.RebootParams{Kexec: n.Hardware.Kexec})
+			_, err := s.do(ctx, run, n, wire.Reboot, at.ID+"/reboot", wire.RebootParams{Kexec: n.Hardware.Kexec, SwitchRoot: n.Diskless()})
 			return err
 		}})
 }
@@ -128,6 +132,9 @@ func (s *Stage) powerUp(ctx context.Context, run stage.Run, n *inventory.Node, a
 	state, err := control.PowerState(ctx)
 	if err != nil || state != bmc.PowerOff {
 		return false, err
+	}
+	if n.Diskless() {
+		return false, errkind.New(errkind.NotFound, "%s was switched off, and its system was in memory", n.Name).Do(fmt.Sprintf("`ironrail rebuild %s` boots it again; no disk is touched.", n.Name))
 	}
 	return true, run.Effect(ctx, stage.Effect{Key: n.Name + "/" + at.ID + "/power-to-disk", Kind: plan.Power, Does: "power on " + n.Name, Repeatable: true,
 		Probe: func(ctx context.Context) (stage.Probe, string, error) { return stage.NotDone, "power was off", nil },
@@ -309,11 +316,18 @@ func (s *Stage) noLogin(ctx context.Context, run stage.Run, n *inventory.Node, e
 	action := errkind.Action(err)
 	if action == "" {
 		action = fmt.Sprintf("Read the serial console of %s: the firmware may not boot this disk, or the kernel may have stopped.", n.Name)
+		if n.Diskless() {
+			action = fmt.Sprintf("Read the serial console of %s: its system may have stopped while it started, or the node lost its power; `ironrail rebuild %s` boots it again.", n.Name, n.Name)
+		}
 	}
-	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "disk " + n.Disks.On}},
-		Cause: "the image is on the disk, and the node does not answer from it", Evidence: []string{err.Error()}, Action: action}
+	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "memory"}},
+		Cause: "the image is in memory, and the node does not answer from it", Evidence: []string{err.Error()}, Action: action}
+	from := "start from memory"
+	if !n.Diskless() {
+		f.Suspects[0].Part, f.Cause, from = "disk "+n.Disks.On, "the image is on the disk, and the node does not answer from it", "boot from disk"
+	}
 	if berr := run.Blame(ctx, f); berr != nil {
 		return berr
 	}
-	return fmt.Errorf("boot from disk: %w", err)
+	return fmt.Errorf("%s: %w", from, err)
 }

@@ -41,6 +41,7 @@ func installOf(view factReader, n *inventory.Node) (lastInstall, error) {
 	}
 	k.key = w.Key
 	switch {
+	case w.Memory:
 	case w.Complete && w.Disk == nil:
 		k.last, err = chosenBefore(view, n)
 	case w.Complete || w.Ours:

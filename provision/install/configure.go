@@ -19,29 +19,20 @@ import (
 	"github.com/ironrail/ironrail/internal/manifest"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/hub"
 )
 
 // configure writes the host's settings to the new root file system. The SSH host
 // key is made there, and only its public half comes back.
 func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
-	g, _, err := s.ensureAgent(ctx, run, n, st)
+	g, id, err := s.ensureAgent(ctx, run, n, st)
 	if err != nil {
 		return err
 	}
-	on, err := chosen(run, n)
+	params, err := s.configureParams(ctx, run, n, g, id)
 	if err != nil {
 		return err
 	}
-	written, _, err := readFact(run, WriteFact, n.Name)
-	if err != nil {
-		return err
-	}
-	params := s.hostSettings(n, on[0].Disk)
-	if params.Initrd, err = s.leavesInitrd(n); err != nil {
-		return err
-	}
-	params.Layout = onTheseDisks(written.Result.Layout, on)
-	params.Kexec = n.Hardware.Kexec
 	key := n.Name + "/" + g.Attempt + "/configure"
 	if err := s.recordSettings(ctx, run, n, key); err != nil {
 		return err
@@ -79,6 +70,34 @@ func (s *Stage) configure(ctx context.Context, run stage.Run, n *inventory.Node,
 			Do(fmt.Sprintf("`ironrail rebuild %s` writes them again.", n.Name))
 	}
 	return nil
+}
+
+// configureParams are what the agent is to write, and where. What is in memory is gone with the boot
+// that brought it there: it is brought again.
+func (s *Stage) configureParams(ctx context.Context, run stage.Run, n *inventory.Node, g hub.Grant, id wire.Identity) (p wire.ConfigureParams, err error) {
+	if n.Diskless() {
+		if err := s.load(ctx, run, n, g, id); err != nil {
+			return p, err
+		}
+		written, _, err := readFact(run, WriteFact, n.Name)
+		p = s.hostSettings(n, wire.Disk{})
+		p.BootOrder, p.Memory = "", &wire.InMemory{Marker: written.Key, Digest: written.Image}
+		return p, err
+	}
+	on, err := chosen(run, n)
+	if err != nil {
+		return p, err
+	}
+	written, _, err := readFact(run, WriteFact, n.Name)
+	if err != nil {
+		return p, err
+	}
+	p = s.hostSettings(n, on[0].Disk)
+	if p.Initrd, err = s.leavesInitrd(n); err != nil {
+		return p, err
+	}
+	p.Layout, p.Kexec = onTheseDisks(written.Result.Layout, on), n.Hardware.Kexec
+	return p, nil
 }
 
 // leavesInitrd reports whether the image of a node leaves it to the node to make its

@@ -49,6 +49,9 @@ func (s *Stage) inspect(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err := learnFact(ctx, run, HardwareFact, n, hw); err != nil {
 		return err
 	}
+	if n.Diskless() {
+		return s.checkDrivers(run, n, hw, nil)
+	}
 	to, err := chooseDisks(n, hw, last)
 	if err == nil {
 		err = target.shown(n, to)

@@ -75,6 +75,9 @@ type Written struct {
 	// Disks are all that were erased, Disk the first of them, where a layout was made in
 	// place of the image's own disk.
 	Disks []LayoutDisk `json:"disks,omitempty"`
+	// Memory: the image was brought into memory. No disk was erased, and none is known to be the
+	// node's own any more.
+	Memory bool `json:"memory,omitempty"`
 }
 
 // System is what a node runs after the boot from disk.
@@ -254,6 +257,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	case Inspect:
 		return s.inspect(ctx, run, n, st)
 	case Write:
+		if n.Diskless() {
+			return s.bring(ctx, run, n, st)
+		}
 		return s.write(ctx, run, n, st)
 	case Configure:
 		return s.configure(ctx, run, n, st)

@@ -94,6 +94,8 @@ func (all shared) of(s *Stage, n *inventory.Node) *common {
 // as it is, or its files.
 func writeWords(n *inventory.Node) string {
 	switch {
+	case n.Diskless():
+		return fmt.Sprintf("bring image %s into memory and verify it; no disk is touched", n.Image.Name)
 	case !n.Disks.Whole():
 		return fmt.Sprintf("make disk_layout %s (%s), put the files of image %s onto the layout and read them back", n.Disks.Name, layoutWords(n.Disks), n.Image.Name)
 	case n.Image.Kind == raw.Kind{}.Name():
@@ -128,15 +130,11 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	netboot.Inputs = inputs
 
 	inspect := step(Inspect, c.inspect, reach, inspectLimit, 3*time.Second, after(netboot))
-	inspect.Yields = []fact.Key{HardwareFact.Of(me), DiskFact.Of(me)}
+	inspect.Yields = []fact.Key{HardwareFact.Of(me)}
 
-	write := step(Write, c.write, plan.Effects(plan.Power, plan.Config, plan.Erase), writeLimit, 60*time.Second, after(inspect))
-	write.Erases = "EVERYTHING on disk " + strconv.Quote(n.Disks.On) + " of " + n.Name
-	write.Reads = []fact.Key{DiskFact.Of(me)}
-	if !n.Disks.Whole() {
-		inspect.Yields = append(inspect.Yields, DisksFact.Of(me))
-		write.Reads = append(write.Reads, DisksFact.Of(me))
-		write.Erases = "EVERYTHING" + keptWords(n.Disks) + " on the disks of disk_layout " + n.Disks.Name + " of " + n.Name
+	write := step(Write, c.write, reach, writeLimit, 60*time.Second, after(inspect))
+	if !n.Diskless() {
+		erases(n, inspect, write)
 	}
 	write.Yields = []fact.Key{WriteFact.Of(me)}
 	write.Uses, write.Inputs = streams, inputs
@@ -148,6 +146,9 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	}
 	configure.Yields = []fact.Key{HostKeyFact.Of(me), cabling.NeighboursFact.Of(me)}
 	boot := step(Boot, "boot from disk and log in with the pinned host key", reach, diskLimit*boots(n), 45*time.Second, after(configure))
+	if n.Diskless() {
+		boot.Title = "start the system in memory and log in with the pinned host key"
+	}
 	if n.Hardware.Kexec {
 		boot.Title = "start the installed system from the ramdisk and log in with the pinned host key"
 		boot.Deadline.Limit += kexecSilence
@@ -158,6 +159,20 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 		boot.Reads = append(boot.Reads, KexecFact.Of(me))
 	}
 	return to
+}
+
+// erases makes a write one that erases the disks that its node's inspection chooses.
+func erases(n *inventory.Node, inspect, write *plan.Step) {
+	me := subject.OfNode(n.Name)
+	inspect.Yields = append(inspect.Yields, DiskFact.Of(me))
+	write.May = plan.Effects(plan.Power, plan.Config, plan.Erase)
+	write.Erases = "EVERYTHING on disk " + strconv.Quote(n.Disks.On) + " of " + n.Name
+	write.Reads = []fact.Key{DiskFact.Of(me)}
+	if !n.Disks.Whole() {
+		inspect.Yields = append(inspect.Yields, DisksFact.Of(me))
+		write.Reads = append(write.Reads, DisksFact.Of(me))
+		write.Erases = "EVERYTHING" + keptWords(n.Disks) + " on the disks of disk_layout " + n.Disks.Name + " of " + n.Name
+	}
 }
 
 // boots is how often a node starts from its disk until it can be logged in to: twice where
@@ -195,6 +210,9 @@ func InrushOf(n *inventory.Node, inrush *power.Inrush) []plan.Use {
 
 // installInputs are what a reinstall is decided by: the image and where it goes.
 func (s *Stage) installInputs(n *inventory.Node) []plan.Input {
+	if n.Diskless() {
+		return []plan.Input{s.imageInput(n.Image)}
+	}
 	return []plan.Input{s.imageInput(n.Image),
 		{Name: "disk_layout." + n.Disks.Name, Value: layoutInput(n.Disks), Decl: stage.Source(n.Disks.Decl)}}
 }
@@ -225,11 +243,11 @@ func (s *Stage) installable(n *inventory.Node) (d hcl.Diagnostics) {
 	switch {
 	case n.Hardware == nil:
 		no(n.Decl, "Node without hardware", "Node %q has no hardware block, so that nothing says what it must be. Set hardware in the node or its role.", n.Name)
-	case n.Disks == nil:
+	case n.Disks == nil && !n.Diskless():
 		no(n.Decl, "Node without a disk layout", "Node %q has an image and no disk layout to put it on. Set disks in its role.", n.Name)
 	case n.BootMAC.IsZero() || !n.Address.IsValid():
 		no(n.Decl, "Node cannot netboot", "Node %q needs boot_mac and a boot NIC on a network, so that it is known when it asks.", n.Name)
-	default:
+	case n.Disks != nil:
 		s.layoutSupported(n, no)
 	}
 	if err := bmc.Supported(bmc.Protocol(n.BMC.Protocol)); err != nil {

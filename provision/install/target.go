@@ -89,7 +89,7 @@ func ShowDisks(inv *inventory.Inventory, view factReader, p *plan.Plan, named ma
 			continue
 		}
 		n, ok := inv.Node(st.Subject.Name)
-		if !ok || n.Hardware == nil {
+		if !ok || n.Hardware == nil || n.Diskless() && action != Wipe {
 			continue
 		}
 		d := shower{n: n, reinstall: replaced[n.Name]}

@@ -115,7 +115,7 @@ func (s *Stage) blameWrite(ctx context.Context, run stage.Run, n *inventory.Node
 	case wire.PartChunk:
 		part = "image stream to boot NIC " + n.BootMAC.String()
 		f.Cause = "a chunk of the image comes corrupt"
-		f.Action = fmt.Sprintf("Run `ironrail image verify`. If the image is good, its bytes are damaged on their way: look at the switches, cables and proxies between this controller and boot NIC %s, and at the memory of the node. Nodes behind the same switch whose images came through rule the controller and the switch out. The disk is half-written; `ironrail apply` writes it whole.", n.BootMAC)
+		f.Action = fmt.Sprintf("Run `ironrail image verify`. If the image is good, its bytes are damaged on their way: look at the switches, cables and proxies between this controller and boot NIC %s, and at the memory of the node. Nodes behind the same switch whose images came through rule the controller and the switch out. `ironrail apply` brings it whole.", n.BootMAC)
 	case wire.PartStream:
 		part = "boot NIC " + n.BootMAC.String()
 		f.Cause = "the image stream stopped: its bytes do not reach the node"

@@ -26,6 +26,7 @@ type Match struct {
 	Vendor, Product, Boot, Disk string
 	GPUs                        int        // at least
 	Memory                      unit.Bytes // at least
+	Diskless                    bool       // the system is kept in memory, and started by the ramdisk
 }
 
 // Unit is what the time of a row is the time of. The zero Unit: the whole step.
@@ -83,6 +84,7 @@ var Table = []Row{
 	{Kind: "install.write", Low: 20 * sec, Mid: 60 * sec, High: 3 * mnt, Source: "estimate, for an image whose size is not known"},
 	{Kind: "install.configure", Low: 700 * time.Millisecond, Mid: 2 * sec, High: 10 * sec, Source: "estimate; 1 s " + fromLab},
 
+	{Kind: "install.boot", Match: Match{Diskless: true}, Low: 10 * sec, Mid: 40 * sec, High: 90 * sec, Source: "the operating system about 40 s after the self-test (openchami.org, blog booting-badger)"},
 	{Kind: "install.boot", Match: Match{Disk: "virtio"}, Low: 22 * sec, Mid: 26 * sec, High: 32 * sec, Source: fromLab},
 	{Kind: "install.boot", Match: Match{GPUs: 8, Memory: tib}, Low: 9 * mnt, Mid: 12 * mnt, High: 16 * mnt, Source: longer + osBoot},
 	{Kind: "install.boot", Match: Match{GPUs: 4}, Low: 6 * mnt, Mid: 9 * mnt, High: 14 * mnt, Source: longer + osBoot},

@@ -65,8 +65,8 @@ func answeredNetworks(inv *inventory.Inventory, c *inventory.Controller, served 
 // ListClients lists the nodes that may netboot, as the boot services know them, BMCs that
 // have their addresses of us, and the kernel's console argument of each node. A chassis that moved to another node is
 // that node's only, whatever the site's files still say of where it was.
-func ListClients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netboot.Client, console map[string]string) {
-	console = map[string]string{}
+func ListClients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netboot.Client, kernel map[string][]string) {
+	kernel = map[string][]string{}
 	for _, n := range inv.Nodes {
 		if to, ok := moved[n.BootMAC]; ok && to != n.Name {
 			continue
@@ -78,11 +78,9 @@ func ListClients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netb
 			continue
 		}
 		cs = append(cs, newClient(inv, n))
-		if c := n.Hardware.Console; c.Port != "" {
-			console[n.Name] = install.ConsoleArg(c)
-		}
+		kernel[n.Name] = install.RamdiskArgs(n)
 	}
-	return cs, console
+	return cs, kernel
 }
 
 func newClient(inv *inventory.Inventory, n *inventory.Node) netboot.Client {
@@ -98,8 +96,8 @@ func LoadBoots(ctx context.Context, r state.Reader, inv *inventory.Inventory, mo
 	if err != nil {
 		return nil, err
 	}
-	cs, console := ListClients(inv, moved)
-	boots := install.NewBoots(key, cs, console)
+	cs, kernel := ListClients(inv, moved)
+	boots := install.NewBoots(key, cs, kernel)
 	for _, n := range inv.Nodes {
 		f, ok := facts[install.AttemptFact.Of(subject.OfNode(n.Name))]
 		if !ok {

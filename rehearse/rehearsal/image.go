@@ -91,8 +91,13 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 	if err != nil {
 		return err
 	}
-	foreign := i.Kind == raw.Kind{}.Name()
-	if err := writeDisk(disk, is, seed, spoilt, len(i.Storage) > 0 && !foreign); err != nil {
+	foreign, form := i.Kind == raw.Kind{}.Name(), ""
+	if i.Diskless() {
+		form, err = manifest.Squashfs, writeSquashfs(disk, is, seed)
+	} else {
+		err = writeDisk(disk, is, seed, spoilt, len(i.Storage) > 0 && !foreign)
+	}
+	if err != nil {
 		return err
 	}
 	files := map[string]string{}
@@ -120,7 +125,7 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 	if is.NoInitrd {
 		initrd = manifest.InitrdOnNode
 	}
-	_, err = s.Artifacts.Images.Put(ctx, store.Source{Initrd: initrd, Name: i.Kind + "." + i.Name, Recipe: recipe, Disk: disk, Files: files}, func(string) {})
+	_, err = s.Artifacts.Images.Put(ctx, store.Source{Initrd: initrd, Form: form, Name: i.Kind + "." + i.Name, Recipe: recipe, Disk: disk, Files: files}, func(string) {})
 	return err
 }
 
@@ -233,6 +238,16 @@ func writeDisk(path string, is twin.Twin, seed uint64, spoilt, layouts bool) err
 	_, err4 := f.WriteAt(is.Encode(), rootStart+twin.Place)
 	_, err5 := f.WriteAt([]byte{0xeb, 0x63}, 0) // a loader for a BIOS begins so
 	return errors.Join(err1, err2, err3, err4, err5, f.Sync())
+}
+
+// writeSquashfs writes the small image of a system that is kept in memory: what a squashfs begins
+// with, and what the system says to be.
+func writeSquashfs(path string, is twin.Twin, seed uint64) error {
+	b := make([]byte, diskSize)
+	copy(b, twin.SquashfsMagic)
+	copy(b[twin.Place:], is.Encode())
+	copy(b[64<<10:], noise(seed))
+	return os.WriteFile(path, b, 0o644)
 }
 
 // superblock is as much of ext4's as tells it from other file systems: magic,

@@ -124,6 +124,9 @@ func (n *Node) ramdisk(ctx context.Context, k firmware.Kernel) chassis.Exit {
 	n.starts()
 	exit := metal.Ramdisk{Cmdline: k.Cmdline, Initrd: [][]byte{k.Initrd}, Neighbours: n.neighbours, Console: n.console(),
 		Net: func(netip.Addr) network.Network { return n.cable }}.Boot(ctx, n.metal)
+	if installed, ok := n.metal.FromMemory(); ok && ctx.Err() == nil {
+		return n.run(ctx, installed, k.Cmdline)
+	}
 	if !n.metal.TakesOver() || ctx.Err() != nil {
 		return exit
 	}
@@ -148,6 +151,11 @@ func (n *Node) start(ctx context.Context, arguments string) (chassis.Exit, bool)
 	if !ok {
 		return chassis.Halt, false
 	}
+	return n.run(ctx, installed, arguments), true
+}
+
+// run runs a system, whose kernel has these arguments.
+func (n *Node) run(ctx context.Context, installed metal.System, arguments string) chassis.Exit {
 	root := installed.Root
 	n.starts()
 	if n.serial != nil {
@@ -162,9 +170,9 @@ func (n *Node) start(ctx context.Context, arguments string) (chassis.Exit, bool)
 		GPUMemory:   func(address string) system.GPUMemory { return system.GPUMemory(kernel.GPUMemory(address)) },
 		Heat:        func() []system.GPUHeat { return heatOf(kernel) }, LoadGPUs: n.loadGPUs})
 	if err != nil {
-		return chassis.Halt, true
+		return chassis.Halt
 	}
-	return exit, true
+	return exit
 }
 
 // bootNetworkOf is what the boot NIC carries.

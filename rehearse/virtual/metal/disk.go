@@ -208,10 +208,11 @@ func (d *Disk) zero(off, length int64) error {
 // rates are the bytes a second of a disk by its type, and its seek-free latency
 // does not matter here: vendors' data sheets, sequential, rounded down.
 var rates = map[string]struct{ read, write int64 }{
-	"nvme":   {6e9, 3e9},
-	"sata":   {500e6, 450e6},
-	"sas":    {1e9, 900e6},
-	"virtio": {1e9, 500e6},
+	"nvme":     {6e9, 3e9},
+	"sata":     {500e6, 450e6},
+	"sas":      {1e9, 900e6},
+	"virtio":   {1e9, 500e6},
+	memoryKind: {10e9, 10e9},
 }
 
 // zeroing is how much faster a disk zeroes a range than it writes one.

@@ -90,8 +90,9 @@ type Node struct {
 	options Options
 	disks   []*Disk
 
-	refuses   atomic.Bool // its kernels load no other one
-	successor atomic.Bool // the ramdisk has left the node to the kernel of its installed system
+	refuses   atomic.Bool          // its kernels load no other one
+	successor atomic.Bool          // the ramdisk has left the node to the kernel of its installed system
+	inMemory  atomic.Pointer[Root] // the same, to the system in memory
 
 	mu       sync.Mutex
 	made     string // what serial numbers and MACs are derived from; guarded by mu, like all below

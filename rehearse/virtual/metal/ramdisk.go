@@ -111,10 +111,15 @@ func (r Ramdisk) run(ctx context.Context, n *Node, log *slog.Logger) (chassis.Ex
 	if err := kernel.bringUp(boot); err != nil {
 		return 0, err
 	}
-	leave, err := r.agent(ctx, n, kernel, boot, log)
+	system := &held{kernel: kernel, ctx: ctx}
+	leave, err := r.agent(ctx, n, system, boot, log)
 	switch {
 	case err != nil:
 		return 0, err
+	case leave.SwitchRoot && system.root != nil:
+		log.Info("starting the system in memory")
+		n.inMemory.Store(system.root)
+		return chassis.Reset, nil
 	case leave.PowerOff:
 		log.Info("powering off")
 		return chassis.Shutdown, nil
@@ -181,12 +186,12 @@ func (k *Kernel) withMAC(mac addr.MAC) string {
 }
 
 // agent runs the agent until the controller sends the node away.
-func (r Ramdisk) agent(ctx context.Context, n *Node, k *Kernel, boot wire.Boot, log *slog.Logger) (wire.RebootParams, error) {
+func (r Ramdisk) agent(ctx context.Context, n *Node, in *held, boot wire.Boot, log *slog.Logger) (wire.RebootParams, error) {
 	prefix, err := netip.ParsePrefix(boot.Address)
 	if err != nil {
 		return wire.RebootParams{}, err
 	}
-	dial := r.Net(prefix.Addr()).Dial
+	k, dial := in.kernel, r.Net(prefix.Addr()).Dial
 	client, err := agent.PinnedClientOn(boot.Pin, dial)
 	if err != nil {
 		return wire.RebootParams{}, err
@@ -200,7 +205,7 @@ func (r Ramdisk) agent(ctx context.Context, n *Node, k *Kernel, boot wire.Boot, 
 	a, err := agent.New(agent.Config{
 		Boot: boot, BootID: k.bootID, Identity: inspector.Identity, Log: log, Clock: n.options.Clock, Client: client,
 		Handlers: tasks.Handlers(tasks.Tools{
-			Inspector: inspector, Neighbours: r.Neighbours, Client: images, Mount: n.mount, MakeInitrd: n.makeInitrd, Node: &layoutNode{kernel: k}, EFI: &n.nvram, Kexec: k.load, Workers: 1, Buffers: &n.options.Shared.buffers,
+			Inspector: inspector, Neighbours: r.Neighbours, Client: images, Mount: n.mount, MakeInitrd: n.makeInitrd, Node: &layoutNode{kernel: k}, Memory: in, EFI: &n.nvram, Kexec: k.load, Workers: 1, Buffers: &n.options.Shared.buffers,
 			Self: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(agentFile)), nil },
 		}),
 	})

@@ -184,24 +184,27 @@ func (d *Disk) mounted() (*Root, error) {
 		d.root = mirrored
 	}
 	if d.root == nil {
-		d.root = newRoot(d.node.options.Shared.image)
+		if d.root, err = newSystem(d.node.options.Shared.image, twin.Decode(about)); err != nil {
+			return nil, err
+		}
 		d.root.array, d.root.logical, d.root.filesystem = part.array, part.logical, part.filesystem
-		d.root.twin = twin.Decode(about)
-		for name, text := range d.root.twin.Files() {
-			if err := d.root.MkdirAll(path.Dir(name), 0o755); err != nil {
-				return nil, err
-			}
-			if err := d.root.Put(name, strings.NewReader(text), 0o644); err != nil {
-				return nil, err
-			}
-		}
-		if d.root.twin.NoInitrd {
-			if err := withoutInitrd(d.root); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return d.root, nil
+}
+
+// newSystem makes the files of a system as its image has them.
+func newSystem(image *tree, is twin.Twin) (*Root, error) {
+	root := newRoot(image)
+	root.twin = is
+	for name, text := range is.Files() {
+		if err := errors.Join(root.MkdirAll(path.Dir(name), 0o755), root.Put(name, strings.NewReader(text), 0o644)); err != nil {
+			return nil, err
+		}
+	}
+	if is.NoInitrd {
+		return root, withoutInitrd(root)
+	}
+	return root, nil
 }
 
 // mirrored returns the files of an array, where another of its disks has them; nil: none.

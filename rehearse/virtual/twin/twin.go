@@ -201,6 +201,9 @@ func (t Twin) Status(packages []string) string {
 // nobody knows before the image is built.
 const ImageVersion = "1.0~image1"
 
+// SquashfsMagic begins an image that is kept in memory, and no disk (fs/squashfs/squashfs_fs.h).
+const SquashfsMagic = "hsqs"
+
 // Place is where in the root file system of a simulated disk the description lies, and
 // Size the most that it takes, in bytes. Nothing else of it is there.
 const (

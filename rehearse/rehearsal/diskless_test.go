@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rehearsal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/rebuild"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
+	"github.com/ironrail/ironrail/rehearse/virtual"
+	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
+)
+
+// inMemory is the site of eight nodes, which keep their systems in memory.
+func inMemory(t *testing.T) *inventory.Inventory {
+	inv := load(t, demo, nil)
+	for _, i := range inv.Images {
+		i.OS, i.Kind, i.Storage = i.Kind, inventory.KindDiskless, nil
+	}
+	for _, n := range inv.Nodes {
+		n.Disks = nil
+	}
+	return inv
+}
+
+// unwritten reports the disks that something was written to.
+func unwritten(inv *inventory.Inventory, w *virtual.World) (err error) {
+	for _, n := range inv.Nodes {
+		v, _ := w.Node(n.Name)
+		for _, d := range v.Metal().Disks() {
+			if c := d.Counters(); c.Writes > 0 || c.Erases > 0 {
+				err = errors.Join(err, fmt.Errorf("disk %s of %s: %+v", d.Name(), n.Name, c))
+			}
+		}
+	}
+	return err
+}
+
+// TestDiskless brings up a site whose nodes keep their systems in memory. The controller dies in
+// each of their steps; a node that loses its power is brought back by a rebuild; no plan erases, and
+// nothing is written to a disk.
+func TestDiskless(t *testing.T) {
+	t.Parallel()
+	const lost = "r01-u09"
+	var kills []string
+	for _, step := range []string{"install.inspect", "install.write", "install.configure", "install.boot", "drivers"} {
+		kills = append(kills, "kind=controller-kill,at="+step)
+	}
+	inv := inMemory(t)
+	o := rehearsal.Options{Seed: 4, Faults: planted(t, kills...)}
+	o.Then = func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
+		if p, err := l.Plan(ctx, provision.PlanOptions{Refresh: true}); err != nil || !p.Empty() {
+			t.Errorf("a second plan: %v, %v", ids(p), err)
+		}
+		v, _ := l.World.Node(lost)
+		if err := v.Chassis().Press(chassis.ForceOff); err != nil {
+			return err
+		}
+		time.Sleep(time.Minute)
+		p, _, err := l.Rebuild(ctx, &rebuild.Request{Nodes: []string{lost}, Reason: "power was lost", By: "kim"})
+		if err != nil {
+			return err
+		}
+		for _, s := range p.Steps {
+			if s.Erases != "" || s.May.Has(plan.Erase) {
+				t.Errorf("step %s erases %q", s.ID, s.Erases)
+			}
+		}
+		if n, out := accepted(ctx, l); n != len(inv.Nodes) {
+			t.Errorf("%d are accepted after the rebuild; not %s", n, strings.Join(out, "; "))
+		}
+		return unwritten(inv, l.World)
+	}
+	sum, err := rehearsal.Run(context.Background(), inv, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sum.AsExpected() || len(sum.Accepted) != len(inv.Nodes) || sum.Runs != 1+len(kills) {
+		t.Errorf("%d runs\n%s", sum.Runs, verdicts(sum))
+	}
+}
+
+// TestDisklessRoom: a node without the memory for its image is named before its system would run.
+func TestDisklessRoom(t *testing.T) {
+	t.Parallel()
+	inv := inMemory(t)
+	for _, h := range inv.Hardware {
+		h.Memory.Size = 2 << 30
+	}
+	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Accepted) > 0 || !strings.Contains(verdicts(sum), "MiB of memory") {
+		t.Errorf("accepted %v\n%s", sum.Accepted, verdicts(sum))
+	}
+}

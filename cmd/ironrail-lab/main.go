@@ -53,7 +53,7 @@ var errUsage = errors.New("wrong usage")
 func listCommands() []command {
 	return []command{
 		{"check", "[--all] [--install]", "prints the Debian packages that are missing; installs them as root", runCheck},
-		{"up", "[--dir D] [--site S] [--machines n1,n2] [--disks F] [--name N] [--detach]", "makes the network and the machines (power off) and their BMCs (running)", runUp},
+		{"up", "[--dir D] [--site S] [--machines n1,n2] [--disks F] [--memory MIB] [--name N] [--detach]", "makes the network and the machines (power off) and their BMCs (running)", runUp},
 		{"down", "[--dir D] [--purge]", "ends what up started, also after a crash; --purge removes the disks too", runDown},
 		{"status", "[--dir D] [--json]", "how every machine stands", runStatus},
 		{"stats", "[--dir D]", "JSON: power commands, boots and bytes written to disk, by machine", runStats},

@@ -27,6 +27,7 @@ const upTimeout = time.Minute
 // upOptions are the flags of up.
 type upOptions struct {
 	dir, site, machines, disks, name, passwordEnv string
+	memory                                        int
 	detach                                        bool
 }
 
@@ -37,6 +38,7 @@ func runUp(ctx context.Context, c *cli, args []string) error {
 	f.StringVar(&o.site, "site", "examples/lab", "folder with machines.csv")
 	f.StringVar(&o.machines, "machines", "", "names, with commas; also of machines-*.csv (default: all of machines.csv)")
 	f.StringVar(&o.disks, "disks", "", "file of disks, CSV of machine,name,pci,serial,size,block (default: one disk a machine)")
+	f.IntVar(&o.memory, "memory", rack.DefaultMemory, "MiB of memory of each machine")
 	f.StringVar(&o.name, "name", defaultName, "network namespace")
 	f.StringVar(&o.passwordEnv, "bmc-password-env", "LAB_BMC_PASSWORD", "environment variable with the BMC password")
 	f.BoolVar(&o.detach, "detach", false, "return when the lab is up; end it with down")
@@ -80,7 +82,11 @@ func (c *cli) prepare(ctx context.Context, o upOptions) (supervisor.Lab, error) 
 	if lab.Machines, err = rack.Load(o.site, names); err != nil {
 		return lab, err
 	}
-	for _, m := range lab.Machines {
+	if o.memory < rack.DefaultMemory {
+		return lab, errkind.New(errkind.Refused, "--memory %d: machines have %d MiB at least", o.memory, rack.DefaultMemory)
+	}
+	for i, m := range lab.Machines {
+		lab.Machines[i].Memory = o.memory
 		if err := needPrograms(qemu.Program(m.Hardware)); err != nil {
 			return lab, err
 		}

@@ -6,6 +6,7 @@
 package qemu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -106,7 +107,7 @@ type Start struct {
 func Args(m rack.Machine, f Files, s Start) []string {
 	p := platformOf(m.Hardware)
 	a := append([]string{p.program, "-name", m.Name}, p.board...)
-	a = append(a, "-accel", "tcg,tb-size=256", "-smp", "1", "-m", "1024",
+	a = append(a, "-accel", "tcg,tb-size=256", "-smp", "1", "-m", strconv.Itoa(cmp.Or(m.Memory, rack.DefaultMemory)),
 		"-nodefaults", "-no-user-config", "-display", "none", "-vga", "none", "-S",
 		"-action", "reboot=shutdown,shutdown=pause",
 		"-uuid", m.UUID,

@@ -45,7 +45,11 @@ type Machine struct {
 	BootMAC    string     `json:"boot_mac"`
 	RailMAC    string     `json:"rail_mac"`
 	BMCAddress netip.Addr `json:"bmc_address"`
+	Memory     int        `json:"memory,omitempty"` // MiB; 0: DefaultMemory
 }
+
+// DefaultMemory is that of machines, MiB.
+const DefaultMemory = 1024
 
 // BootTap returns the name of the tap of the machine's management NIC.
 func (m Machine) BootTap() string { return m.Name + "-boot" }

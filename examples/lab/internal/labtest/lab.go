@@ -53,6 +53,7 @@ type Options struct {
 	HCL      []Edit                      // of site.hcl
 	CSV      func([][]string) [][]string // of machines.csv, seen by the product only
 	Disks    []Disk                      // beside each machine's system disk, or in its place
+	Memory   int                         // MiB of each machine; 0: 1024
 }
 
 // Edit replaces one text, which must be there.
@@ -70,6 +71,9 @@ func Up(t *testing.T, o Options) *Lab {
 	args := []string{"up", "--dir", l.machines, "--site", l.source(), "--name", l.name, "--detach"}
 	if len(o.Machines) > 0 {
 		args = append(args, "--machines", strings.Join(o.Machines, ","))
+	}
+	if o.Memory > 0 {
+		args = append(args, "--memory", strconv.Itoa(o.Memory))
 	}
 	if len(o.Disks) > 0 {
 		args = append(args, "--disks", l.writeDisks(o.Disks))

@@ -113,7 +113,7 @@ var quantities = map[string]ofKinds{
 
 // readers are methods that change no quantity of the hardware.
 var readers = []string{
-	"Node.Boot", "Node.DIMM", "Node.DIMMSize", "Node.Disks", "Node.FS", "Node.Functions", "Node.GPUs", "Node.Hangs", "Node.Identity", "Node.Installed", "Node.Kernel", "Node.LoadGPUs", "Node.Loaded",
+	"Node.Boot", "Node.DIMM", "Node.DIMMSize", "Node.Disks", "Node.FS", "Node.FromMemory", "Node.Functions", "Node.GPUs", "Node.Hangs", "Node.Identity", "Node.Installed", "Node.Kernel", "Node.LoadGPUs", "Node.Loaded",
 	"Node.Name", "Node.OtherType", "Node.Ports", "Node.Root", "Node.Scales", "Node.System",
 	"Chassis.Accounts", "Chassis.BIOS", "Chassis.BMCStarted", "Chassis.Components", "Chassis.Counters", "Chassis.Entries", "Chassis.Failed", "Chassis.Identity", "Chassis.Keys", "Chassis.Live", "Chassis.LogState",
 	"Chassis.Locked", "Chassis.Login", "Chassis.Media", "Chassis.Override", "Chassis.Phase", "Chassis.Power", "Chassis.RestorePolicy", "Chassis.Run", "Chassis.Sensors", "Chassis.Staged", "Chassis.Supplies",

@@ -32,8 +32,8 @@ func inMemory(t *testing.T) *inventory.Inventory {
 	return inv
 }
 
-// unwritten reports the disks that something was written to.
-func unwritten(inv *inventory.Inventory, w *virtual.World) (err error) {
+// blankDisks reports the disks that something was written to.
+func blankDisks(inv *inventory.Inventory, w *virtual.World) (err error) {
 	for _, n := range inv.Nodes {
 		v, _ := w.Node(n.Name)
 		for _, d := range v.Metal().Disks() {
@@ -79,7 +79,7 @@ func TestDiskless(t *testing.T) {
 		if n, out := accepted(ctx, l); n != len(inv.Nodes) {
 			t.Errorf("%d are accepted after the rebuild; not %s", n, strings.Join(out, "; "))
 		}
-		return unwritten(inv, l.World)
+		return blankDisks(inv, l.World)
 	}
 	sum, err := rehearsal.Run(context.Background(), inv, o)
 	if err != nil {

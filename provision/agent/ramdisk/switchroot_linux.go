@@ -54,7 +54,7 @@ func quiet(log *slog.Logger) {
 // file systems of the kernel move along, the files of the ramdisk are freed. It returns only
 // when it fails.
 func switchRoot(log *slog.Logger) error {
-	if _, err := os.Stat(filepath.Join(mountPoint, systemInit)); err != nil {
+	if _, err := os.Lstat(filepath.Join(mountPoint, systemInit)); err != nil { // a link that leads within the system
 		return err
 	}
 	for _, dir := range []string{"/dev", "/proc", "/sys"} {

@@ -118,7 +118,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	if s.Keys.Manifest == nil { // it is only looked at
 		return s, nil
 	}
-	if !o.Look && slices.ContainsFunc(inv.Nodes, stacks.NeedSigned) {
+	if !o.Look && slices.ContainsFunc(inv.Nodes, stacks.TakesSigned) {
 		if err := s.Keys.AddModules(s.state, inv.Site.Name, time.Now()); err != nil {
 			return nil, err
 		}

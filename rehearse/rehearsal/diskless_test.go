@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
@@ -20,9 +21,8 @@ import (
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
 )
 
-// inMemory is the site of eight nodes, which keep their systems in memory.
-func inMemory(t *testing.T) *inventory.Inventory {
-	inv := load(t, demo, nil)
+// inMemory makes the nodes of a site keep their systems in memory.
+func inMemory(inv *inventory.Inventory) *inventory.Inventory {
 	for _, i := range inv.Images {
 		i.OS, i.Kind, i.Storage = i.Kind, inventory.KindDiskless, nil
 	}
@@ -45,7 +45,7 @@ func blankDisks(inv *inventory.Inventory, w *virtual.World) (err error) {
 	return err
 }
 
-// TestDiskless brings up a site whose nodes keep their systems in memory. The controller dies in
+// TestDiskless brings up a site of eight whose nodes keep their systems in memory. The controller dies in
 // each of their steps; a node that loses its power is brought back by a rebuild; no plan erases, and
 // nothing is written to a disk.
 func TestDiskless(t *testing.T) {
@@ -55,7 +55,7 @@ func TestDiskless(t *testing.T) {
 	for _, step := range []string{"install.inspect", "install.write", "install.configure", "install.boot", "drivers"} {
 		kills = append(kills, "kind=controller-kill,at="+step)
 	}
-	inv := inMemory(t)
+	inv := inMemory(load(t, demo, nil))
 	o := rehearsal.Options{Seed: 4, Faults: planted(t, kills...)}
 	o.Then = func(ctx context.Context, r *rehearsal.Rehearsal) error {
 		l := rehearsaltest.Of(r)
@@ -90,10 +90,29 @@ func TestDiskless(t *testing.T) {
 	}
 }
 
+// TestDisklessModules: kernel modules of GPUs are built on the controller, and not on each node at
+// each start.
+func TestDisklessModules(t *testing.T) {
+	t.Parallel()
+	inv := inMemory(load(t, "../../examples/mi300x-roce", nil))
+	built := map[string]bool{}
+	sum, err := rehearsal.Run(context.Background(), inv, rehearsal.Options{Seed: 7, OnEvent: func(e event.Event) {
+		if strings.Contains(e.Text, "kernel modules come built and signed") {
+			built[e.Node] = true
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sum.Accepted) != len(inv.Nodes) || len(built) != len(inv.Nodes) {
+		t.Errorf("kernel modules came built to %v\n%s", built, verdicts(sum))
+	}
+}
+
 // TestDisklessRoom: a node without the memory for its image is named before its system would run.
 func TestDisklessRoom(t *testing.T) {
 	t.Parallel()
-	inv := inMemory(t)
+	inv := inMemory(load(t, demo, nil))
 	for _, h := range inv.Hardware {
 		h.Memory.Size = 2 << 30
 	}

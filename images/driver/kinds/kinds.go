@@ -20,15 +20,21 @@ import (
 )
 
 // Recipes are the kinds of `driver` blocks whose modules are built on the node, or, for one
-// with Secure Boot, on the controller, by what they install.
+// with Secure Boot or with its system in memory, on the controller, by what they install.
 func Recipes() map[string]stack.Recipe {
 	return map[string]stack.Recipe{cuda.Name: stack.Signed(cuda.Recipe), doca.Name: doca.Recipe, rocm.Name: stack.Signed(rocm.Recipe)}
 }
 
-// NeedSigned reports whether a stack of a node has kernel modules that are signed with the
-// site's key.
+// NeedSigned reports whether a stack of a node has kernel modules whose signature with the site's key
+// its kernel asks for.
 func NeedSigned(n *inventory.Node) bool {
-	return n.Image != nil && n.Hardware != nil && n.Hardware.SecureBoot && slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool {
+	return n.Hardware != nil && n.Hardware.SecureBoot && TakesSigned(n)
+}
+
+// TakesSigned reports whether a stack of a node has kernel modules that are built on the
+// controller, and signed with the site's key.
+func TakesSigned(n *inventory.Node) bool {
+	return n.Image != nil && slices.ContainsFunc(n.Drivers, func(d *inventory.Driver) bool {
 		recipe := Recipes()[d.Kind]
 		if recipe == nil {
 			return false

@@ -18,13 +18,19 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// Signed makes of a recipe one whose modules are, for nodes that boot with Secure Boot, built
-// and signed on the controller: the node gets them as a package, with one that stands for
-// dkms(8), and neither headers nor a compiler.
+// buildsModules reports whether the modules of a node are built on the controller: it boots with Secure
+// Boot, so that they are signed, or it keeps its system in memory, and would build them at each start.
+func buildsModules(n *inventory.Node) bool {
+	return n.Hardware != nil && n.Hardware.SecureBoot || n.Diskless()
+}
+
+// Signed makes of a recipe one whose modules are, for nodes that boot with Secure Boot or keep
+// their system in memory, built and signed on the controller: the node gets them as a package, with one
+// that stands for dkms(8), and neither headers nor a compiler.
 func Signed(recipe Recipe) Recipe {
 	return func(t driver.Target, b Base) (Set, error) {
 		s, err := recipe(t, b)
-		if err != nil || s.Module.Package == "" || t.Node.Hardware == nil || !t.Node.Hardware.SecureBoot {
+		if err != nil || s.Module.Package == "" || !buildsModules(t.Node) {
 			return s, err
 		}
 		headers := HeadersPackage(t.Node.Image, b)
@@ -37,7 +43,7 @@ func Signed(recipe Recipe) Recipe {
 
 // Signs implements driver.Signing.
 func (s *Stack) Signs(t driver.Target) bool {
-	if t.Node.Hardware == nil || !t.Node.Hardware.SecureBoot {
+	if !buildsModules(t.Node) {
 		return false
 	}
 	set, err := s.recipe(t, BaseOf(t.Node.Image))
@@ -100,7 +106,7 @@ func (w work) unsigned(ctx context.Context) (string, error) {
 		if err != nil || kind != "" { // signed, and a kmod without OpenSSL cannot say by whom
 			return "", err
 		}
-		return fmt.Sprintf("the kernel module %s is not signed, and the node boots with Secure Boot", m.file()), nil
+		return fmt.Sprintf("the kernel module %s is not signed, and not the one that was built for this node", m.file()), nil
 	}
 	name, err := w.query(ctx, "modinfo", "-k", kernel, "-F", "signer", m.file())
 	return fmt.Sprintf("the kernel module %s is signed by %q (key %s), not by %q (key %s)", m.file(), name, by, w.repo.Signer.Name, w.repo.Signer.Serial), err

@@ -119,7 +119,7 @@ func TestSignature(t *testing.T) {
 	for name, c := range map[string]struct{ key, want string }{
 		"ours":     {signer.Serial, ""},
 		"other":    {"4B:00", `the kernel module gpu is signed by "somebody" (key 4B:00), not by "ironrail modules of s" (key 4A:01)`},
-		"unsigned": {"", "the kernel module gpu is not signed, and the node boots with Secure Boot"},
+		"unsigned": {"", "the kernel module gpu is not signed, and not the one that was built for this node"},
 	} {
 		m := signedMachine(c.key)
 		run, k, tt := onnodetest.NewRun(), stack.New(stack.Signed(built), m, signedRepos{}), secure()

@@ -33,6 +33,11 @@ func (l *loader) checkDiskless() {
 			}
 			add(n, at, "Disk layout of a system in memory", "Image %q is kept in memory, and disk_layout %q would have node %q be written to disk. Take disks out of its role, or take an image of another kind.", n.Image.Name, n.Disks.Name, n.Name)
 		}
+		for _, d := range n.Drivers {
+			if d.Kind == "doca" {
+				add(n, d.Decl, "DOCA on a system in memory", "Driver %q replaces the modules that the NICs of node %q run with, which takes a restart: nothing is left of a system in memory. Take the driver out of its role, so that the kernel's own modules are used, or take an image of another kind.", d.Name, n.Name)
+			}
+		}
 		if h := n.Hardware; h != nil && h.Kexec {
 			add(n, l.place(h, "kexec"), "kexec of a system in memory", "Image %q of node %q runs under the kernel of the ramdisk: nothing is left to start by kexec. Take kexec out of hardware %q.", n.Image.Name, n.Name, h.Name)
 		}

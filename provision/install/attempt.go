@@ -15,6 +15,7 @@ import (
 
 	"net/netip"
 
+	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/hub"
@@ -193,8 +194,11 @@ func (b *Boots) args(node string) []string { return append([]string{"panic=60"},
 // RamdiskArgs are the kernel arguments of a node's ramdisk besides those of every one: its console,
 // and those of its system, where that runs under the same kernel.
 func RamdiskArgs(n *inventory.Node) (args []string) {
-	if n.Image != nil && n.Image.Diskless() && n.Host != nil {
+	if n.Diskless() && n.Host != nil {
 		args = slices.Clone(n.Host.KernelArgs)
+	}
+	if out := kinds.KeptOut(n); len(out) > 0 {
+		args = append(args, "modprobe.blacklist="+strings.Join(out, ","))
 	}
 	if n.Hardware != nil && n.Hardware.Console.Port != "" {
 		args = append(args, "console=tty0", "console="+ConsoleArg(n.Hardware.Console))

@@ -44,6 +44,24 @@ func TakesSigned(n *inventory.Node) bool {
 	})
 }
 
+// KeptOut are the kernel modules that a node with its system in memory must not load by itself, sorted:
+// those that its drivers bring, or exclude. A module of the kernel's own that is in use goes only
+// with a restart, of which nothing in memory is left.
+func KeptOut(n *inventory.Node) (modules []string) {
+	if !n.Diskless() {
+		return nil
+	}
+	for _, d := range n.Drivers {
+		if recipe := Recipes()[d.Kind]; recipe != nil && d.Kind != doca.Name { // the node boots by the modules of doca
+			if set, err := recipe(driver.Target{Node: n, Driver: d}, stack.BaseOf(n.Image)); err == nil {
+				modules = append(append(modules, set.Clashing...), set.Module.Name)
+			}
+		}
+	}
+	slices.Sort(modules)
+	return slices.Compact(modules)
+}
+
 // Names are all kinds, sorted.
 func Names() []string {
 	names := []string{inbox.Name, tools.Name}

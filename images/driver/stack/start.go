@@ -128,7 +128,7 @@ const bootIDFile = "/proc/sys/kernel/random/boot_id"
 func (w work) restart(ctx context.Context, why string) error {
 	if w.Node.Diskless() {
 		return errkind.New(errkind.Refused, "%s has to be restarted (%s), and its system is in memory: nothing would be left of it", w.Node.Name, why).
-			Do("Keep the module out of the kernel from the start: kernel_args = [\"modprobe.blacklist=MODULE\"] in its host block; then `ironrail rebuild " + w.Node.Name + "`.")
+			Do("Take out of its host block what loads the module at the start; then `ironrail rebuild " + w.Node.Name + "`.")
 	}
 	id, err := onnode.Do(ctx, w.on.Nodes, w.Node.Name, "cat", bootIDFile)
 	if err != nil {

@@ -190,11 +190,11 @@ func (n *node) coldplug() {
 		n.load("mlx5_core")
 		n.load("mlx5_ib")
 	}
-	if n.amdGPUs() > 0 {
+	if n.amdGPUs() > 0 && !n.blacklisted("amdgpu") {
 		n.load("amdgpu")
 	}
 	if len(n.gpus()) > 0 {
-		if _, _, own := n.moduleFile("nvidia"); own {
+		if _, _, own := n.moduleFile("nvidia"); own && !n.blacklisted("nvidia") {
 			n.load("nvidia")
 		}
 		if !n.blacklisted("nouveau") && !n.loaded("nvidia") {
@@ -211,9 +211,14 @@ func (n *node) coldplug() {
 	}
 }
 
-// blacklisted reports whether a file of modprobe.d(5) keeps a module from being
-// loaded by its alias.
+// blacklisted reports whether an argument of the kernel (kernel-command-line(7)), or a file of
+// modprobe.d(5), keeps a module from being loaded by its alias.
 func (n *node) blacklisted(m string) bool {
+	for arg := range strings.FieldsSeq(n.fs.Text("proc/cmdline")) {
+		if list, ok := strings.CutPrefix(arg, "modprobe.blacklist="); ok && slices.Contains(strings.Split(list, ","), m) {
+			return true
+		}
+	}
 	const dir = "etc/modprobe.d"
 	for _, name := range n.fs.Names(dir) {
 		if slices.Contains(strings.Split(n.fs.Text(dir, name), "\n"), "blacklist "+m) {

@@ -196,7 +196,11 @@ func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 	checked, inrush, same := map[string]bool{}, power.NewInrush(s.inv), shared{}
 	for _, n := range s.inv.Nodes {
 		if n.Retired {
-			steps = append(steps, s.retireSteps(n)...)
+			w, _, err := readFact(view, WriteFact, n.Name)
+			if err != nil {
+				return nil, append(diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Node of which the state cannot be read", Detail: err.Error(), Subject: n.Decl.Ptr()})
+			}
+			steps = append(steps, s.retireSteps(n, w.Memory)...)
 			continue
 		}
 		if n.Image == nil {

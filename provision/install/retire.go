@@ -41,8 +41,9 @@ const wipedFact = fact.Name[wire.WipeResult]("install.wiped")
 
 // retireSteps take a node out of the site: its ramdisk, the identity gate, its
 // disks, its power. Its hardware is not compared: a node may leave because it is
-// broken.
-func (s *Stage) retireSteps(n *inventory.Node) []plan.Step {
+// broken. One that kept its system in memory has no disk that is known to be its own: it is switched
+// off.
+func (s *Stage) retireSteps(n *inventory.Node, inMemory bool) []plan.Step {
 	me := subject.OfNode(n.Name)
 	step := func(action, title string, may plan.EffectSet, limit, expected time.Duration, needs ...plan.Need) plan.Step {
 		return plan.Step{ID: StepOf(n.Name, action), Stage: Name, Action: plan.Delete, Subject: me, Title: title, Needs: needs, May: may,
@@ -62,6 +63,10 @@ func (s *Stage) retireSteps(n *inventory.Node) []plan.Step {
 	wipe.Erases = "EVERYTHING on the disks of " + n.Name + " that are known to be its own" // ShowDisks says which
 	wipe.Yields = []fact.Key{wipedFact.Of(me)}
 	off := step(Off, "power off", reach, offLimit, 10*time.Second, plan.Need{Step: StepOf(n.Name, Wipe), On: plan.Success})
+	if inMemory {
+		off.Title, off.Needs = "power off: its system was in memory, and no disk is wiped", slices.Clone(leave.Needs)
+		return []plan.Step{off}
+	}
 	return []plan.Step{leave, wipe, off}
 }
 

@@ -13,8 +13,10 @@ import (
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/provision/rebuild"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
@@ -63,6 +65,9 @@ func TestDiskless(t *testing.T) {
 		if p, err := l.Plan(ctx, provision.PlanOptions{Refresh: true}); err != nil || !p.Empty() {
 			t.Errorf("a second plan: %v, %v", ids(p), err)
 		}
+		if d, err := l.Drift(ctx, observe.DriftOptions{}); err != nil || len(brief(d)) > 0 {
+			t.Errorf("drift: %v, %v", brief(d), err)
+		}
 		v, _ := l.World.Node(lost)
 		if err := v.Chassis().Press(chassis.ForceOff); err != nil {
 			return err
@@ -80,7 +85,7 @@ func TestDiskless(t *testing.T) {
 		if n, out := accepted(ctx, l); n != len(inv.Nodes) {
 			t.Errorf("%d are accepted after the rebuild; not %s", n, strings.Join(out, "; "))
 		}
-		return blankDisks(inv, l.World)
+		return errors.Join(decommissioned(ctx, t, l), blankDisks(inv, l.World))
 	}
 	sum, err := rehearsal.Run(context.Background(), inv, o)
 	if err != nil {
@@ -89,6 +94,31 @@ func TestDiskless(t *testing.T) {
 	if !sum.AsExpected() || len(sum.Accepted) != len(inv.Nodes) || sum.Runs != 1+len(kills) {
 		t.Errorf("%d runs\n%s", sum.Runs, verdicts(sum))
 	}
+}
+
+// decommissioned takes a node out of the site: it is switched off, and no disk is wiped.
+func decommissioned(ctx context.Context, t *testing.T, l *rehearsaltest.Later) error {
+	inv, err := without(t)
+	if err == nil {
+		err = l.Edit(ctx, inMemory(inv))
+	}
+	if err != nil {
+		return err
+	}
+	p, err := l.Plan(ctx, provision.PlanOptions{Decommission: []string{gone}, Targets: []string{gone}})
+	if err != nil {
+		return err
+	}
+	if len(p.Erase.Nodes) > 0 || slices.Contains(ids(p), gone+"/install.wipe") || !slices.Contains(ids(p), gone+"/install.off") {
+		t.Errorf("decommission erases %v by %v", p.Erase.Nodes, ids(p))
+	}
+	if res, err := l.Apply(ctx, p); err != nil || res.Outcome != state.RunDone {
+		return fmt.Errorf("decommission: %s, %v", res.Outcome, err)
+	}
+	if n, _ := l.World.Node(gone); n.Chassis().Power() != chassis.Off {
+		t.Errorf("power is %v", n.Chassis().Power())
+	}
+	return nil
 }
 
 // TestDisklessModules: kernel modules of GPUs are built on the controller, and not on each node at

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/lock"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -56,6 +57,16 @@ func (inv *Inventory) Node(name string) (*Node, bool) {
 		return inv.Nodes[i], true
 	}
 	return nil, false
+}
+
+// Planned returns the node that a step of a plan is about. The files may have changed since the plan was
+// made: then it is NotFound.
+func (inv *Inventory) Planned(name string) (*Node, error) {
+	n, ok := inv.Node(name)
+	if !ok {
+		return nil, errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", name).Do("Make a new plan: `ironrail plan`.")
+	}
+	return n, nil
 }
 
 // Diskless reports whether the node keeps its system in memory.

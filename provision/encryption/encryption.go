@@ -187,9 +187,9 @@ func (s *Stage) check(ctx context.Context, run stage.Run, w *work) error {
 
 // work is what a step has to do, by the layout that the node was installed with.
 func (s *Stage) work(run stage.Run, st plan.Step) (*work, error) {
-	n, ok := s.inv.Node(st.Subject.Name)
-	if !ok {
-		return nil, errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+	n, err := s.inv.Planned(st.Subject.Name)
+	if err != nil {
+		return nil, err
 	}
 	w := &work{nodes: s.nodes, node: n.Name, recovery: s.recovery, say: func(text string) { run.Emit(event.Event{Type: event.StepProgress, Node: n.Name, Text: text}) }}
 	f, ok := run.Fact(install.WriteFact.Of(st.Subject))

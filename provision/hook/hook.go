@@ -99,9 +99,9 @@ func (s *Stage) Observe(context.Context, stage.Run, plan.Step) (stage.Observatio
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	n, ok := s.inv.Node(st.Subject.Name)
-	if !ok {
-		return errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+	n, err := s.inv.Planned(st.Subject.Name)
+	if err != nil {
+		return err
 	}
 	place := placeOf(st)
 	h, ok := findHook(s.inv, place)

@@ -234,7 +234,7 @@ func lacking(h *inventory.HostSettings, i *inventory.Image) (list []lack) {
 
 // Observe implements stage.Stage.
 func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage.Observation, error) {
-	n, err := s.node(st)
+	n, err := s.inv.Planned(st.Subject.Name)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
@@ -267,7 +267,7 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	n, err := s.node(st)
+	n, err := s.inv.Planned(st.Subject.Name)
 	if err != nil {
 		return err
 	}
@@ -311,14 +311,6 @@ func learn(ctx context.Context, run stage.Run, n *inventory.Node, s wire.HostSet
 		return err
 	}
 	return run.Learn(ctx, f)
-}
-
-func (s *Stage) node(st plan.Step) (*inventory.Node, error) {
-	n, ok := s.inv.Node(st.Subject.Name)
-	if !ok {
-		return nil, errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
-	}
-	return n, nil
 }
 
 // Weave puts the steps of this stage into their place among those of others: what

@@ -228,7 +228,7 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 	if st.Subject.Kind != subject.Node {
 		return stage.Observation{}, nil
 	}
-	n, err := s.node(st)
+	n, err := s.inv.Planned(st.Subject.Name)
 	if err != nil {
 		return stage.Observation{}, err
 	}
@@ -248,7 +248,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if st.Subject.Kind != subject.Node {
 		return s.w.Images.Verify(ctx, imageOf(st))
 	}
-	n, err := s.node(st)
+	n, err := s.inv.Planned(st.Subject.Name)
 	if err != nil {
 		return err
 	}
@@ -280,16 +280,6 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 		return s.off(ctx, run, n)
 	}
 	return errkind.New(errkind.Internal, "install has no action %s", st.ID)
-}
-
-// node finds the inventory's node of a step.
-func (s *Stage) node(st plan.Step) (*inventory.Node, error) {
-	n, ok := s.inv.Node(st.Subject.Name)
-	if !ok {
-		return nil, errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).
-			Do("Make a new plan: `ironrail plan`.")
-	}
-	return n, nil
 }
 
 // factReader is what knows facts: a run, or what a plan is made from.

@@ -133,7 +133,7 @@ func list(all []Mount) string {
 
 // Observe implements stage.Stage.
 func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage.Observation, error) {
-	n, err := s.node(st)
+	n, err := s.inv.Planned(st.Subject.Name)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
@@ -151,7 +151,7 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	n, err := s.node(st)
+	n, err := s.inv.Planned(st.Subject.Name)
 	if err != nil {
 		return err
 	}
@@ -228,14 +228,6 @@ func record(ctx context.Context, run stage.Run, n *inventory.Node, has []Mount) 
 		return err
 	}
 	return run.Learn(ctx, f)
-}
-
-func (s *Stage) node(st plan.Step) (*inventory.Node, error) {
-	n, ok := s.inv.Node(st.Subject.Name)
-	if !ok {
-		return nil, errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
-	}
-	return n, nil
 }
 
 // Weave has the tests that accept a node wait for its file systems.

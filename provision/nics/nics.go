@@ -138,7 +138,7 @@ func needsOf(n *inventory.Node) (list []plan.Need) {
 
 // Observe implements stage.Stage.
 func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage.Observation, error) {
-	n, err := s.node(st)
+	n, err := s.inv.Planned(st.Subject.Name)
 	if err != nil {
 		return stage.Observation{State: stage.Unknown}, err
 	}
@@ -158,7 +158,7 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	n, err := s.node(st)
+	n, err := s.inv.Planned(st.Subject.Name)
 	if err != nil {
 		return err
 	}
@@ -239,14 +239,6 @@ func needsCycle(seen []reading, wrote bool) bool {
 		}
 	}
 	return false
-}
-
-func (s *Stage) node(st plan.Step) (*inventory.Node, error) {
-	n, ok := s.inv.Node(st.Subject.Name)
-	if !ok {
-		return nil, errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
-	}
-	return n, nil
 }
 
 // lastRecord is what is recorded of a node; unreadable counts as nothing.

@@ -163,9 +163,9 @@ func (s *Stage) Observe(ctx context.Context, _ stage.Run, st plan.Step) (stage.O
 
 // Apply implements stage.Stage.
 func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
-	n, ok := s.inv.Node(st.Subject.Name)
-	if !ok {
-		return errkind.New(errkind.NotFound, "%s is planned for but not in the inventory", st.Subject.Name).Do("Make a new plan: `ironrail plan`.")
+	n, err := s.inv.Planned(st.Subject.Name)
+	if err != nil {
+		return err
 	}
 	switch st.ID.Base() {
 	case biosStep(n.Name):

@@ -25,18 +25,22 @@ type serial struct {
 	question byte   // number of the last IPMI request
 	number   byte   // of the last packet with characters
 	count    int    // characters of it that were taken
+
+	keys   <-chan string // to be typed; nil: nothing is
+	typing typed
 }
 
 // newSerial takes a session over.
-func newSerial(g *guard) *serial {
+func newSerial(g *guard, keys <-chan string) *serial {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return &serial{conn: g, sequence: g.sequence}
+	return &serial{conn: g, sequence: g.sequence, keys: keys}
 }
 
 // Bits of the status of a serial packet (IPMI 2.0, table 15-2).
 const (
 	serialAck         = 4 // bytes before the characters
+	serialNack        = 0x40
 	serialDeactivated = 0x10
 )
 
@@ -57,7 +61,10 @@ func (s *serial) copyTo(ctx context.Context, w io.Writer) error {
 				return classify(ctx, err)
 			}
 		}
-		_ = s.conn.SetReadDeadline(asked.Add(serialKeepAlive))
+		if err := s.typeKeys(now); err != nil {
+			return classify(ctx, err)
+		}
+		_ = s.conn.SetReadDeadline(s.nextLook(now, asked))
 		if ctx.Err() != nil { // the deadline of its end may just have been overwritten
 			return nil
 		}
@@ -83,6 +90,7 @@ func (s *serial) packet(p []byte, w io.Writer) (ended bool, err error) {
 	if len(p) < serialAck {
 		return false, nil
 	}
+	s.typing.acknowledge(p)
 	if number := p[0] & 0x0f; number != 0 && len(p) > serialAck {
 		text := p[serialAck:]
 		if _, err := w.Write(s.fresh(number, text)); err != nil {

@@ -25,7 +25,7 @@ const (
 
 // Console copies what a node prints on its serial console to w, as the BMC sends
 // it over LAN (IPMI 2.0, sections 15 and 24), until ctx ends. It never sends a
-// character. It opens a session of its own besides those of a Pool, most BMCs have
+// character; Terminal does. It opens a session of its own besides those of a Pool, most BMCs have
 // four, and gives payload and session back at its end. A lost BMC is called again,
 // with up to 30 s between two tries; what was printed meanwhile is not seen, since
 // BMCs keep nothing. A console that somebody else has open is left to them: the
@@ -34,6 +34,12 @@ const (
 // up is called each time that the console is open; nil: nobody.
 // The end of ctx is no error. An error of w ends the copy and is returned.
 func Console(ctx context.Context, t Target, o Options, w io.Writer, up func()) error {
+	return Terminal(ctx, t, o, w, nil, up)
+}
+
+// Terminal is Console, and types what comes from keys, in order and one text at a time. Keys that a
+// BMC took just before it was lost may not have reached the node.
+func Terminal(ctx context.Context, t Target, o Options, w io.Writer, keys <-chan string, up func()) error {
 	t = t.withDefaults()
 	if err := t.check(); err != nil {
 		return t.wrap("read the console", err)
@@ -47,7 +53,7 @@ func Console(ctx context.Context, t Target, o Options, w io.Writer, up func()) e
 	}
 	wait := time.Second
 	for {
-		opened, err := consoleOnce(ctx, t, o, w, up)
+		opened, err := consoleOnce(ctx, t, o, w, keys, up)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -66,7 +72,7 @@ func Console(ctx context.Context, t Target, o Options, w io.Writer, up func()) e
 
 // consoleOnce reads the console over one session. It reports whether the console
 // was open.
-func consoleOnce(ctx context.Context, t Target, o Options, w io.Writer, up func()) (bool, error) {
+func consoleOnce(ctx context.Context, t Target, o Options, w io.Writer, keys <-chan string, up func()) (bool, error) {
 	d := &ipmiDriver{target: t, network: o.Network, clk: o.Clock, gap: o.Gap}
 	if err := d.Open(ctx); err != nil {
 		return false, err
@@ -78,7 +84,7 @@ func consoleOnce(ctx context.Context, t Target, o Options, w io.Writer, up func(
 		_ = d.Close(ctx)
 		return false, err
 	}
-	s := newSerial(d.conn)
+	s := newSerial(d.conn, keys)
 	defer s.deactivate()
 	if up != nil {
 		up()

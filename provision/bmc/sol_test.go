@@ -170,6 +170,58 @@ func TestPeerConsoleWithout(t *testing.T) {
 	}
 }
 
+// TestPeerTerminal types at the serial line of a real ipmi_sim: each text once and in order, while
+// the node prints. Nothing is typed behind the end.
+func TestPeerTerminal(t *testing.T) {
+	t.Parallel()
+	s, serial := startSerial(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out, up, keys, done := &atomicBuffer{}, make(chan struct{}, 10), make(chan string), make(chan error, 1)
+	go func() { done <- Terminal(ctx, s.target(), Options{}, out, keys, func() { up <- struct{}{} }) }()
+	<-up
+	var want, printed string
+	for i := range 40 { // numbers of packets go round several times
+		text := fmt.Sprintf("%d\x1b[B\r", i)
+		want += text
+		select {
+		case keys <- text:
+		case <-time.After(hangs):
+			t.Fatal("nothing is typed any more")
+		}
+		printed += "line\r\n"
+		serial.say("line\r\n")
+	}
+	await(t, "all keys", func() bool { return len(serial.seen.String()) >= len(want) })
+	await(t, "all lines", func() bool { return out.String() == printed })
+	cancel()
+	if err := <-done; err != nil || serial.seen.String() != want {
+		t.Errorf("%v; %q was typed, want %q", err, serial.seen.String(), want)
+	}
+}
+
+// TestAcknowledge: of a packet that was taken in part the rest is sent, under another number; one
+// that was refused stays, and what is said of another packet says nothing.
+func TestAcknowledge(t *testing.T) {
+	t.Parallel()
+	k := typed{text: []byte("abcdef"), number: 15}
+	for _, c := range []struct {
+		name   string
+		packet []byte
+		want   string
+		number byte
+	}{
+		{"of another", []byte{0, 3, 6, 0}, "abcdef", 15},
+		{"refused", []byte{0, 15, 0, serialNack}, "abcdef", 15},
+		{"in part", []byte{0, 15, 2, 0}, "cdef", 1},
+		{"more than there is", []byte{0, 1, 200, 0}, "", 2},
+	} {
+		k.fresh = false
+		if k.acknowledge(c.packet); string(k.text) != c.want || k.number != c.number {
+			t.Errorf("%s: %q under %d", c.name, k.text, k.number)
+		}
+	}
+}
+
 // TestFresh: characters of a packet that comes twice are taken once.
 func TestFresh(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bmc
+
+import (
+	"time"
+
+	"github.com/bougou/go-ipmi/pkg/types"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+)
+
+// Times of what is typed over serial over LAN.
+const (
+	serialKeys  = 20 * time.Millisecond // from one look for keys to the next
+	serialAgain = time.Second           // without an acknowledgement: the packet is sent again
+	serialTries = 8                     // of one packet
+)
+
+// typed are the characters that a BMC has not acknowledged yet: one packet at a time (IPMI 2.0,
+// 15.11).
+type typed struct {
+	text   []byte
+	number byte // of the packet, 1 to 15
+	fresh  bool // it is not sent yet
+	sent   time.Time
+	tries  int
+}
+
+// acknowledge takes what a packet of the BMC says of the one that was typed. One that it refuses is
+// sent again; of one that it took in part the rest is sent.
+func (t *typed) acknowledge(p []byte) {
+	if len(t.text) == 0 || t.fresh || p[1] != t.number || p[3]&serialNack != 0 {
+		return
+	}
+	t.text = t.text[min(int(p[2]), len(t.text)):]
+	t.begin()
+}
+
+// begin numbers what is to be sent.
+func (t *typed) begin() {
+	t.number, t.fresh, t.tries = t.number%15+1, true, 0
+}
+
+// typeKeys sends the next packet of what is to be typed, and again what was not acknowledged.
+func (s *serial) typeKeys(now time.Time) error {
+	t := &s.typing
+	if len(t.text) == 0 {
+		select {
+		case keys := <-s.keys:
+			t.text = []byte(keys)
+			t.begin()
+		default:
+			return nil
+		}
+	}
+	switch {
+	case len(t.text) == 0, !t.fresh && now.Sub(t.sent) < serialAgain:
+		return nil
+	case t.tries >= serialTries:
+		return errkind.New(errkind.Timeout, "the BMC acknowledges nothing of what is typed")
+	}
+	t.fresh, t.sent = false, now
+	t.tries++
+	return s.send(types.PayloadTypeSOL, append([]byte{t.number, 0, 0, 0}, t.text...))
+}
+
+// nextLook is until when a datagram is waited for.
+func (s *serial) nextLook(now, asked time.Time) time.Time {
+	next := asked.Add(serialKeepAlive)
+	if look := now.Add(serialKeys); s.keys != nil && look.Before(next) {
+		return look
+	}
+	return next
+}

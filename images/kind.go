@@ -101,12 +101,13 @@ const (
 	GRUBFile    = "grubaa64.efi" // of arm64: GRUB with an HTTP client, which shim loads
 	ShimX64File = "shimx64.efi"  // the same two of x86-64, of images for Secure Boot
 	GRUBX64File = "grubx64.efi"
+	MOKX64File  = "mmx64.efi" // MokManager, which shim loads where a certificate is to be enrolled
 )
 
-// SignedLoaders are the names of shim, and of the GRUB that it loads, for the network.
-func SignedLoaders(arch inventory.Arch) [2]string {
+// SignedLoaders are the names of shim, and of what it loads, for the network.
+func SignedLoaders(arch inventory.Arch) []string {
 	if arch == inventory.ARM64 {
-		return [2]string{ShimFile, GRUBFile}
+		return []string{ShimFile, GRUBFile}
 	}
-	return [2]string{ShimX64File, GRUBX64File}
+	return []string{ShimX64File, GRUBX64File, MOKX64File}
 }

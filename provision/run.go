@@ -95,7 +95,7 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	r := &Running{records: rec, bus: o.Bus, bootLog: services.NewBootLog(o.Bus), ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: s.access().BMCs(reach.Facts(o.Store))}
 	r.switches = s.access().Switches(r.ssh, r.fact)
-	r.consoles = reach.NewConsoles(r.bmcs, reach.ListenOn(s.network))
+	r.consoles = reach.NewConsoles(r.bmcs, reach.TerminalOn(s.network))
 	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return nil, err

@@ -218,7 +218,7 @@ func (r *Running) world() world {
 	w.ask = r.bmcs.Handle
 	w.install = install.Dependencies{
 		BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
-		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed,
+		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed, Type: r.consoles.Type,
 		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
 	w.install.Signer = w.signer

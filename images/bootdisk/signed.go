@@ -34,11 +34,14 @@ var signedARM64 = []signed{
 	{"grub-efi-arm64-signed", "usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed", []string{images.GRUBFile}},
 }
 
-// signedAMD64 is the same for x86-64 with Secure Boot (fbx64.efi is left out).
+// signedAMD64 is the same for x86-64 with Secure Boot (fbx64.efi is left out). MokManager lies
+// beside shim on the disk as well: without it shim restarts a node forever where a certificate
+// waits to be enrolled (mok.c, check_mok_request).
 var signedAMD64 = []signed{
 	{"shim-signed", "usr/lib/shim/shimx64.efi.signed", []string{"EFI/BOOT/BOOTX64.EFI", images.ShimX64File}},
 	{"grub-efi-amd64-signed", "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed", []string{"EFI/BOOT/grubx64.efi"}},
 	{"grub-efi-amd64-signed", "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed", []string{images.GRUBX64File}},
+	{"shim-helpers-amd64-signed", "usr/lib/shim/mmx64.efi.signed", []string{"EFI/BOOT/mmx64.efi", images.MOKX64File}},
 }
 
 // SignedRelease is the release of Debian that signed loaders are taken from.

@@ -80,12 +80,13 @@ func TestSecureBootLoaders(t *testing.T) {
 	for name, want := range map[string]string{
 		"EFI/BOOT/BOOTX64.EFI": "usr/lib/shim/shimx64.efi.signed", "EFI/BOOT/grubx64.efi": "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed",
 		images.ShimX64File: "usr/lib/shim/shimx64.efi.signed", images.GRUBX64File: "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed", "EFI/debian/grub.cfg": signedConfig,
+		"EFI/BOOT/mmx64.efi": "usr/lib/shim/mmx64.efi.signed", images.MOKX64File: "usr/lib/shim/mmx64.efi.signed",
 	} {
 		if got, err := os.ReadFile(m.Path(name)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 		}
 	}
-	if files := slices.Sorted(maps.Keys(m.BootFiles())); !slices.Equal(files, []string{images.GRUBX64File, images.ShimX64File}) {
+	if files := slices.Sorted(maps.Keys(m.BootFiles())); !slices.Equal(files, []string{images.GRUBX64File, images.MOKX64File, images.ShimX64File}) {
 		t.Errorf("files for the network: %v", files)
 	}
 	if made := m.platform().loaders; len(made) != 1 || made[0].file != coreFile || len(platformOf(m.Arch).loaders) != 2 {

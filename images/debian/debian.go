@@ -208,7 +208,8 @@ func (r Recipe) Digest() string {
 		Key                         []string       `json:",omitempty"`
 		SecureBoot                  bool           `json:",omitempty"`
 		InMemory                    bool           `json:",omitempty"`
-	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.InMemory})
+		MOK                         bool           `json:",omitempty"` // MokManager comes with shim
+	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.InMemory, r.SecureBoot})
 }
 
 // keys are the fingerprints of the mirrors' keys: one that is published anew, such as with a

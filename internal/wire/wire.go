@@ -84,6 +84,7 @@ const (
 	Configure TaskKind = "configure" // ConfigureParams -> ConfigureResult
 	Reboot    TaskKind = "reboot"    // RebootParams -> nothing; acknowledged before it happens
 	Wipe      TaskKind = "wipe"      // WipeParams -> WipeResult: the node leaves its site
+	Enrol     TaskKind = "enrol"     // EnrolParams -> nothing: shim asks for a certificate at the next boot
 )
 
 // Task asks the agent to do one thing. Key is the effect key: doing the same
@@ -311,6 +312,14 @@ type WriteResult struct {
 	// Layout is the one that was asked for, as it is: what was kept has its own
 	// identifiers.
 	Layout *Layout `json:"layout,omitempty"`
+}
+
+// EnrolParams asks for variables of shim, which has MokManager enrol a certificate at the next boot.
+// They hold no secret: the password is in neither.
+type EnrolParams struct {
+	List      []byte `json:"list"`      // MokNew: an EFI_SIGNATURE_LIST of the certificate
+	Auth      []byte `json:"auth"`      // MokAuth: SHA-256 of List and the password
+	Countdown int    `json:"countdown"` // MokTimeout: seconds for which MokManager waits for a key
 }
 
 // WipeParams asks for disks to be made blank. Each is named like that of a write,

@@ -119,14 +119,15 @@ func TestUnsigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	recipe := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
-	bare, whole, half := bakeWith(t, a, recipe("1"), "bare"), bakeWith(t, a, recipe("2"), "whole", images.ShimX64File, images.GRUBX64File), bakeWith(t, a, recipe("3"), "half", images.ShimX64File)
+	bare, whole, half := bakeWith(t, a, recipe("1"), "bare"), bakeWith(t, a, recipe("2"), "whole", images.ShimX64File, images.GRUBX64File, images.MOKX64File), bakeWith(t, a, recipe("3"), "half", images.ShimX64File)
+	older := bakeWith(t, a, recipe("4"), "older", images.ShimX64File, images.GRUBX64File)
 	for name, c := range map[string]struct {
 		digest string
 		secure bool
 		want   string // in the error; "": none
 	}{
 		"without Secure Boot": {bare, false, ""}, "with loaders": {whole, true, ""}, "not built": {"", true, ""}, "not there": {recipe("0"), true, ""},
-		"without loaders": {bare, true, "has no shimx64.efi"}, "without GRUB": {half, true, "has no grubx64.efi"},
+		"without loaders": {bare, true, "has no shimx64.efi"}, "without GRUB": {half, true, "has no grubx64.efi"}, "without MokManager": {older, true, "has no mmx64.efi"},
 	} {
 		inv.Images = []*inventory.Image{{Block: inventory.Block{Name: "os"}, Digest: c.digest, SecureBoot: c.secure}}
 		got := a.Unsigned(map[string]string{"os": c.digest})
@@ -134,7 +135,7 @@ func TestUnsigned(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, got, c.want)
 		}
 		set, err := a.Loaders()
-		if err != nil || set.Has(loader.ShimX64) != (c.secure && (c.digest == whole || c.digest == half)) {
+		if err != nil || set.Has(loader.ShimX64) != (c.secure && (c.digest == whole || c.digest == half || c.digest == older)) || set.Has(loader.MOKX64) != (c.secure && c.digest == whole) {
 			t.Errorf("%s: loaders %v, %v", name, set.Names(), err)
 		}
 	}

@@ -13,6 +13,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -145,6 +146,10 @@ type Dependencies struct {
 	// Printed returns the last lines of a node's console while it is read, oldest
 	// first, escaped, and how many it has printed since; nil: no console is read.
 	Printed func(node string) (lines []string, ever int)
+	// Type copies what a node prints on its serial console to a writer until ctx ends, and types
+	// what comes from keys; up is called each time that the console is open. Nil: no console
+	// can be typed at.
+	Type func(ctx context.Context, node string, to io.Writer, keys <-chan string, up func()) error
 }
 
 // Stage is the install stage. It is safe for concurrent use.
@@ -188,8 +193,9 @@ func (s *Stage) Check() (diags hcl.Diagnostics) {
 	return diags
 }
 
-// Plan implements stage.Stage: one check for each image, five steps for each node, and a
-// sixth for one whose ramdisk starts the installed system.
+// Plan implements stage.Stage: one check for each image, five steps for each node, and one
+// more for one whose ramdisk starts the installed system, and for one whose certificate is
+// enrolled at its console.
 func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps := make([]plan.Step, 0, 5*len(s.inv.Nodes)+len(s.inv.Images))
 	var diags hcl.Diagnostics
@@ -258,6 +264,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 			_, _, err := s.ensureAgent(ctx, run, n, st)
 			return err
 		})
+	case MOK:
+		return s.enrolMOK(ctx, run, n, st)
 	case Inspect:
 		return s.inspect(ctx, run, n, st)
 	case Write:

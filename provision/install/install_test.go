@@ -20,6 +20,8 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/images/modsign"
+	"github.com/ironrail/ironrail/images/modsign/mok"
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -69,6 +71,11 @@ type chassis struct {
 	device   bmc.BootFrom
 	alone    func() BootNetwork
 	console  []string // what it printed
+	edit     func(*inventory.Node)
+	signer   *modsign.Certificate
+	secure   *wire.SecureBoot
+	enrols   error // how the agent answers a request to shim
+	terminal typeAt
 	mu       sync.Mutex
 	power    bmc.PowerState
 	effects  []string
@@ -112,6 +119,9 @@ func (c *chassis) SetPower(_ context.Context, a bmc.PowerAction) (bmc.Outcome, e
 	defer c.mu.Unlock()
 	c.note(a.String())
 	c.power, c.running = bmc.PowerOn, ""
+	if c.stop != nil { // the agent that ran
+		c.stop()
+	}
 	if !c.silent {
 		c.netboot()
 	}
@@ -128,7 +138,7 @@ func (c *chassis) netboot() {
 	a, err := agent.New(agent.Config{BootID: "b", Poll: time.Second, Client: httptest.NewServer(nil).Client(),
 		Boot:     wire.Boot{Version: wire.Version, Node: "n1", Attempt: at.ID, Token: c.boots.Token(at.ID), Controller: c.url()},
 		Identity: func() wire.Identity { return wire.Identity{Product: "box", Serial: c.serial} },
-		Handlers: map[wire.TaskKind]agent.Handler{wire.Inspect: c.inspect, wire.Write: c.write, wire.Configure: c.configure}})
+		Handlers: map[wire.TaskKind]agent.Handler{wire.Inspect: c.inspect, wire.Write: c.write, wire.Configure: c.configure, wire.Enrol: c.enrol}})
 	if err != nil {
 		c.t.Error(err)
 		return
@@ -147,8 +157,19 @@ func (c *chassis) netboot() {
 func (c *chassis) inspect(context.Context, json.RawMessage, func(wire.Progress)) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return wire.Hardware{Identity: wire.Identity{Product: "box", Serial: c.serial, UUID: "00000000-0000-4000-8000-000000000001"}, NICs: c.nics, PCI: c.pci,
+	return wire.Hardware{Identity: wire.Identity{Product: "box", Serial: c.serial, UUID: "00000000-0000-4000-8000-000000000001"}, NICs: c.nics, PCI: c.pci, SecureBoot: c.secure,
 		Disks: []wire.Disk{{Name: "vda", PCI: c.diskPCI, Serial: "D1", Size: 2 << 30, Content: c.content, Marker: c.marker}}}, nil
+}
+
+func (c *chassis) enrol(_ context.Context, raw json.RawMessage, _ func(wire.Progress)) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note("enrol")
+	var p wire.EnrolParams
+	if err := json.Unmarshal(raw, &p); err != nil || len(p.List) == 0 || len(p.Auth) != 32 || p.Countdown != mok.Countdown {
+		c.t.Errorf("the agent is asked for %s: %v", raw, err)
+	}
+	return struct{}{}, c.enrols
 }
 
 func (c *chassis) write(_ context.Context, raw json.RawMessage, _ func(wire.Progress)) (any, error) {
@@ -203,6 +224,9 @@ func (f fixedImages) Verify(context.Context, string) error { return f.bad }
 func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []BootEvent) (apply.Result, *plan.Plan) {
 	t.Helper()
 	inv := site()
+	if c.edit != nil {
+		c.edit(inv.Nodes[0])
+	}
 	boots := NewBoots([]byte(strings.Repeat("k", 32)), []netboot.Client{{Node: "n1", MACs: []addr.MAC{{2, 0, 0, 0, 0, 1}}, Address: netip.MustParsePrefix("127.0.0.1/8")}}, nil)
 	h := hub.New(hub.Config{Grants: boots})
 	srv := httptest.NewServer(h.Handler())
@@ -216,7 +240,7 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []B
 	})
 	w := Dependencies{BMC: func(context.Context, string) (Control, error) { return c, nil }, Hub: h, Boots: boots, Images: images, Nodes: c,
 		Evidence: func(string, time.Time) []BootEvent { return seen }, SSHKey: "ssh-ed25519 AAAA", BootNetwork: c.alone,
-		Printed: func(string) ([]string, int) { return c.console, len(c.console) }}
+		Printed: func(string) ([]string, int) { return c.console, len(c.console) }, Signer: c.signer, Type: c.terminal}
 	in := New(inv, map[string]string{"os": digest}, w)
 	bm := oob.New(inv, func(context.Context, string) (oob.BMC, error) { return c, nil })
 	store, err := state.Open(filepath.Join(t.TempDir(), "state.db"))

@@ -107,10 +107,10 @@ func writeWords(n *inventory.Node) string {
 // streams is what a write of an image holds; never changed.
 var streams = []plan.Use{{Resource: "streams", Units: 1, Hold: plan.ForStep}}
 
-// nodeSteps appends the five steps of a node.
+// nodeSteps appends the five steps of a node, and that of its certificate.
 func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrush, all shared) []plan.Step {
 	me, c, decl := subject.OfNode(n.Name), all.of(s, n), stage.Source(n.Decl)
-	to = slices.Grow(to, 5) // what step returns stays in it
+	to = slices.Grow(to, 6) // what step returns stays in it
 	step := func(action, title string, may plan.EffectSet, limit, expected time.Duration, needs ...plan.Need) *plan.Step {
 		to = append(to, plan.Step{ID: StepOf(n.Name, action), Stage: Name, Subject: me, Title: title, Needs: needs, May: may,
 			Decl: decl, Deadline: plan.Budget{Limit: limit, Expected: expected}, Version: Version, DepthKey: n.Name})
@@ -129,7 +129,14 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	netboot.Yields = []fact.Key{AttemptFact.Of(me), IdentityFact.Of(me)}
 	netboot.Inputs = inputs
 
-	inspect := step(Inspect, c.inspect, reach, inspectLimit, 3*time.Second, after(netboot))
+	first := []plan.Need{after(netboot)}
+	if EnrolsMOK(n) {
+		mok := step(MOK, "enrol the site's certificate for kernel modules in shim's list (MOK), at the console, where the node does not have it", reach, mokLimit, 20*time.Second, first...)
+		// No node that is installed already is restarted for it: an inspection needs it, or nobody does.
+		mok.Only, mok.Uses, mok.Yields = plan.WhenNeeded, InrushOf(n, inrush), []fact.Key{AttemptFact.Of(me), IdentityFact.Of(me)}
+		first = append(first, plan.Need{Step: mok.ID, On: plan.Success})
+	}
+	inspect := step(Inspect, c.inspect, reach, inspectLimit, 3*time.Second, first...)
 	inspect.Yields = []fact.Key{HardwareFact.Of(me)}
 
 	write := step(Write, c.write, reach, writeLimit, 60*time.Second, after(inspect))

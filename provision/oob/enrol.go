@@ -61,8 +61,13 @@ func (s *Stage) enrolSteps(n *inventory.Node) []plan.Step {
 	return []plan.Step{st}
 }
 
-// byHand are the warnings of a plan about nodes that need the certificate and whose BMCs have no way
-// to add it, one for each chassis and protocol.
+// HasConsole reports whether a node has a serial console that its BMC gives over the network.
+func HasConsole(n *inventory.Node) bool {
+	return bmc.Protocol(n.BMC.Protocol) == bmc.IPMI && n.Hardware != nil && n.Hardware.Console.Port != ""
+}
+
+// byHand are the warnings of a plan about nodes that need the certificate and whose BMCs have neither
+// a way to add it nor a console at which it is enrolled, one for each chassis and protocol.
 func (s *Stage) byHand() (found hcl.Diagnostics) {
 	type kind struct {
 		h        *inventory.Hardware
@@ -72,7 +77,7 @@ func (s *Stage) byHand() (found hcl.Diagnostics) {
 	var order []kind
 	for _, n := range s.inv.Nodes {
 		k := kind{n.Hardware, n.BMC.Protocol}
-		if bmc.Protocol(k.protocol) == bmc.Redfish || !kinds.NeedSigned(n) {
+		if bmc.Protocol(k.protocol) == bmc.Redfish || HasConsole(n) || !kinds.NeedSigned(n) {
 			continue
 		}
 		if nodes[k] = append(nodes[k], n.Name); len(nodes[k]) == 1 {
@@ -82,7 +87,7 @@ func (s *Stage) byHand() (found hcl.Diagnostics) {
 	for _, k := range order {
 		at := inventory.PlaceOf(k.h.Ranges, "secure_boot", k.h.Decl)
 		found = append(found, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "Certificate that is enrolled by hand", Subject: &at,
-			Detail: fmt.Sprintf("Hardware %q boots with Secure Boot, drivers of nodes (%d of them) have kernel modules that are signed with the site's key, and BMCs that speak %s cannot add its certificate to db of the firmware. Put it there by the firmware's setup before the nodes are installed: `ironrail state keys --certificate der > modules.cer`. A node whose firmware does not have it is taken out before anything is erased.",
+			Detail: fmt.Sprintf("Hardware %q boots with Secure Boot, drivers of nodes (%d of them) have kernel modules that are signed with the site's key, and BMCs that speak %s cannot add its certificate to db of the firmware; nor do they have a serial console here at which it could be enrolled in shim's list (IPMI, with a console in the hardware block). Put it there by the firmware's setup before the nodes are installed: `ironrail state keys --certificate der > modules.cer`. A node whose firmware does not have it is taken out before anything is erased.",
 				k.h.Name, len(nodes[k]), k.protocol)})
 	}
 	return found

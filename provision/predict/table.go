@@ -79,6 +79,7 @@ var Table = []Row{
 	{Kind: "install.netboot", Match: Match{Memory: 512 * gib}, Low: 4 * mnt, Mid: 6 * mnt, High: 11 * mnt, Source: metal},
 	{Kind: "install.netboot", Low: 2 * mnt, Mid: 4 * mnt, High: 8 * mnt, Source: plain},
 
+	{Kind: "install.mok", Low: 3 * sec, Mid: 8 * mnt, High: 30 * mnt, Source: "estimate: two boots with their self-tests; a node that has the certificate already is only asked"},
 	{Kind: "install.inspect", Low: 2 * sec, Mid: 3 * sec, High: 10 * sec, Source: "estimate; 2 s " + fromLab},
 	{Kind: "install.write", Match: Match{Disk: "virtio"}, Low: 42 * sec, Mid: 50 * sec, High: 60 * sec, Source: fromLab},
 	{Kind: "install.write", Low: 20 * sec, Mid: 60 * sec, High: 3 * mnt, Source: "estimate, for an image whose size is not known"},

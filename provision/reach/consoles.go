@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/oob"
 )
 
 // Bounds of the consoles that a run reads.
@@ -28,59 +29,83 @@ const (
 // them: one session for each, besides the one that the run works with. It is safe
 // for concurrent use.
 type Consoles struct {
-	bmcs   BMCs
-	listen Listen
-	slots  chan struct{}
-	wg     sync.WaitGroup
+	bmcs  BMCs
+	open  Terminal
+	slots chan struct{}
+	wg    sync.WaitGroup
 
 	mu   sync.Mutex
 	last map[string]*tap // by node
 }
 
-// Listen copies what a node prints on its console until ctx ends, as bmc.Console does.
-type Listen func(ctx context.Context, t bmc.Target, to io.Writer) error
+// Terminal copies what a node prints on its console until ctx ends, and types what comes from keys
+// (nil: nothing), as bmc.Terminal does.
+type Terminal func(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error
 
 // NewConsoles are consoles of these BMCs.
-func NewConsoles(b BMCs, l Listen) *Consoles {
-	return &Consoles{bmcs: b, listen: l, slots: make(chan struct{}, consolesMost), last: map[string]*tap{}}
+func NewConsoles(b BMCs, open Terminal) *Consoles {
+	return &Consoles{bmcs: b, open: open, slots: make(chan struct{}, consolesMost), last: map[string]*tap{}}
 }
 
-// ListenOn listens to consoles over a network.
-func ListenOn(n network.Network) Listen {
-	return func(ctx context.Context, t bmc.Target, to io.Writer) error {
-		return bmc.Console(ctx, t, bmc.Options{Network: n}, to, nil)
+// TerminalOn opens consoles over a network.
+func TerminalOn(n network.Network) Terminal {
+	return func(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error {
+		return bmc.Terminal(ctx, t, bmc.Options{Network: n}, to, keys, up)
 	}
 }
 
-// Open implements install.World.Console. A console of the same node that was closed
+// Open implements install.Dependencies.Console. A console of the same node that was closed
 // a moment ago is given back first.
 func (c *Consoles) Open(ctx context.Context, node string) install.Console {
 	n, ok := c.bmcs.Inv.Node(node)
-	if !ok || n.BMC.Protocol != string(bmc.IPMI) || n.Hardware == nil || n.Hardware.Console.Port == "" {
+	if !ok || !oob.HasConsole(n) {
 		return nil
 	}
-	ctx, end := context.WithCancel(ctx)
-	t := &tap{end: end, ended: make(chan struct{})}
-	c.mu.Lock()
-	before := c.last[node]
-	c.last[node] = t
-	c.mu.Unlock()
-	c.wg.Go(func() {
-		defer close(t.ended)
-		if before != nil {
-			select {
-			case <-before.ended:
-			case <-ctx.Done():
-				return
-			}
-		}
-		t.stopped(c.read(ctx, node, t))
-	})
+	t, ctx, before := c.tap(ctx, node)
+	c.wg.Go(func() { _ = c.run(ctx, node, t, before, nil, nil, nil) }) // the tap keeps the error
 	return t
 }
 
-// read copies a node's console into t until ctx ends, or it cannot be read.
-func (c *Consoles) read(ctx context.Context, node string, t *tap) error {
+// Type implements install.Dependencies.Type. What the console prints is kept besides, as with
+// Open, and forgotten at its end.
+func (c *Consoles) Type(ctx context.Context, node string, to io.Writer, keys <-chan string, up func()) error {
+	n, ok := c.bmcs.Inv.Node(node)
+	if !ok || !oob.HasConsole(n) {
+		return errkind.New(errkind.Unsupported, "%s has no console that can be typed at", node)
+	}
+	t, ctx, before := c.tap(ctx, node)
+	defer t.Close()
+	return c.run(ctx, node, t, before, to, keys, up)
+}
+
+// tap makes a console of a node the one that is read, and returns the one before it.
+func (c *Consoles) tap(ctx context.Context, node string) (t *tap, _ context.Context, before *tap) {
+	ctx, end := context.WithCancel(ctx)
+	t = &tap{end: end, ended: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, c.last[node] = c.last[node], t
+	return t, ctx, before
+}
+
+// run reads a console once the one before it was given back.
+func (c *Consoles) run(ctx context.Context, node string, t, before *tap, to io.Writer, keys <-chan string, up func()) error {
+	defer close(t.ended)
+	if before != nil {
+		select {
+		case <-before.ended:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	err := c.read(ctx, node, t, to, keys, up)
+	t.stopped(err)
+	return err
+}
+
+// read copies a node's console into t, and to another writer where there is one, until ctx ends or
+// it cannot be read.
+func (c *Consoles) read(ctx context.Context, node string, t *tap, to io.Writer, keys <-chan string, up func()) error {
 	select {
 	case c.slots <- struct{}{}:
 		defer func() { <-c.slots }()
@@ -94,7 +119,11 @@ func (c *Consoles) read(ctx context.Context, node string, t *tap) error {
 	}
 	screen := why.Screen{Line: t.add}
 	defer screen.Flush()
-	return c.listen(ctx, target, &screen)
+	all := io.Writer(&screen)
+	if to != nil {
+		all = io.MultiWriter(all, to)
+	}
+	return c.open(ctx, target, all, keys, up)
 }
 
 // Wait waits until all consoles were given back. None is opened any more.

@@ -3,10 +3,12 @@
 package reach
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,19 +25,31 @@ import (
 // serial is the serial line of n1 behind a BMC that gives it to one reader at a time.
 // What is printed while nobody reads is lost.
 type serial struct {
-	mu sync.Mutex
-	to io.Writer // nil: nobody reads
+	mu    sync.Mutex
+	to    io.Writer // nil: nobody reads
+	typed string
 }
 
-// listen reads the line.
-func (s *serial) listen(ctx context.Context, t bmc.Target, to io.Writer) error {
+// open reads the line, and keeps what is typed.
+func (s *serial) open(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error {
 	if t.Node != "n1" || t.Addr != serialBMC || t.Username != "admin" || t.Password.Reveal() != "correct-horse-9" {
 		return fmt.Errorf("another BMC or account: %+v", t)
 	}
 	if !s.give(to) {
 		return errkind.New(errkind.Refused, "somebody else has the console open")
 	}
-	<-ctx.Done()
+	if up != nil {
+		up()
+	}
+	for ctx.Err() == nil {
+		select {
+		case text := <-keys:
+			s.mu.Lock()
+			s.typed += text
+			s.mu.Unlock()
+		case <-ctx.Done():
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.to = nil
@@ -80,7 +94,7 @@ func listeners(line *serial) *Consoles {
 		return n
 	}
 	inv := &inventory.Inventory{Nodes: []*inventory.Node{node("n1", "ipmi", "ttyS1"), node("n2", "redfish", "ttyS1"), node("n3", "ipmi", "")}}
-	return NewConsoles(BMCs{Inv: inv, Secrets: known{}, Facts: func(fact.Key) (fact.Fact, bool) { return fact.Fact{}, false }}, line.listen)
+	return NewConsoles(BMCs{Inv: inv, Secrets: known{}, Facts: func(fact.Key) (fact.Fact, bool) { return fact.Fact{}, false }}, line.open)
 }
 
 // says waits until a console has printed a text.
@@ -137,6 +151,37 @@ func TestConsoles(t *testing.T) {
 		}
 	}
 	c.Wait()
+}
+
+// TestType: what is typed goes to the node's line, what that prints comes back and is kept for who
+// asks, until the end; nodes without a console are refused.
+func TestType(t *testing.T) {
+	t.Parallel()
+	line := &serial{}
+	c := listeners(line)
+	for _, name := range []string{"n2", "n3", "unknown"} {
+		if err := c.Type(t.Context(), name, io.Discard, nil, nil); errkind.Of(err) != errkind.Unsupported {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	keys, up, done := make(chan string), make(chan struct{}), make(chan error, 1)
+	var printed bytes.Buffer // written to by print alone
+	go func() { done <- c.Type(ctx, "n1", &printed, keys, func() { close(up) }) }()
+	<-up
+	line.print("Press any key\r\n")
+	keys <- " "
+	keys <- "\r"
+	if lines, ever := c.Printed("n1"); printed.String() != "Press any key\r\n" || !slices.Equal(lines, []string{"Press any key"}) || ever != 1 {
+		t.Errorf("printed %q, kept %q", printed.String(), lines)
+	}
+	cancel()
+	if err := <-done; err != nil || line.typed != " \r" {
+		t.Errorf("%v; typed %q", err, line.typed)
+	}
+	if lines, _ := c.Printed("n1"); len(lines) > 0 {
+		t.Errorf("kept behind its end: %q", lines)
+	}
 }
 
 // TestConsoleThatIsTaken: somebody else's console is left to them, and why says so.

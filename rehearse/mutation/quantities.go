@@ -96,6 +96,7 @@ var quantities = map[string]ofKinds{
 	"Chassis.SetBIOS":      {why: "settings of the BIOS are compared with the site where it names them; the tests of the integration with BMCs change them"},
 	"Chassis.ApplyBIOS":    {why: "the same"},
 	"Chassis.Enrol":        {why: "certificates of Secure Boot are added by ironrail itself; one that is not kept is found in the ramdisk, as the tests of the integration with BMCs and TestCompareModuleKey show"},
+	"Node.Variables":       {why: "variables of shim are written by the node's own agent; a request that is lost is found after the boot, as TestEnrolMOKFails shows"},
 	"Chassis.Update":       {why: "a firmware that is put in place; versions are compared, as `odd-firmware` shows for NICs"},
 	"Chassis.Activate":     {why: "the same"},
 	"Chassis.SetOverride":  {why: "which device boots next is set for each boot, and read back: `bmc-write-lost`"},

@@ -5,6 +5,7 @@ package rehearsal_test
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/event"
@@ -69,5 +70,42 @@ func TestSignedModules(t *testing.T) {
 	const of = "kernel modules come built and signed"
 	if n := count(of); n != len(inv.Nodes) || slices.ContainsFunc(said, func(text string) bool { return strings.Contains(text, "kernel modules are built") }) {
 		t.Errorf("%q is said %d times; in\n%s", of, count(of), strings.Join(said, "\n"))
+	}
+}
+
+// TestEnrolledAtConsole: nodes whose BMCs speak IPMI get the certificate from MokManager, which is
+// answered at their consoles, before anything is erased; they load the signed modules then. The
+// password stands in no event.
+func TestEnrolledAtConsole(t *testing.T) {
+	t.Parallel()
+	inv := otherExample(t, "mi300x-roce", `boot       = "uefi"`, "boot       = \"uefi\"\n  secure_boot = true", `protocol = "redfish"`, `protocol = "ipmi"`, `  tls      = "pin-first-seen"`, "")
+	var mu sync.Mutex
+	var said []string
+	steps := map[string]int{} // when they ended
+	sum := rehearsedWith(t, inv, rehearsal.Options{Seed: 7, OnEvent: func(e event.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, e.Text)
+		if e.Type == event.StepDone {
+			steps[string(e.Step)] = len(said)
+		}
+	}})
+	if len(sum.Accepted) != len(inv.Nodes) {
+		t.Errorf("%d of %d nodes are accepted: %+v", len(sum.Accepted), len(inv.Nodes), sum.Quarantined)
+	}
+	n := 0
+	for _, text := range said {
+		if strings.Contains(text, "MokManager has enrolled it, at the console of") {
+			n++
+		}
+	}
+	if n != len(inv.Nodes) {
+		t.Errorf("%d of %d nodes are said to have the certificate\n%s", n, len(inv.Nodes), strings.Join(said, "\n"))
+	}
+	for _, node := range inv.Nodes {
+		mok, inspect := steps[node.Name+"/install.mok"], steps[node.Name+"/install.inspect"]
+		if mok == 0 || inspect <= mok {
+			t.Errorf("%s: the certificate is enrolled at %d, and the node inspected at %d", node.Name, mok, inspect)
+		}
 	}
 }

@@ -90,7 +90,7 @@ func (n *Node) mainboard(boots bool) chassis.Board {
 		macs = append(macs, id.BootMAC)
 	}
 	b := firmware.New(firmware.Config{Node: n.inv.Name, Chassis: n.chassis, Boot: n.inv.Hardware.Boot, Arch: n.inv.Hardware.Arch, SecureBoot: n.inv.Hardware.SecureBoot, MACs: macs, UUID: id.UUID, Clock: w.opt.Clock, Seed: w.opt.Seed,
-		Relay: w.relay, Net: func(netip.Addr) network.Network { return n.cable.Scaled(1) }, Ramdisk: n.ramdisk, Disk: n.disk, Console: n.console()})
+		Relay: w.relay, Net: func(netip.Addr) network.Network { return n.cable.Scaled(1) }, Ramdisk: n.ramdisk, Disk: n.disk, Console: n.console(), Typed: n.typed(), Shim: n.metal.Variables()})
 	return unplugged{b, n}
 }
 
@@ -100,6 +100,14 @@ func (n *Node) console() io.Writer {
 		return nil
 	}
 	return n.serial
+}
+
+// typed is what is typed at the node; nil: nothing is.
+func (n *Node) typed() <-chan byte {
+	if n.serial == nil {
+		return nil
+	}
+	return n.serial.Typed()
 }
 
 // Metal is the node's hardware.

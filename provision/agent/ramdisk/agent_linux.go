@@ -28,6 +28,7 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/kmod"
 	"github.com/ironrail/ironrail/provision/agent/lldp"
 	"github.com/ironrail/ironrail/provision/agent/memory"
+	"github.com/ironrail/ironrail/provision/agent/secureboot"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 	"github.com/ironrail/ironrail/provision/agent/tasks"
 	"github.com/ironrail/ironrail/provision/agent/volumes"
@@ -92,6 +93,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(mountPoint), MakeInitrd: configure.InitrdAt(mountPoint), Node: volumes.OnNode{Tools: wire.ToolsFolder, At: mountPoint},
 			Memory:     memory.OnNode{Folder: memoryFolder, At: mountPoint, Load: func(module string) error { return load(module) }},
 			EFI:        efiboot.Dir("/" + efiboot.Folder),
+			Shim:       secureboot.Dir("/" + efiboot.Folder),
 			Kexec:      func(system iofs.FS) wire.Kexec { return kexec.Prepare(fs, system, kexec.Load) },
 			Self:       func() (io.ReadCloser, error) { return os.Open(self) },
 			Neighbours: lldp.OnNode(ctx, lldp.Packets{}, fs, settled),

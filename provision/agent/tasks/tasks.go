@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package tasks puts together what the install ramdisk can do: inspect, write,
-// configure and wipe, on the disks of a real node or of a virtual one.
+// configure, enrol and wipe, on the disks of a real node or of a virtual one.
 package tasks
 
 import (
@@ -18,12 +18,13 @@ import (
 	"github.com/ironrail/ironrail/provision/agent/efiboot"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
 	"github.com/ironrail/ironrail/provision/agent/memory"
+	"github.com/ironrail/ironrail/provision/agent/secureboot"
 	"github.com/ironrail/ironrail/provision/agent/volumes"
 	"github.com/ironrail/ironrail/provision/agent/wipe"
 	"github.com/ironrail/ironrail/provision/agent/write"
 )
 
-// Tools are what the tasks work with. All but Settled, Neighbours, EFI and Buffers
+// Tools are what the tasks work with. All but Settled, Neighbours, EFI, Shim and Buffers
 // is required.
 type Tools struct {
 	Inspector inspect.Inspector // its Open opens the disks of every task
@@ -37,6 +38,7 @@ type Tools struct {
 	Node       volumes.Node                  // makes disk layouts; nil: none is made
 	Memory     memory.Node                   // keeps systems in memory; nil: none is kept
 	EFI        efiboot.Vars                  // of the firmware, where the node has UEFI
+	Shim       secureboot.Vars               // of shim, likewise
 	Kexec      func(fs.FS) wire.Kexec        // has the kernel load that of a system; nil: it cannot
 	Self       func() (io.ReadCloser, error) // this very program
 	Workers    int                           // of a write; 0: write's default
@@ -62,6 +64,12 @@ func Handlers(t Tools) map[wire.TaskKind]agent.Handler {
 		}),
 		wire.Wipe: handler(func(ctx context.Context, p wire.WipeParams, progress func(wire.Progress)) (wire.WipeResult, error) {
 			return wipe.Wiper{Find: t.Inspector.Find, Open: t.Inspector.Open, Progress: progress}.Run(ctx, p)
+		}),
+		wire.Enrol: handler(func(_ context.Context, p wire.EnrolParams, _ func(wire.Progress)) (struct{}, error) {
+			if t.Shim == nil || !t.Inspector.UEFI() {
+				return struct{}{}, errkind.New(errkind.Unsupported, "this node has no variables of UEFI")
+			}
+			return struct{}{}, secureboot.Request(t.Shim, p)
 		}),
 		wire.Configure: handler(func(ctx context.Context, p wire.ConfigureParams, progress func(wire.Progress)) (wire.ConfigureResult, error) {
 			c := configure.Configurator{FS: t.Inspector.FS, Find: t.Inspector.Find, Open: t.Inspector.Open, Self: t.Self, Mount: t.Mount, Node: t.Node, Memory: t.Memory, Progress: progress, MakeInitrd: t.MakeInitrd, Kexec: t.Kexec}

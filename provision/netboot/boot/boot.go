@@ -51,6 +51,8 @@ type Client struct {
 	ForceUndionly bool
 	// SecureBoot: only signed programs are offered, shim first.
 	SecureBoot bool
+	// MOK: MokManager is served, which shim asks for where a certificate waits to be enrolled.
+	MOK bool
 }
 
 // Attempt is a boot attempt that is open for a node: it is stored elsewhere and

@@ -80,7 +80,7 @@ func start(t *testing.T, src boot.Source, wrap func(net.Listener) net.Listener) 
 	n = make(notes, 1000)
 	files := http.FileServer(http.Dir(dir))
 	s, err := New(Config{Root: ln.Addr().(*net.TCPAddr).AddrPort(), Source: src, Recorder: n,
-		Loaders: loader.Set{"snponly.efi": []byte("MZ-the-loader"), "undionly.kpxe": []byte("x")},
+		Loaders: loader.Set{"snponly.efi": []byte("MZ-the-loader"), "undionly.kpxe": []byte("x"), loader.MOKX64: []byte("MZ-MokManager")},
 		Mounts: []Mount{
 			{Prefix: "/boot/", Handler: http.StripPrefix("/boot/a1", files)},
 			{Prefix: "/boot/special/", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "special "+r.URL.Path) })},
@@ -150,6 +150,7 @@ func TestRoutes(t *testing.T) {
 		{"loader with a double slash", "127.0.0.1", "GET", "//loader//snponly.efi", "", 200, "MZ-the-loader"},
 		{"loader, HEAD", "127.0.0.1", "HEAD", "/loader/snponly.efi", "", 200, ""},
 		{"loader, range", "127.0.0.1", "GET", "/loader/snponly.efi", "bytes=3-5", 206, "the"},
+		{"MokManager of others", "127.0.0.1", "GET", "/loader/mmx64.efi", "", 403, "no certificate is enrolled on this node"},
 		{"not a loader", "127.0.0.1", "GET", "/loader/ipxe.iso", "", 404, "undionly.kpxe"},
 		{"loader folder", "127.0.0.1", "GET", "/loader/", "", 404, ""},
 		{"script", "127.0.0.1", "GET", script, "", 200, "kernel --name kernel " + root + "/boot/a1/vmlinuz"},

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/grub"
 	"github.com/ironrail/ironrail/provision/netboot/ipxe"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
 )
 
 // What words of the evidence.
@@ -174,6 +175,10 @@ func (s *Server) loader(q *request) bool {
 	b, ok := s.cfg.Loaders[name]
 	if !ok {
 		s.refuse(q, http.StatusNotFound, "no such first-stage loader; there are "+strings.Join(s.cfg.Loaders.Names(), ", "))
+		return true
+	}
+	if name == loader.MOKX64 && !q.from.MOK {
+		s.refuse(q, http.StatusForbidden, "no certificate is enrolled on this node by its console")
 		return true
 	}
 	kind := "application/octet-stream"

@@ -35,6 +35,8 @@ const (
 	// The same for UEFI x64 with Secure Boot, whose firmware refuses iPXE.
 	ShimX64 = "shimx64.efi"
 	GRUBX64 = "grubx64.efi"
+	// MokManager, which shim fetches where a certificate is to be enrolled in its list.
+	MOKX64 = "mmx64.efi"
 )
 
 // files lists where each loader may lie below the folder; the first that is
@@ -51,6 +53,7 @@ var files = []struct {
 	{GRUBARM64, []string{GRUBARM64}},
 	{ShimX64, []string{ShimX64}},
 	{GRUBX64, []string{GRUBX64}},
+	{MOKX64, []string{MOKX64}},
 }
 
 // Behind is the loader that shim loads in turn, by a name that is built into it; "" for

@@ -156,6 +156,9 @@ func (s *Server) admit(peer netip.Addr, c boot.Client, known bool, name string) 
 	if !ok {
 		return nil, fmt.Errorf("%.*q is no first-stage loader; there are %s", longestName, name, strings.Join(s.cfg.Loaders.Names(), ", "))
 	}
+	if cleanName(name) == loader.MOKX64 && !c.MOK {
+		return nil, fmt.Errorf("%s is not for %s: no certificate is enrolled there by its console", loader.MOKX64, c.Node)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.total >= transfers || s.active[peer] >= perClient {

@@ -29,6 +29,8 @@ func (loopback) ByAddress(a netip.Addr) (boot.Client, bool) {
 	switch a.String() {
 	case "127.0.0.1":
 		return boot.Client{Node: "n1", MACs: []addr.MAC{{2}}}, true
+	case "127.0.0.4":
+		return boot.Client{Node: "n4", MACs: []addr.MAC{{4}}, MOK: true}, true
 	case "127.0.0.2":
 		return boot.Client{Node: "n1", Kind: boot.BMC}, true
 	}
@@ -71,7 +73,7 @@ func start(t *testing.T) (string, notes, context.CancelFunc) {
 		t.Fatal(err)
 	}
 	n := make(notes, 1000)
-	s := New(Config{Loaders: loader.Set{loader.SNPOnly: image(100_000), loader.Undionly: image(1468 * 3)}, Source: loopback{}, Recorder: n})
+	s := New(Config{Loaders: loader.Set{loader.SNPOnly: image(100_000), loader.Undionly: image(1468 * 3), loader.MOKX64: image(1000)}, Source: loopback{}, Recorder: n})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(ctx, conn) }()
@@ -210,6 +212,7 @@ func TestRefused(t *testing.T) {
 		{"climbing", "127.0.0.1", "../../etc/shadow", "no first-stage loader"},
 		{"absolute", "127.0.0.1", "/etc/shadow", "no first-stage loader"},
 		{"a hostile name is quoted and cut", "127.0.0.1", "\x1b[2J" + strings.Repeat("x", 400), `"\x1b[2Jxxx`},
+		{"MokManager of others", "127.0.0.1", "/mmx64.efi", "mmx64.efi is not for n1"},
 		{"unknown client", "127.0.0.3", "snponly.efi", "no node of the inventory has address 127.0.0.3"},
 		{"a BMC", "127.0.0.2", "snponly.efi", "BMC"},
 	}
@@ -223,6 +226,9 @@ func TestRefused(t *testing.T) {
 				t.Errorf("evidence %+v", e)
 			}
 		})
+	}
+	if got, err := dial(t, server, "127.0.0.4", 0).get("mmx64.efi"); err != nil || len(got) != 1000 {
+		t.Errorf("MokManager of its node: %d bytes, %v", len(got), err)
 	}
 	c := dial(t, server, "127.0.0.1", 0)
 	c.send(request(2, "snponly.efi"))

@@ -131,7 +131,8 @@ func TestEnrol(t *testing.T) {
 }
 
 // TestEnrolOrder: the certificate is added before the power-on that takes it up, where a node
-// needs it and its BMC speaks Redfish; of others the plan says that it is for a person to do.
+// needs it and its BMC speaks Redfish; of others without a console the plan says that it is for a
+// person to do.
 func TestEnrolOrder(t *testing.T) {
 	t.Parallel()
 	for protocol, want := range map[bmc.Protocol]bool{bmc.Redfish: true, bmc.IPMI: false} {
@@ -145,6 +146,11 @@ func TestEnrolOrder(t *testing.T) {
 		if has(steps[0]) != want || has(steps[1]) {
 			t.Errorf("%s: %+v", protocol, steps)
 		}
+		n.Hardware.Console.Port = "ttyS1"
+		if _, diags := oob.New(inv, nil).Plan(nil); len(diags) != 0 {
+			t.Errorf("%s: with a console: %v", protocol, diags)
+		}
+		n.Hardware.Console.Port = ""
 		_, diags := oob.New(inv, nil).Plan(nil)
 		if diags.HasErrors() || (len(diags) == 0) != want || !want && !strings.Contains(diags[0].Detail, "drivers of nodes (1 of them) have kernel modules that are signed with the site's key, and BMCs that speak ipmi cannot") {
 			t.Errorf("%s: %v", protocol, diags)

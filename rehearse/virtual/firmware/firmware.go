@@ -6,7 +6,8 @@
 // and the start of the install ramdisk or of the disk. It speaks with the real boot
 // services and believes none of their words without looking.
 //
-// It does not model option ROMs by maker, IPv6, ProxyDHCP, DNS, TLS, or what Secure
+// MokManager, which shim starts for a certificate that is to be enrolled, is answered at the serial
+// console. It does not model option ROMs by maker, IPv6, ProxyDHCP, DNS, TLS, or what Secure
 // Boot verifies of a program.
 package firmware
 
@@ -47,6 +48,8 @@ type Config struct {
 	Ramdisk func(context.Context, Kernel) chassis.Exit // runs a kernel with its initrd until it ends
 	Disk    func(context.Context) (chassis.Exit, bool) // runs the system on the disk; false: nothing there boots
 	Console io.Writer                                  // serial console; lines end in CR LF. Text from outside is not escaped
+	Typed   <-chan byte                                // what is typed at it; nil: nothing is
+	Shim    Variables                                  // of shim, in the firmware; nil: MokManager is never started
 }
 
 // Board is a mainboard. It implements chassis.Board.
@@ -156,6 +159,9 @@ func (b *Board) order(o chassis.Override) []func(context.Context) result {
 func (b *Board) disk(ctx context.Context) result {
 	if b.cfg.Disk == nil {
 		return result{}
+	}
+	if r, done := b.checkMOK(ctx, func() error { return nil }); done {
+		return r
 	}
 	b.cfg.Chassis.SetPhase("OS")
 	exit, ok := b.cfg.Disk(ctx)

@@ -35,16 +35,22 @@ const startTime = time.Second
 // shim loads GRUB from where shim itself came from, and GRUB its configuration from the
 // same server.
 func (b *Board) shim(ctx context.Context, mac addr.MAC, l lease, how inventory.Firmware) (result, error) {
-	next, grubFile := l, signedBy[b.cfg.Arch].grub
-	next.file = path.Join(path.Dir(l.file), grubFile)
-	if how == inventory.BootUEFIHTTP {
-		next.file = l.file[:strings.LastIndexByte(l.file, '/')+1] + grubFile
+	fetch := func(file string) error {
+		next := l
+		next.file = path.Join(path.Dir(l.file), file)
+		if how == inventory.BootUEFIHTTP {
+			next.file = l.file[:strings.LastIndexByte(l.file, '/')+1] + file
+		}
+		b.printf("Fetching Netboot Image %s", file)
+		return b.loader(ctx, next, how)
 	}
 	if err := b.cfg.Clock.Sleep(ctx, startTime); err != nil {
 		return result{}, err
 	}
-	b.printf("Fetching Netboot Image %s", grubFile)
-	if err := b.loader(ctx, next, how); err != nil {
+	if r, done := b.checkMOK(ctx, func() error { return fetch(mokFile) }); done {
+		return r, nil
+	}
+	if err := fetch(signedBy[b.cfg.Arch].grub); err != nil {
 		return result{}, nil
 	}
 	if err := b.cfg.Clock.Sleep(ctx, startTime); err != nil {

@@ -16,10 +16,28 @@ type Line struct {
 	read bool   // a console is open
 	held []byte // not sent yet
 	more chan struct{}
+
+	typed chan byte // to the node; what it does not read is lost beyond that
 }
 
 // NewLine returns a line that nobody reads.
-func NewLine() *Line { return &Line{more: make(chan struct{}, 1)} }
+func NewLine() *Line { return &Line{more: make(chan struct{}, 1), typed: make(chan byte, typedBuffer)} }
+
+// typedBuffer is what the UART of a node and its firmware hold of what is typed.
+const typedBuffer = 256
+
+// Typed is what comes to the node.
+func (l *Line) Typed() <-chan byte { return l.typed }
+
+// press gives characters to the node, and never waits.
+func (l *Line) press(text []byte) {
+	for _, c := range text {
+		select {
+		case l.typed <- c:
+		default:
+		}
+	}
+}
 
 // Write is what the node prints. It never waits and never fails.
 func (l *Line) Write(b []byte) (int, error) {

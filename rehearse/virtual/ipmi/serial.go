@@ -40,6 +40,7 @@ type console struct {
 	to    net.Addr
 	heard time.Time // last; sessions are dropped when they are silent
 	acks  chan ack
+	typed byte // number of the last packet with characters
 	end   context.CancelFunc
 }
 
@@ -212,8 +213,8 @@ func (c *console) answer(ctx context.Context, number byte) (int, bool) {
 	}
 }
 
-// typed takes a packet of the console: an acknowledgement, or characters, for
-// which there is nobody on the line; they are acknowledged and forgotten.
+// typed takes a packet of the console: an acknowledgement, or characters, which go to the node
+// once: a packet that comes again is only acknowledged.
 func (k *controller) typed(sess *bmc.Session, p []byte) []byte {
 	c := k.console
 	if c == nil || c.sess != sess || len(p) < serialHead {
@@ -227,6 +228,10 @@ func (k *controller) typed(sess *bmc.Session, p []byte) []byte {
 	}
 	if p[0] == 0 || len(p) == serialHead {
 		return nil
+	}
+	if p[0] != c.typed {
+		c.typed = p[0]
+		k.o.Serial.press(p[serialHead:])
 	}
 	return k.sealed(protocol.PayloadSOL, []byte{0, p[0], byte(min(len(p)-serialHead, 255)), 0}, sess)
 }

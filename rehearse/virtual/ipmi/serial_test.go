@@ -93,6 +93,38 @@ func TestSerial(t *testing.T) {
 	}
 }
 
+// TestSerialTyped: what our terminal types, which is held to a real ipmi_sim by a test of its own,
+// comes to the node once and in order.
+func TestSerialTyped(t *testing.T) {
+	t.Parallel()
+	line := ipmi.NewLine()
+	at := serve(t, hardware(nil), ipmi.Options{Serial: line})
+	ctx, cancel := context.WithCancel(t.Context())
+	up, keys, done := make(chan struct{}, 4), make(chan string), make(chan error, 1)
+	go func() {
+		done <- bmc.Terminal(ctx, consoleOf(at), bmc.Options{}, io.Discard, keys, func() { up <- struct{}{} })
+	}()
+	<-up
+	var want, got string
+	for i := range 20 { // numbers of packets go round
+		text := fmt.Sprintf("%d\x1b[B", i)
+		want += text
+		keys <- text
+		for range len(text) {
+			select {
+			case c := <-line.Typed():
+				got += string(rune(c))
+			case <-time.After(hangs):
+				t.Fatalf("%q came, of %q", got, want)
+			}
+		}
+	}
+	cancel()
+	if err := <-done; err != nil || got != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
 // TestSerialOff: a BMC without serial over LAN says so.
 func TestSerialOff(t *testing.T) {
 	t.Parallel()

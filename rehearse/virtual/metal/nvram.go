@@ -27,6 +27,9 @@ type nvram struct {
 
 var _ efiboot.Vars = (*nvram)(nil)
 
+// mokList is shim's list of the owner's certificates.
+const mokList = "MokList"
+
 // entries is how many boot entries the firmware has room for.
 const entries = 16
 
@@ -60,6 +63,22 @@ func (v *nvram) Set(name string, value []byte) error {
 	}
 	v.vars[name] = slices.Clone(value)
 	return nil
+}
+
+// Delete takes a variable away; one that is not there stays so.
+func (v *nvram) Delete(name string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.vars, name)
+}
+
+// Variables are those of the firmware that shim keeps.
+func (n *Node) Variables() interface {
+	Get(name string) ([]byte, error)
+	Set(name string, value []byte) error
+	Delete(name string)
+} {
+	return &n.nvram
 }
 
 // ResetNVRAM makes the firmware forget its boot entries and their order, as an

@@ -205,7 +205,7 @@ func (r Ramdisk) agent(ctx context.Context, n *Node, in *held, boot wire.Boot, l
 	a, err := agent.New(agent.Config{
 		Boot: boot, BootID: k.bootID, Identity: inspector.Identity, Log: log, Clock: n.options.Clock, Client: client,
 		Handlers: tasks.Handlers(tasks.Tools{
-			Inspector: inspector, Neighbours: r.Neighbours, Client: images, Mount: n.mount, MakeInitrd: n.makeInitrd, Node: &layoutNode{kernel: k}, Memory: in, EFI: &n.nvram, Kexec: k.load, Workers: 1, Buffers: &n.options.Shared.buffers,
+			Inspector: inspector, Neighbours: r.Neighbours, Client: images, Mount: n.mount, MakeInitrd: n.makeInitrd, Node: &layoutNode{kernel: k}, Memory: in, EFI: &n.nvram, Shim: &n.nvram, Kexec: k.load, Workers: 1, Buffers: &n.options.Shared.buffers,
 			Self: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(agentFile)), nil },
 		}),
 	})

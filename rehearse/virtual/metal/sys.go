@@ -97,6 +97,9 @@ func (s *shape) addDMI(b branch) {
 		vars := b.at("firmware/efi/efivars")
 		b.put(vars.dir, folderIf(nil))
 		s.addVariables(vars)
+		mok := b.at("firmware/efi/mok-variables") // drivers/firmware/efi/mokvar-table.c
+		mok.there = func(k *Kernel) bool { _, err := k.node.nvram.Get(mokList); return err == nil }
+		mok.attr("MokListRT", func(k *Kernel) (string, error) { list, err := k.node.nvram.Get(mokList); return string(list), err })
 	}
 	// Debian's kernels lock themselves down where Secure Boot is on.
 	level := "[none] integrity confidentiality"

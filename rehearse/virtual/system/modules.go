@@ -101,15 +101,16 @@ func (n *node) load(name string) string {
 }
 
 // trusts reports whether the kernel of a node with Secure Boot takes a file of a module that is
-// not its own: one that is signed by the key of a certificate in db, which its serial number
-// names.
+// not its own: one that is signed by the key of a certificate in db or in shim's list, which its serial
+// number names.
 func (n *node) trusts(file string) bool {
 	b, err := n.tree.ReadFile("usr" + file)
 	if err != nil {
 		return false
 	}
 	serial, err := hex.DecodeString(strings.ReplaceAll(fieldsOf(string(b))["sig_key"], ":", ""))
-	return err == nil && len(serial) > 0 && strings.Contains(n.fs.Text("sys/firmware/efi/efivars", "db-d719b2cb-3d3a-4596-a3bc-dad00e67656f"), string(serial))
+	trusted := n.fs.Text("sys/firmware/efi/efivars", "db-d719b2cb-3d3a-4596-a3bc-dad00e67656f") + n.fs.Text("sys/firmware/efi/mok-variables", "MokListRT")
+	return err == nil && len(serial) > 0 && strings.Contains(trusted, string(serial))
 }
 
 // unload takes a module out of the kernel, unless something needs it.

@@ -74,6 +74,11 @@ func TestKinds(t *testing.T) {
 	}
 	lot := rand.New(rand.NewPCG(1, 2))
 	sites := []*inventory.Inventory{load(t, "hgx-h100"), load(t, "mi300x-roce"), load(t, "nvl72"), load(t, "h100-su")}
+	secure := load(t, "mi300x-roce") // no example boots with Secure Boot
+	for _, n := range secure.Nodes {
+		n.Hardware.SecureBoot = true
+	}
+	sites = append(sites, secure)
 	for k, kind := range kindsOfFaults {
 		if !documented[k] {
 			t.Errorf("%s is scored and not documented", k)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/tool/mlxconfig"
 )
@@ -82,6 +83,23 @@ func anyNode(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
 	}
 	return planted{Node: n.Name}, true
 }
+
+// nodeThat is the place of what is of a node of which something holds.
+func nodeThat(fits func(*inventory.Node) bool) place {
+	return func(inv *inventory.Inventory, lot *rand.Rand) (planted, bool) {
+		n := someNode(inv, lot, fits)
+		if n == nil {
+			return planted{}, false
+		}
+		return planted{Node: n.Name}, true
+	}
+}
+
+// The places of what is of Secure Boot, and of the certificate for kernel modules.
+var (
+	secureNode = nodeThat(func(n *inventory.Node) bool { return n.Hardware.SecureBoot })
+	keyNode    = nodeThat(kinds.NeedSigned)
+)
 
 // anyGPU is the place of what is of a GPU; without NVLink where that is not asked for.
 func anyGPU(links bool) place {

@@ -35,11 +35,11 @@ func (a *app) driftCommand() *cobra.Command {
 		Use:   "drift [NODE...]",
 		Short: "Show what is not as it was when nodes were accepted",
 		Long: `Look at installed nodes and compare them with how they were when they were
-accepted: BIOS settings, firmware, image, kernel and its arguments, drivers,
-packages, settings of NICs and fabrics, width and speed of links, errors on them,
-cables, and what is plugged in, by serial. Settings and counters of the switches
-that they are on, the cables of InfiniBand by a sweep, and the PDUs that feed them
-are looked at too, where the site says how. Nothing is changed, and
+accepted: BIOS settings, Secure Boot, firmware, image, kernel and its arguments,
+drivers, packages, settings of NICs and fabrics, width and speed of links, errors
+on them, cables, and what is plugged in, by serial. Settings and counters of the
+switches that they are on, the cables of InfiniBand by a sweep, and the PDUs that
+feed them are looked at too, where the site says how. Nothing is changed, and
 nothing loaded: the last line says what is not seen by that.
 
 Nodes are named as for plan --target; without any, all installed ones are looked

@@ -45,6 +45,9 @@ const (
 	ItemNetwork  = "network"  // settings of NICs
 	ItemLink     = "link"     // width and speed of network and PCIe links
 	ItemPackages = "packages"
+	// ItemSecureBoot is the state of Secure Boot, how the kernel is locked down, and each
+	// certificate that it trusts.
+	ItemSecureBoot = "secure-boot"
 )
 
 // Counter is an error counter of one part. It starts anew with the node.

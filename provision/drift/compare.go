@@ -87,6 +87,18 @@ func (c *comparison) items() {
 			c.change(i.Kind, i.Part, i.Name, i.Value, absent).Lower = true
 		}
 	}
+	c.untrusted(now)
+}
+
+// untrusted tells certificates that firmware and shim have lost, where the node shows any. One that
+// was added says nothing: firmware updates bring some.
+func (c *comparison) untrusted(now map[key]string) {
+	shown := slices.ContainsFunc(c.now.Items, func(i wire.Item) bool { return i.Kind == wire.ItemSecureBoot && i.Part != "" })
+	for _, i := range c.was.Items {
+		if _, ok := now[key{i.Kind, i.Part, i.Name}]; !ok && shown && i.Kind == wire.ItemSecureBoot && i.Part != "" && c.bothKnow(i.Kind) {
+			c.change(i.Kind, i.Part, i.Name, i.Value, absent)
+		}
+	}
 }
 
 // plugged tells parts with a kind of their own in items of which nothing is left
@@ -198,6 +210,8 @@ func actionOf(kind, node string) string {
 		return plan + " shows what the site's steps would fix; " + take
 	case wire.ItemNetwork, Settings:
 		return plan + " shows the step that puts it right"
+	case wire.ItemSecureBoot:
+		return "switch Secure Boot on in the firmware's setup, with its keys; a certificate of the site is enrolled again by `ironrail rebuild " + node + "`, or by hand; " + take
 	case BIOS:
 		return "put it into `bios` of the hardware block and apply, or set it back; " + take
 	case wire.ItemFirmware:

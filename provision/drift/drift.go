@@ -29,7 +29,7 @@ const (
 )
 
 // Kinds are all kinds, in the order in which they are shown.
-var Kinds = []string{wire.ItemHardware, wire.ItemFirmware, BIOS, wire.ItemImage, wire.ItemKernel, wire.ItemDrivers, wire.ItemPackages,
+var Kinds = []string{wire.ItemHardware, wire.ItemFirmware, BIOS, wire.ItemSecureBoot, wire.ItemImage, wire.ItemKernel, wire.ItemDrivers, wire.ItemPackages,
 	Settings, wire.ItemNetwork, wire.ItemLink, Errors, Cables, Health, Power}
 
 // IsKnown reports whether a word is a kind.

@@ -70,6 +70,8 @@ func isShared(i wire.Item) bool {
 		return !strings.HasPrefix(i.Part, "disk ")
 	case wire.ItemKernel:
 		return true
+	case wire.ItemSecureBoot:
+		return i.Part == "" // a certificate that a node does not have is no other value
 	case wire.ItemDrivers, wire.ItemNetwork, wire.ItemLink:
 		return true
 	case wire.ItemImage:

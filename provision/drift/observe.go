@@ -27,7 +27,7 @@ const (
 
 // What each source tells.
 var (
-	nodeKinds = []string{wire.ItemHardware, wire.ItemImage, wire.ItemKernel, wire.ItemDrivers, wire.ItemPackages, wire.ItemNetwork, wire.ItemLink}
+	nodeKinds = []string{wire.ItemHardware, wire.ItemImage, wire.ItemKernel, wire.ItemDrivers, wire.ItemPackages, wire.ItemNetwork, wire.ItemLink, wire.ItemSecureBoot}
 	bmcKinds  = []string{BIOS}
 )
 

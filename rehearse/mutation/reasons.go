@@ -27,6 +27,18 @@ var reasons = []Reason{
 		"NVIDIA Items[network function link layer] 0",
 		"NVIDIA Items[network function mtu] 0",
 	}},
+	{Why: "Secure Boot as an installed node shows it: the steps `install.inspect` and `install.boot` hold it against the hardware block, before the health checks, and `ironrail drift` against the node's own past.", Fields: []string{
+		"NVIDIA Items[secure-boot node lockdown] 0",
+		"NVIDIA Items[secure-boot node lockdown].Kind 0x",
+		"NVIDIA Items[secure-boot node lockdown].Name 0x",
+		"NVIDIA Items[secure-boot node lockdown].Part n",
+		"NVIDIA Items[secure-boot node lockdown].Value 0x",
+		"NVIDIA Items[secure-boot node state] 0",
+		"NVIDIA Items[secure-boot node state].Kind 0x",
+		"NVIDIA Items[secure-boot node state].Name 0x",
+		"NVIDIA Items[secure-boot node state].Part n",
+		"NVIDIA Items[secure-boot node state].Value 0x",
+	}},
 	{Why: "Parts of a sum that is judged itself.", Fields: []string{
 		"AMD Seen.AMD.GPUs[].Metric.Blocks{GFX} 0",
 		"AMD Seen.AMD.GPUs[].Metric.Blocks{UMC} 0",

@@ -203,6 +203,8 @@ func expectDelivered(f fault.Fault, hw virtual.FaultyPart) (expectation, bool) {
 		return expectation{want: []suspect{of("CPU")}}, true
 	case fault.TPMOff:
 		return expectation{want: []suspect{of("TPM")}}, true
+	case fault.SecureBootOff, fault.ModuleKeyMissing:
+		return expectation{want: []suspect{of("Secure Boot")}}, true
 	case fault.SmallDIMM, fault.SlowDIMM, fault.SlowMemory:
 		return expectation{want: []suspect{of("DIMM")}}, true
 	case fault.NoTime:

@@ -3,14 +3,20 @@
 package rehearsal_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/drift"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // TestSecureBoot: nodes whose firmware starts signed programs alone are brought up by shim and
@@ -46,7 +52,7 @@ func TestSecureBoot(t *testing.T) {
 // refuses others; no node has DKMS, or headers to build with.
 func TestSignedModules(t *testing.T) {
 	t.Parallel()
-	inv := otherExample(t, "mi300x-roce", `boot       = "uefi"`, "boot       = \"uefi\"\n  secure_boot = true")
+	inv := secured(t, "redfish")
 	var said []string
 	sum := rehearsedWith(t, inv, rehearsal.Options{Seed: 7, OnEvent: func(e event.Event) { said = append(said, e.Text) }})
 	if len(sum.Accepted) != len(inv.Nodes) {
@@ -73,12 +79,58 @@ func TestSignedModules(t *testing.T) {
 	}
 }
 
+// secured is a site whose nodes boot with Secure Boot and need the certificate for kernel modules.
+func secured(t *testing.T, protocol string) *inventory.Inventory {
+	t.Helper()
+	words := []string{`boot       = "uefi"`, "boot       = \"uefi\"\n  secure_boot = true"}
+	if protocol == "ipmi" {
+		words = append(words, `protocol = "redfish"`, `protocol = "ipmi"`, `  tls      = "pin-first-seen"`, "")
+	}
+	return otherExample(t, "mi300x-roce", words...)
+}
+
+// TestSecureBootFaults: firmware with Secure Boot switched off, and firmware that keeps no
+// certificate, are named on their nodes and on no other, before anything is erased, whatever the
+// BMC shows of them. Sites without either are told so.
+func TestSecureBootFaults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ protocol, fault, cause string }{
+		{"redfish", "kind=secure-boot-off,node=r01-u09", "Secure Boot is switched off in the firmware"},
+		{"ipmi", "kind=secure-boot-off,node=r01-u09", "the hardware is not what hardware."},
+		{"redfish", "kind=module-key-missing,node=r01-u09", "the hardware is not what hardware."},
+		{"ipmi", "kind=module-key-missing,node=r01-u09", "the certificate cannot be handed to shim: "},
+	} {
+		t.Run(tt.protocol+" "+tt.fault, func(t *testing.T) {
+			t.Parallel()
+			inv := secured(t, tt.protocol)
+			erased := ""
+			sum := rehearsedWith(t, inv, rehearsal.Options{Seed: 7, Faults: planted(t, tt.fault), OnEvent: func(e event.Event) {
+				if e.Step == "r01-u09/install.write" && e.Type == event.StepStarted {
+					erased = e.Text
+				}
+			}})
+			if len(sum.Accepted) != len(inv.Nodes)-1 || len(sum.Quarantined) != 1 || !sum.AsExpected() {
+				t.Fatalf("%d accepted, quarantined %+v, faults %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Faults, sum.Unexpected)
+			}
+			if q := sum.Quarantined[0]; q.Node != "r01-u09" || q.Part != "Secure Boot" || !strings.HasPrefix(q.Cause, tt.cause) || erased != "" {
+				t.Errorf("%+v; erased: %q", q, erased)
+			}
+		})
+	}
+	plain := otherExample(t, "mi300x-roce", `boot       = "uefi"`, "boot       = \"uefi\" ")
+	for fault, want := range map[string]string{"kind=secure-boot-off,node=r01-u09": "does not say secure_boot = true", "kind=module-key-missing,node=r01-u09": "needs no certificate for kernel modules"} {
+		if _, err := rehearsal.Run(t.Context(), plain, rehearsal.Options{Seed: 7, Faults: planted(t, fault)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", fault, err)
+		}
+	}
+}
+
 // TestEnrolledAtConsole: nodes whose BMCs speak IPMI get the certificate from MokManager, which is
 // answered at their consoles, before anything is erased; they load the signed modules then. The
 // password stands in no event.
 func TestEnrolledAtConsole(t *testing.T) {
 	t.Parallel()
-	inv := otherExample(t, "mi300x-roce", `boot       = "uefi"`, "boot       = \"uefi\"\n  secure_boot = true", `protocol = "redfish"`, `protocol = "ipmi"`, `  tls      = "pin-first-seen"`, "")
+	inv := secured(t, "ipmi")
 	var mu sync.Mutex
 	var said []string
 	steps := map[string]int{} // when they ended
@@ -107,5 +159,37 @@ func TestEnrolledAtConsole(t *testing.T) {
 		if mok == 0 || inspect <= mok {
 			t.Errorf("%s: the certificate is enrolled at %d, and the node inspected at %d", node.Name, mok, inspect)
 		}
+	}
+}
+
+// TestDriftOfSecureBoot: a node in service whose shim has lost the site's certificate is named, and
+// one whose Secure Boot was switched off, and whose kernel is not locked down any more.
+func TestDriftOfSecureBoot(t *testing.T) {
+	t.Parallel()
+	inv := secured(t, "ipmi")
+	lost, off := inv.Nodes[1].Name, inv.Nodes[2].Name
+	var found [][]drift.Change
+	_, err := rehearsal.Run(t.Context(), inv, rehearsal.Options{Seed: 3, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+		l := rehearsaltest.Of(r)
+		for _, do := range []func() error{func() error { return nil }, func() error { return l.World.DropKeys(lost) }, func() error { return l.World.DisableSecureBoot(off) }} {
+			if err := do(); err != nil {
+				return err
+			}
+			d, err := l.Drift(ctx, observe.DriftOptions{Kinds: []string{wire.ItemSecureBoot}, BMCs: observe.BMCsNever})
+			if err != nil || len(d.Unknown) > 0 {
+				return fmt.Errorf("unknown %+v: %w", d.Unknown, err)
+			}
+			found = append(found, d.Changes)
+		}
+		return nil
+	}})
+	if err != nil || len(found) != 3 || len(found[0]) != 0 {
+		t.Fatal(err, found)
+	}
+	if c := found[1]; len(c) != 1 || c[0].Node != lost || !strings.HasPrefix(c[0].Part, "certificate ") || c[0].Was != "ironrail modules of mi300x" || c[0].Is != "absent" || !strings.Contains(c[0].Action, "ironrail rebuild "+lost) {
+		t.Errorf("a certificate that is lost: %+v", c)
+	}
+	if c := found[2][1:]; len(c) != 2 || c[0].Node != off || c[0].Name != "lockdown" || c[0].Is != "none" || c[1].Name != "state" || c[1].Was != wire.SecureBootOn || c[1].Is != wire.SecureBootOff {
+		t.Errorf("Secure Boot that was switched off: %+v", c)
 	}
 }

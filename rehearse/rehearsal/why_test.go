@@ -87,6 +87,8 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.WrongCPU:         {},
 	fault.SMTOff:           {},
 	fault.TPMOff:           {},
+	fault.SecureBootOff:    {},
+	fault.ModuleKeyMissing: {},
 	fault.NUMASplit:        {},
 	fault.SmallDIMM:        {},
 	fault.SlowDIMM:         {},

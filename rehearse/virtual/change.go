@@ -31,6 +31,16 @@ func (w *World) SetBIOS(node, setting, value string) error {
 	})
 }
 
+// DisableSecureBoot switches Secure Boot of a node off in its firmware.
+func (w *World) DisableSecureBoot(node string) error {
+	return w.with(node, func(n *Node) error { n.metal.DisableSecureBoot(); return nil })
+}
+
+// DropKeys empties shim's list of a node, as a reset of its firmware's variables does.
+func (w *World) DropKeys(node string) error {
+	return w.with(node, func(n *Node) error { n.metal.DropKeys(); return nil })
+}
+
 // BIOS returns the settings of a node's firmware that are in force.
 func (w *World) BIOS(node string) map[string]string {
 	n, ok := w.nodes[node]

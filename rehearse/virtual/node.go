@@ -204,7 +204,7 @@ func (n *Node) openBMC(ctx context.Context) (part, error) {
 	if b.Protocol == "redfish" {
 		ln, err := n.oob.Listen(ctx, "tcp", at)
 		return func(ctx context.Context) error {
-			return redfish.Serve(ctx, ln, n.chassis, n.kind, redfish.Options{Address: n.bmcAt, MAC: b.MAC, Hardware: n.parts(), SecureBoot: n.inv.Hardware.SecureBoot})
+			return redfish.Serve(ctx, ln, n.chassis, n.kind, redfish.Options{Address: n.bmcAt, MAC: b.MAC, Hardware: n.parts(), SecureBoot: n.metal.SecureBoot})
 		}, err
 	}
 	conn, err := n.oob.ListenPacket(ctx, "udp", at)

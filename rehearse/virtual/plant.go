@@ -78,6 +78,8 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.PCIeSpeed:        onNode((*Node).slowGPU),
 	fault.WrongCPU:         onNode(func(n *Node, _ fault.Fault) error { n.metal.SetCPUModel(otherCPU); return nil }),
 	fault.SMTOff:           onNode(func(n *Node, _ fault.Fault) error { n.metal.DisableSMT(); return nil }),
+	fault.SecureBootOff:    onNode(func(n *Node, _ fault.Fault) error { n.metal.DisableSecureBoot(); return nil }),
+	fault.ModuleKeyMissing: onNode(func(n *Node, _ fault.Fault) error { n.chassis.LoseWrites("keys"); n.metal.LoseShim(); return nil }),
 	fault.TPMOff:           onNode(func(n *Node, _ fault.Fault) error { n.metal.HideTPM(); return nil }),
 	fault.NUMASplit:        onNode(func(n *Node, _ fault.Fault) error { n.metal.SplitNUMA(splitSocket); return nil }),
 	fault.SmallDIMM:        onNode((*Node).shrinkDIMM),

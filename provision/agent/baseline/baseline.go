@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/secureboot"
 	"github.com/ironrail/ironrail/provision/agent/smbios"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
@@ -45,6 +46,7 @@ func (l Reader) Read(p wire.BaselineParams) wire.Baseline {
 	b.kernel()
 	b.disks(in)
 	b.chassis(in)
+	b.secureBoot()
 	b.functions()
 	b.ports()
 	if !p.Bare {
@@ -87,6 +89,19 @@ func (b *reading) kernel() {
 	b.add(wire.ItemKernel, "", "arguments", strings.Join(strings.Fields(b.FS.Text("proc/cmdline")), " "))
 	for _, m := range drivers {
 		b.add(wire.ItemDrivers, m, "version", b.FS.Text("sys/module", m, "version"))
+	}
+}
+
+// secureBoot is what firmware and kernel show of it.
+func (b *reading) secureBoot() {
+	s := secureboot.Read(b.FS)
+	if s == nil {
+		return // no UEFI
+	}
+	b.add(wire.ItemSecureBoot, "", "state", s.State)
+	b.add(wire.ItemSecureBoot, "", "lockdown", s.Lockdown)
+	for _, k := range secureboot.Keys(b.FS) {
+		b.add(wire.ItemSecureBoot, "certificate "+k.Fingerprint, "name", cmp.Or(k.Name, "without a name"))
 	}
 }
 

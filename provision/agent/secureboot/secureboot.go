@@ -41,7 +41,9 @@ func Read(fs sysfs.FS) *wire.SecureBoot {
 		for _, c := range certs {
 			r.Authorities = append(r.Authorities, c.Subject.CommonName)
 		}
-		r.Keys = fingerprints(append(certs, ownerKeys(fs)...))
+		for _, k := range trusted(append(certs, ownerKeys(fs)...)) {
+			r.Keys = append(r.Keys, k.Fingerprint)
+		}
 	}
 	if r.State == "" && r.Lockdown == "" {
 		return nil
@@ -115,12 +117,27 @@ func ownerKeys(fs sysfs.FS) (list []*x509.Certificate) {
 	return list
 }
 
-// fingerprints are the SHA-256 of certificates, each once.
-func fingerprints(certs []*x509.Certificate) (list []string) {
+// Trusted is a certificate whose signatures the kernel takes.
+type Trusted struct {
+	Name        string // common name
+	Fingerprint string // SHA-256, in small hexadecimal letters
+}
+
+// Keys are the certificates in db and in shim's list, each once; none where db is not shown whole.
+func Keys(fs sysfs.FS) []Trusted {
+	certs, damaged := certificates(value(fs, "db"+database))
+	if damaged || len(certs) == 0 {
+		return nil
+	}
+	return trusted(append(certs, ownerKeys(fs)...))
+}
+
+// trusted names certificates, each once.
+func trusted(certs []*x509.Certificate) (list []Trusted) {
 	for _, c := range certs {
 		sum := sha256.Sum256(c.Raw)
-		if f := hex.EncodeToString(sum[:]); !slices.Contains(list, f) {
-			list = append(list, f)
+		if k := (Trusted{c.Subject.CommonName, hex.EncodeToString(sum[:])}); !slices.Contains(list, k) {
+			list = append(list, k)
 		}
 	}
 	return list

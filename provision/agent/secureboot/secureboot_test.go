@@ -81,7 +81,9 @@ func TestRead(t *testing.T) {
 	} {
 		if c.db != nil {
 			certs, _ := certificates(c.db[4:])
-			c.want.Keys = fingerprints(certs)
+			for _, k := range trusted(certs) {
+				c.want.Keys = append(c.want.Keys, k.Fingerprint)
+			}
 		}
 		tree := fstest.MapFS{"sys/firmware/efi/fw_platform_size": {Data: []byte("64\n")}}
 		for variable, b := range map[string][]byte{"SecureBoot" + global: c.on, "SetupMode" + global: c.setup, "db" + database: c.db} {
@@ -94,6 +96,9 @@ func TestRead(t *testing.T) {
 		}
 		if got := Read(sysfs.Of(tree)); got == nil || !reflect.DeepEqual(*got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+		if got := Keys(sysfs.Of(tree)); len(got) > 0 && (c.want.Damaged || got[0].Name != c.want.Authorities[0] || got[0].Fingerprint != c.want.Keys[0]) || len(got) == 0 != (c.want.Damaged || c.db == nil) {
+			t.Errorf("%s: trusted %+v", name, got)
 		}
 	}
 	if got := Read(sysfs.Of(fstest.MapFS{"sys/kernel": {Mode: os.ModeDir}})); got != nil {

@@ -84,7 +84,9 @@ func TestEnrol(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				wg.Go(func() { _ = redfish.Serve(ctx, ln, chassisOf, p, redfish.Options{Address: at, SecureBoot: true}) })
+				wg.Go(func() {
+					_ = redfish.Serve(ctx, ln, chassisOf, p, redfish.Options{Address: at, SecureBoot: func() bool { return true }})
+				})
 				pool := bmc.NewPool(bmc.Options{Network: m.At(netip.MustParseAddr("10.77.0.1"))})
 				defer func() { _ = pool.Close(context.WithoutCancel(ctx)) }()
 				inv := &inventory.Inventory{Nodes: []*inventory.Node{signedNode()}}

@@ -40,7 +40,9 @@ func TestSecureBootOfBMC(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				wg.Go(func() { _ = redfish.Serve(ctx, ln, chassisOf, p, redfish.Options{Address: at, SecureBoot: c.on}) })
+				wg.Go(func() {
+					_ = redfish.Serve(ctx, ln, chassisOf, p, redfish.Options{Address: at, SecureBoot: func() bool { return c.on }})
+				})
 				pool := bmc.NewPool(bmc.Options{Network: m.At(netip.MustParseAddr("10.77.0.1"))})
 				defer func() { _ = pool.Close(context.WithoutCancel(ctx)) }()
 				inv := &inventory.Inventory{Nodes: []*inventory.Node{{Name: "n1", Serial: "SN1", Rack: &inventory.Rack{Name: "r1"}, Unit: 4, Image: &inventory.Image{},

@@ -58,6 +58,8 @@ const (
 	WrongCPU         Kind = "wrong-cpu"
 	SMTOff           Kind = "smt-off"
 	TPMOff           Kind = "tpm-off"
+	SecureBootOff    Kind = "secure-boot-off"
+	ModuleKeyMissing Kind = "module-key-missing"
 	NUMASplit        Kind = "numa-split"
 	SmallDIMM        Kind = "small-dimm"
 	SlowDIMM         Kind = "slow-dimm"
@@ -206,6 +208,10 @@ var rows = []Row{
 		Suspects: "the CPU of that node"},
 	{Kind: TPMOff, Does: "a bit of the BIOS's flash hides the TPM from the system", Needs: []string{attrNode},
 		Suspects: "the TPM of that node"},
+	{Kind: SecureBootOff, Does: "a bit of the firmware's flash switches Secure Boot off", Needs: []string{attrNode},
+		Suspects: "Secure Boot of that node, where its block has secure_boot"},
+	{Kind: ModuleKeyMissing, Does: "the firmware's flash keeps no certificate that is added to db, and none of shim's variables: writes are answered with success", Needs: []string{attrNode},
+		Suspects: "Secure Boot of that node, where it needs the certificate for kernel modules"},
 	{Kind: NUMASplit, Does: "a bit of the BIOS's flash makes four NUMA nodes of each socket", Needs: []string{attrNode},
 		Suspects: "the CPU of that node"},
 	{Kind: SmallDIMM, Does: "one memory module has half of its size, and another twice", Needs: []string{attrNode},

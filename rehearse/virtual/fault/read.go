@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/tool/mlxconfig"
@@ -227,6 +228,22 @@ func CheckFits(inv *inventory.Inventory, faults []Fault) error {
 		if err := gpuFits(inv, f); err != nil {
 			return err
 		}
+		if err := secureFits(inv, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// secureFits checks the node of a fault of Secure Boot.
+func secureFits(inv *inventory.Inventory, f Fault) error {
+	n, ok := inv.Node(f.Node)
+	switch {
+	case !ok:
+	case f.Kind == SecureBootOff && (n.Hardware == nil || !n.Hardware.SecureBoot):
+		return fmt.Errorf("fault %s: the hardware block of %s does not say secure_boot = true", f.Kind, f.Node)
+	case f.Kind == ModuleKeyMissing && !kinds.NeedSigned(n):
+		return fmt.Errorf("fault %s: %s needs no certificate for kernel modules: it has secure_boot and a driver of kind cuda or rocm then", f.Kind, f.Node)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type delivered struct {
 	noThreads bool           // SMT is off
 	noTPM     bool           // the firmware hides the TPM
 	cleared   int            // how often the TPM was cleared
+	insecure  bool           // Secure Boot is switched off
 	perSocket int            // NUMA nodes of each socket; 0: one
 }
 
@@ -223,6 +224,20 @@ func (n *Node) showsTPM() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !n.delivered.noTPM
+}
+
+// DisableSecureBoot switches Secure Boot off in the firmware, from the next start of a kernel on.
+func (n *Node) DisableSecureBoot() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.delivered.insecure = true
+}
+
+// SecureBoot reports whether the firmware has Secure Boot switched on.
+func (n *Node) SecureBoot() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.shape.hardware.SecureBoot && !n.delivered.insecure
 }
 
 // SplitNUMA makes so many NUMA nodes of each socket.

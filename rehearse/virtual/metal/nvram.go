@@ -22,7 +22,8 @@ import (
 // nvram are the variables of a UEFI node's firmware. It is safe for concurrent use.
 type nvram struct {
 	mu   sync.Mutex
-	vars map[string][]byte // guarded by mu
+	vars map[string][]byte // guarded by mu, like lost
+	lost bool              // what is written of shim's variables is not kept
 }
 
 var _ efiboot.Vars = (*nvram)(nil)
@@ -58,6 +59,9 @@ func (v *nvram) Get(name string) ([]byte, error) {
 func (v *nvram) Set(name string, value []byte) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.lost && strings.HasPrefix(name, "Mok") {
+		return nil
+	}
 	if v.vars == nil {
 		v.vars = map[string][]byte{}
 	}
@@ -71,6 +75,17 @@ func (v *nvram) Delete(name string) {
 	defer v.mu.Unlock()
 	delete(v.vars, name)
 }
+
+// LoseShim makes the firmware keep none of shim's variables that are written from now on.
+func (n *Node) LoseShim() {
+	n.nvram.mu.Lock()
+	defer n.nvram.mu.Unlock()
+	n.nvram.lost = true
+}
+
+// DropKeys empties shim's list of the owner's certificates, as a reset of the firmware's variables
+// does.
+func (n *Node) DropKeys() { n.nvram.Delete(mokList) }
 
 // Variables are those of the firmware that shim keeps.
 func (n *Node) Variables() interface {
@@ -241,11 +256,12 @@ func (s *shape) addVariables(b branch) {
 	global := func(name string, value byte) {
 		b.attr(name+"-8be4df61-93ca-11d2-aa0d-00e098032b8c", func(*Kernel) (string, error) { return "\x06\x00\x00\x00" + string(rune(value)), nil })
 	}
-	on := byte(0)
-	if s.hardware.SecureBoot {
-		on = 1
-	}
-	global("SecureBoot", on)
+	b.attr("SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c", func(k *Kernel) (string, error) {
+		if k.node.SecureBoot() {
+			return "\x06\x00\x00\x00\x01", nil
+		}
+		return "\x06\x00\x00\x00\x00", nil
+	})
 	global("SetupMode", 0)
 	db := b
 	db.there = func(k *Kernel) bool { return len(k.node.keys()) > 0 }

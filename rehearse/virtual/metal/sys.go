@@ -102,11 +102,12 @@ func (s *shape) addDMI(b branch) {
 		mok.attr("MokListRT", func(k *Kernel) (string, error) { list, err := k.node.nvram.Get(mokList); return string(list), err })
 	}
 	// Debian's kernels lock themselves down where Secure Boot is on.
-	level := "[none] integrity confidentiality"
-	if h.SecureBoot {
-		level = "none [integrity] confidentiality"
-	}
-	b.text("kernel/security/lockdown", level)
+	b.attr("kernel/security/lockdown", func(k *Kernel) (string, error) {
+		if k.node.SecureBoot() {
+			return "none [integrity] confidentiality\n", nil
+		}
+		return "[none] integrity confidentiality\n", nil
+	})
 }
 
 func manufacturerOf(h *inventory.Hardware) string {

@@ -169,12 +169,12 @@ func getBootOption(c *call) obj {
 }
 
 func getSecureBoot(c *call) obj {
-	current := "Disabled"
-	if c.s.o.SecureBoot {
+	current, on := "Disabled", c.s.o.SecureBoot != nil && c.s.o.SecureBoot()
+	if on {
 		current = "Enabled"
 	}
 	o := obj{"@odata.type": "#SecureBoot.v1_1_0.SecureBoot", "Id": "SecureBoot", "Name": "UEFI Secure Boot",
-		"SecureBootEnable": c.s.o.SecureBoot, "SecureBootCurrentBoot": current, "SecureBootMode": "UserMode"}
+		"SecureBootEnable": on, "SecureBootCurrentBoot": current, "SecureBootMode": "UserMode"}
 	if c.databases() != nil {
 		o["SecureBootDatabases"] = obj{"@odata.id": c.path + "/SecureBootDatabases"}
 	}

@@ -50,7 +50,7 @@ func TestGofishKeys(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p Personality) {
 		p.Quirks.Flaky403 = 0
-		b := start(t, p, Options{SecureBoot: true})
+		b := start(t, p, Options{SecureBoot: func() bool { return true }})
 		first, second := certificate(t, "first"), certificate(t, "second")
 		b.c.Enrol(first) // as delivered
 		b.c.ApplyBIOS()

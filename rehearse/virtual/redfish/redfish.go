@@ -28,8 +28,8 @@ type Options struct {
 	// Hardware is what the BMC has learned of the node; nil: nothing but its
 	// identity.
 	Hardware *Hardware
-	// SecureBoot is whether the node's firmware has it switched on.
-	SecureBoot bool
+	// SecureBoot reports whether the node's firmware has it switched on; nil: it has not.
+	SecureBoot func() bool
 	// Update is how long the installation of a firmware image takes; 0: 90 s.
 	Update time.Duration
 	// Fetch reads the image of a SimpleUpdate. nil: nothing is read, and the

@@ -79,7 +79,7 @@ func (n *node) load(name string) string {
 	switch {
 	case !ok:
 		return fmt.Sprintf("modprobe: FATAL: Module %s not found in directory /lib/modules/%s", name, n.cfg.Kernel.Release())
-	case version != "" && n.cfg.Hardware != nil && n.cfg.Hardware.SecureBoot && !n.trusts(file):
+	case version != "" && strings.Contains(n.fs.Text("sys/kernel/security/lockdown"), "[integrity]") && !n.trusts(file):
 		return fmt.Sprintf("modprobe: ERROR: could not insert '%s': Key was rejected by service", name)
 	case m == "nvidia" && (len(n.gpus()) == 0 || n.loaded("nouveau")):
 		return "modprobe: ERROR: could not insert 'nvidia': No such device"

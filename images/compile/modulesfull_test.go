@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -17,12 +18,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf16"
 
 	"github.com/ironrail/ironrail/images/modsign"
+	"github.com/ironrail/ironrail/images/modsign/mok"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
@@ -65,7 +69,7 @@ func fetchRelease(t *testing.T, suite string) release {
 	}
 	needs := sh(t, "", "dpkg-deb", "--field", fetch("linux-headers-amd64")[0], "Depends")
 	r.kernel = regexp.MustCompile(`linux-headers-([0-9][^ ,]+)`).FindStringSubmatch(needs)[1]
-	for _, deb := range fetch("acpi-call-dkms", "dkms", "linux-image-"+r.kernel, "busybox-static", "shim-signed", "grub-efi-amd64-signed") {
+	for _, deb := range fetch("acpi-call-dkms", "dkms", "linux-image-"+r.kernel, "busybox-static", "shim-signed", "shim-helpers-amd64-signed", "grub-efi-amd64-signed") {
 		sh(t, "", "cp", deb, r.debs)
 		r.names = append(r.names, filepath.Join(r.debs, filepath.Base(deb)))
 	}
@@ -89,8 +93,8 @@ func siteKey(t *testing.T, name string) *modsign.Key {
 // TestPeerModules builds the module of a package of Debian 12 and 13 by DKMS in a jail, and signs it.
 // kmod names the signer; apt installs the packages where dkms was, and builds nothing. Then
 // Debian's kernel, started by OVMF with Microsoft's keys, shim and GRUB, and locked down, loads
-// the module where the certificate is in db or in shim's list, and refuses it where it is in
-// neither; it always refuses the same unsigned, and signed with another key.
+// the module where the certificate is in db or in shim's list, also where MokManager has put it
+// there, and refuses it where it is in neither; it always refuses the same unsigned, and signed with another key.
 func TestPeerModules(t *testing.T) {
 	peertest.Need(t, "modinfo", "apt-get")
 	for _, suite := range []string{"bookworm", "trixie"} {
@@ -160,7 +164,7 @@ func loads(t *testing.T, debs, module string, key *modsign.Key) {
 	peertest.Need(t, "qemu-system-x86_64", code, "mkfs.vfat", "mcopy", "mmd", "cpio")
 	dir := t.TempDir()
 	tree := filepath.Join(dir, "tree")
-	for _, name := range []string{"linux-image", "busybox", "shim", "grub"} {
+	for _, name := range []string{"linux-image", "busybox", "shim-signed", "shim-helpers", "grub"} {
 		found, err := filepath.Glob(filepath.Join(debs, name+"*.deb"))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %v", name, err)
@@ -201,16 +205,23 @@ func loads(t *testing.T, debs, module string, key *modsign.Key) {
 	}
 	sh(t, initrd, "sh", "-c", "find . | cpio --quiet -o -H newc >../initrd.img")
 	disk := filepath.Join(dir, "disk")
-	sh(t, dir, "sh", "-c", `set -e; truncate -s 128M disk; mkfs.vfat disk; mmd -i disk ::/EFI ::/EFI/BOOT ::/EFI/debian; printf 'linux /vmlinuz console=ttyS0 panic=-1 quiet\ninitrd /initrd.img\nboot\n' >grub.cfg; mcopy -i disk grub.cfg ::/EFI/debian/grub.cfg; mcopy -i disk initrd.img ::/initrd.img; mcopy -i disk tree/boot/vmlinuz-* ::/vmlinuz; mcopy -i disk tree/usr/lib/shim/shimx64.efi.signed ::/EFI/BOOT/BOOTX64.EFI; mcopy -i disk tree/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed ::/EFI/BOOT/grubx64.efi`)
+	sh(t, dir, "sh", "-c", `set -e; truncate -s 128M disk; mkfs.vfat disk; mmd -i disk ::/EFI ::/EFI/BOOT ::/EFI/debian; printf 'linux /vmlinuz console=ttyS0 panic=-1 quiet\ninitrd /initrd.img\nboot\n' >grub.cfg; mcopy -i disk grub.cfg ::/EFI/debian/grub.cfg; mcopy -i disk initrd.img ::/initrd.img; mcopy -i disk tree/boot/vmlinuz-* ::/vmlinuz; mcopy -i disk tree/usr/lib/shim/shimx64.efi.signed ::/EFI/BOOT/BOOTX64.EFI; mcopy -i disk tree/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed ::/EFI/BOOT/grubx64.efi; mcopy -i disk tree/usr/lib/shim/mmx64.efi.signed ::/EFI/BOOT/mmx64.efi`)
+	request := mok.NewRequest(key.DER())
 	for name, c := range map[string]struct {
-		edit func(*varStore)
-		want string
+		edit     func(*varStore)
+		password string // that MokManager asks for; "": it does not come
+		want     string
 	}{
 		"in db": {func(s *varStore) {
 			s.set(t, "db", imageDatabase, 0x27, append(s.get(t, "db"), signatureList(key.DER())...))
-		}, "MODULE ours loaded"},
-		"in MokList": {func(s *varStore) { s.set(t, "MokList", shimLock, 3, signatureList(key.DER())) }, "MODULE ours loaded"},
-		"in neither": {func(*varStore) {}, "MODULE ours refused"},
+		}, "", "MODULE ours loaded"},
+		"in MokList": {func(s *varStore) { s.set(t, "MokList", shimLock, 3, signatureList(key.DER())) }, "", "MODULE ours loaded"},
+		"in neither": {func(*varStore) {}, "", "MODULE ours refused"},
+		"enrolled by MokManager": {func(s *varStore) {
+			s.set(t, "MokNew", shimLock, 7, request.New)
+			s.set(t, "MokAuth", shimLock, 7, request.Auth)
+			s.set(t, "MokTimeout", shimLock, 7, []byte{mok.Countdown, 0, 0, 0})
+		}, request.Password, "MODULE ours loaded"},
 	} {
 		store := varStore{content(t, vars)}
 		c.edit(&store)
@@ -218,7 +229,7 @@ func loads(t *testing.T, debs, module string, key *modsign.Key) {
 		if err := os.WriteFile(own, store.b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		said := console(t, []string{"-machine", "q35,smm=on", "-accel", "tcg,tb-size=128", "-cpu", "max", "-m", "768", "-display", "none", "-nic", "none", "-no-reboot",
+		said := console(t, c.password, []string{"-machine", "q35,smm=on", "-accel", "tcg,tb-size=128", "-cpu", "max", "-m", "768", "-display", "none", "-nic", "none",
 			"-global", "driver=cfi.pflash01,property=secure,value=on", "-serial", "stdio", "-monitor", "none",
 			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code, "-drive", "if=pflash,format=raw,unit=1,file=" + own,
 			"-drive", "file=" + disk + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, "END of test")
@@ -232,8 +243,9 @@ func loads(t *testing.T, debs, module string, key *modsign.Key) {
 	}
 }
 
-// console starts a machine and returns what it prints, to a text.
-func console(t *testing.T, argv []string, text string) string {
+// console starts a machine and returns what it prints, to a text. MokManager is answered where it is
+// to ask for a password.
+func console(t *testing.T, password string, argv []string, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
@@ -243,6 +255,24 @@ func console(t *testing.T, argv []string, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var screen mok.Screen
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if password != "" {
+		talk := mok.Dialogue{Screen: &screen, Clock: clock.Wall{}, Password: password, Press: func(_ context.Context, keys string) error {
+			_, err := io.WriteString(in, keys)
+			return err
+		}}
+		wg.Go(func() {
+			if err := talk.Run(ctx); err != nil {
+				t.Errorf("MokManager: %v\n%q", err, screen.Lines())
+			}
+		})
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -251,6 +281,7 @@ func console(t *testing.T, argv []string, text string) string {
 	for !strings.Contains(said.String(), text) {
 		n, err := out.Read(b)
 		said.Write(b[:n])
+		_, _ = screen.Write(b[:n]) // memory takes it
 		if err != nil {
 			break
 		}

@@ -6,8 +6,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,9 +25,11 @@ import (
 	"github.com/ironrail/ironrail/images/modsign/mok"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/secureboot"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
+	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/netboot"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
 )
@@ -93,19 +98,23 @@ func main() {
 
 // TestPeerMOK enrols a certificate in shim's list: the agent's code writes the request in a
 // locked-down kernel that was booted by PXE, or by UEFI HTTP boot; shim fetches MokManager from our
-// services, at a node that takes it; MokManager is answered at its serial console; and the agent
+// services, at a node that takes it; MokManager is answered at its serial console, by PXE over the LAN of
+// an ipmi_sim; and the agent
 // reads the certificate in shim's list at the boot behind it, with nothing left of the request.
 func TestPeerMOK(t *testing.T) {
-	for name, args := range map[string][]string{"pxe": nil, "http": {"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n"}} {
+	for name, c := range map[string]struct {
+		args    []string
+		overBMC bool
+	}{"pxe": {nil, true}, "http": {[]string{"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n"}, false}} {
 		t.Run(name, func(t *testing.T) {
 			if inNamespace(t, "qemu-system-x86_64", secureCode) {
-				enrolByConsole(t, args)
+				enrolByConsole(t, c.args, c.overBMC)
 			}
 		})
 	}
 }
 
-func enrolByConsole(t *testing.T, args []string) {
+func enrolByConsole(t *testing.T, args []string, overBMC bool) {
 	t.Helper()
 	dir := os.Getenv(signedFiles)
 	if dir == "" {
@@ -144,7 +153,7 @@ func enrolByConsole(t *testing.T, args []string) {
 	c := config(mount)
 	c.Loaders = loader.Set{loader.ShimX64: read("shimx64.efi"), loader.GRUBX64: read("grubx64.efi"), loader.MOKX64: read("mmx64.efi")}
 	serve(t, c, src, d)
-	serial := typeAtConsole(t, args)
+	serial := typeAtConsole(t, args, overBMC)
 	var screen mok.Screen
 	serial.to(&screen)
 	defer func() {
@@ -179,19 +188,37 @@ func enrolByConsole(t *testing.T, args []string) {
 
 // serialLine is the serial line of a machine, both ways.
 type serialLine struct {
-	conn net.Conn
-	text func() string
-	to   func(*mok.Screen)
+	press func(ctx context.Context, keys string) error
+	text  func() string     // all that was printed
+	to    func(*mok.Screen) // is written to from now on
 }
 
-// press types at it.
-func (s serialLine) press(_ context.Context, keys string) error {
-	_, err := s.conn.Write([]byte(keys))
-	return err
+// printed keeps what a machine prints.
+type printed struct {
+	screen atomic.Pointer[mok.Screen]
+	mu     sync.Mutex
+	all    bytes.Buffer
 }
 
-// typeAtConsole starts a machine whose firmware enforces Secure Boot, with its serial line.
-func typeAtConsole(t *testing.T, args []string) serialLine {
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	p.all.Write(b)
+	p.mu.Unlock()
+	if s := p.screen.Load(); s != nil {
+		_, _ = s.Write(b) // memory takes it
+	}
+	return len(b), nil
+}
+
+func (p *printed) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all.String()
+}
+
+// typeAtConsole starts a machine whose firmware enforces Secure Boot, with its serial line: directly,
+// or through a BMC.
+func typeAtConsole(t *testing.T, args []string, overBMC bool) serialLine {
 	t.Helper()
 	peertest.Need(t, secureCode)
 	dir := t.TempDir()
@@ -202,17 +229,33 @@ func typeAtConsole(t *testing.T, args []string) serialLine {
 	if err := os.WriteFile(filepath.Join(dir, "vars.fd"), vars, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", filepath.Join(dir, "serial"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	cmd := exec.CommandContext(t.Context(), "qemu-system-x86_64", append([]string{"-accel", "tcg,tb-size=128", "-machine", "q35,smm=on,graphics=off", "-m", "1024", "-nodefaults", "-display", "none",
-		"-chardev", "socket,id=s,path=" + filepath.Join(dir, "serial"), "-serial", "chardev:s", "-uuid", nodeUUID, "-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no",
+	const line = "127.0.0.1:7001" // in a network namespace of its own
+	process(t, "qemu-system-x86_64", append([]string{"-accel", "tcg,tb-size=128", "-machine", "q35,smm=on,graphics=off", "-m", "1024", "-nodefaults", "-display", "none",
+		"-chardev", "socket,id=s,host=127.0.0.1,port=7001,server=on,wait=off", "-serial", "chardev:s", "-uuid", nodeUUID, "-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no",
 		"-global", "driver=cfi.pflash01,property=secure,value=on",
 		"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + secureCode, "-drive", "if=pflash,format=raw,unit=1,file=" + filepath.Join(dir, "vars.fd"),
 		"-device", "virtio-net-pci,netdev=n0,romfile=,mac=" + nodeMAC + ",bootindex=0",
 		"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"}, args...)...)
+	var conn net.Conn
+	for by := time.Now().Add(patience); conn == nil; time.Sleep(20 * time.Millisecond) {
+		if conn, err = net.Dial("tcp", line); err != nil && time.Now().After(by) {
+			t.Fatal(err)
+		}
+	}
+	out := &printed{}
+	if overBMC {
+		conn.Close() // it was there
+		return serialLine{overLAN(t, line, out), out.text, out.screen.Store}
+	}
+	t.Cleanup(func() { conn.Close() })
+	go func() { _, _ = io.Copy(out, conn) }() // until it is closed
+	return serialLine{func(_ context.Context, keys string) error { _, err := io.WriteString(conn, keys); return err }, out.text, out.screen.Store}
+}
+
+// process runs a program until the test ends.
+func process(t *testing.T, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -220,34 +263,46 @@ func typeAtConsole(t *testing.T, args []string) serialLine {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed
 	})
-	_ = l.(*net.UnixListener).SetDeadline(time.Now().Add(patience))
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return readLine(conn)
 }
 
-// readLine keeps what comes from a line.
-func readLine(conn net.Conn) serialLine {
-	var screen atomic.Pointer[mok.Screen]
-	var mu sync.Mutex
-	var all bytes.Buffer
-	go func() {
-		b := make([]byte, 4096)
-		for {
-			n, err := conn.Read(b)
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			all.Write(b[:n])
-			mu.Unlock()
-			if s := screen.Load(); s != nil {
-				_, _ = s.Write(b[:n]) // memory takes it
-			}
+// overLAN puts OpenIPMI's ipmi_sim before a serial line, and opens its console as a run does. What
+// is typed goes there.
+func overLAN(t *testing.T, line string, out io.Writer) func(context.Context, string) error {
+	t.Helper()
+	peertest.Need(t, "ipmi_sim")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"lan.conf": "name \"n1\"\nset_working_mc 0x20\n  startlan 1\n    addr 127.0.0.1 6623\n    priv_limit admin\n    allowed_auths_admin none md2 md5 straight\n    guid 33221100554477668899aabbccddeeff\n  endlan\n" +
+			"  user 2 true \"admin\" \"a-long-password\" admin 10 none md2 md5 straight\n  sol \"tcp:" + line + "\" 115200\n",
+		"sim.emu": "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nsel_enable 0x20 1000 0x0a\nmc_enable 0x20\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
+	}
+	process(t, "ipmi_sim", "-n", "-c", filepath.Join(dir, "lan.conf"), "-f", filepath.Join(dir, "sim.emu"), "-s", dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	keys, up, done := make(chan string), make(chan struct{}, 10), make(chan error, 1)
+	target := bmc.Target{Node: "n1", Protocol: bmc.IPMI, Addr: netip.MustParseAddrPort("127.0.0.1:6623"), Username: "admin", Password: secret.NewValue("a-long-password"), CipherSuite: 3}
+	go func() {
+		err := errors.New("not tried")
+		for by := time.Now().Add(patience); err != nil && ctx.Err() == nil && time.Now().Before(by); time.Sleep(100 * time.Millisecond) { // it starts
+			err = bmc.Terminal(ctx, target, bmc.Options{}, out, keys, func() { up <- struct{}{} })
+		}
+		done <- err
 	}()
-	return serialLine{conn, func() string { mu.Lock(); defer mu.Unlock(); return all.String() }, screen.Store}
+	select {
+	case <-up:
+	case err := <-done:
+		t.Fatalf("ipmi_sim gives no console: %v", err)
+	}
+	t.Cleanup(func() { cancel(); <-done })
+	return func(ctx context.Context, text string) error {
+		select {
+		case keys <- text:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }

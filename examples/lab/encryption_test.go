@@ -27,8 +27,9 @@ func encrypted() labtest.Options {
 
 // TestEncryption brings a machine with an emulated TPM 2.0 from power-off to accepted with two
 // encrypted data file systems. They are unlocked at a restart without a person; stay locked once
-// the TPM was cleared, which drift finds, until an apply unlocks them by their recovery keys and
-// enrolls the TPM again; and the preserved one outlives a reinstall.
+// the TPM was cleared, and once a key of the firmware changed, which drift finds, until an apply
+// unlocks them by their recovery keys and enrolls the TPM again; and the preserved one outlives a
+// reinstall.
 func TestEncryption(t *testing.T) {
 	const node = "n12"
 	l := labtest.Up(t, encrypted())
@@ -59,6 +60,19 @@ func TestEncryption(t *testing.T) {
 	wantEncrypted(t, l)
 	l.OnNode(node, `test "$(cat /scratch/kept)" = kept`)
 	wantRecovery(t, l)
+
+	// Another certificate in db of the firmware, which is in setup mode and asks for no signature.
+	const db = "/sys/firmware/efi/efivars/db-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
+	l.OnNode(node, `(printf '\047\000\000\000'; echo `+l.SignatureList()+` | base64 -d) >/run/db && dd if=/run/db of=`+db+` bs=64k status=none`)
+	l.OnNode(node, "systemd-run --quiet --on-active=1 systemctl reboot")
+	l.WaitNode(node, "test -e "+db+" && test ! -e /run/db && ! mountpoint -q /scratch")
+	got = l.Ironrail("drift", "--kind", "settings")
+	if got.Code == labtest.ExitDone || !strings.Contains(got.Stdout, "scratch is locked: PCR 7 is ") || !strings.Contains(got.Stdout, "when enrolled: Secure Boot, its keys (db, dbx) or the loader (shim) were changed") {
+		t.Errorf("drift does not see PCR 7 that changed: %s", got)
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--refresh", "--auto-approve"))
+	l.Accepted(node)
+	wantEncrypted(t, l)
 
 	l.Want(labtest.ExitDone, l.Ironrail("rebuild", "--auto-approve", node))
 	l.Accepted(node)

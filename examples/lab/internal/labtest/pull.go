@@ -5,6 +5,7 @@ package labtest
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -153,4 +154,23 @@ func (l *Lab) Holds(text string) (files []string) {
 		l.t.Fatal(err)
 	}
 	return files
+}
+
+// SignatureList is a new certificate for db of a firmware in setup mode, in base64: an
+// authenticated variable (UEFI 2.10, 8.2.2) without its attributes.
+func (l *Lab) SignatureList() string {
+	l.t.Helper()
+	const script = "cd \"$1\" && openssl req -new -x509 -newkey rsa:2048 -nodes -keyout k.pem -out c.pem -subj /CN=lab -days 30 2>/dev/null && " +
+		"cert-to-efi-sig-list -g 6c616230-0000-4000-8000-000000000012 c.pem db.esl && sign-efi-sig-list -k k.pem -c c.pem db db.esl db.auth >/dev/null && base64 -w0 db.auth"
+	out, err := exec.CommandContext(l.t.Context(), "bash", "-euc", script, "bash", l.t.TempDir()).Output()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return string(out)
+}
+
+// WaitNode waits until a command ends well on a node, which may be restarting.
+func (l *Lab) WaitNode(node, command string) {
+	l.t.Helper()
+	l.waitNode(node, command, "does not come to what was expected")
 }

@@ -57,6 +57,9 @@ type Attempt struct {
 	Opened  time.Time `json:"opened"`
 	Expires time.Time `json:"expires"`
 	Reason  string    `json:"reason,omitempty"` // why it ended
+	// Image is the digest of the image that the node was to get when it was opened, whose kernel
+	// the ramdisk has; "": none.
+	Image string `json:"image,omitempty"`
 	// Persistent says that the BMC keeps network boot for every boot, though it was asked
 	// for one: it is put back before the node is sent to its disk.
 	Persistent bool `json:"network_boot_lasts,omitempty"`

@@ -76,6 +76,7 @@ type chassis struct {
 	secure   *wire.SecureBoot
 	enrols   error // how the agent answers a request to shim
 	terminal typeAt
+	before   func(context.Context, stage.Run, plan.Step) stage.Run // each step of the install stage; nil: nothing
 	mu       sync.Mutex
 	power    bmc.PowerState
 	effects  []string
@@ -256,12 +257,26 @@ func bringUp(t *testing.T, c *chassis, images Images, opt plan.Options, seen []B
 		t.Fatal(err)
 	}
 	p := planOf(t, opt, store, bm, in)
+	stages := map[string]stage.Stage{bm.Name(): bm, in.Name(): in}
+	if c.before != nil {
+		stages[in.Name()] = interposed{in, c.before}
+	}
 	res, err := apply.Run(ctx, apply.Config{Plan: p, Store: store, Fence: fence, Bus: event.NewBus(1000), EvidenceDir: t.TempDir(), MaxErase: opt.MaxErase,
-		Stages: map[string]stage.Stage{bm.Name(): bm, in.Name(): in}, Capacity: map[string]int{"inrush/": 1, "streams": 1, "bmc/": 1}})
+		Stages: stages, Capacity: map[string]int{"inrush/": 1, "streams": 1, "bmc/": 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return res, planOf(t, plan.Options{}, store, bm, in)
+}
+
+// interposed is a stage of which a test sees each step before it is applied.
+type interposed struct {
+	stage.Stage
+	before func(context.Context, stage.Run, plan.Step) stage.Run
+}
+
+func (i interposed) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
+	return i.Stage.Apply(ctx, i.before(ctx, run, st), st)
 }
 
 func planOf(t *testing.T, opt plan.Options, store state.Store, stages ...stage.Stage) *plan.Plan {
@@ -305,6 +320,44 @@ func TestFromPowerOffToASystemThatAnswers(t *testing.T) {
 	}
 	if _, open := c.boots.Attempt("n1"); open {
 		t.Error("the boot attempt is still open: the node would netboot into the installer again")
+	}
+}
+
+// TestAttemptOfAnotherImage: a boot attempt that was opened for another image is not continued: its
+// write is journaled as done, and the node would be accepted with the image of before.
+func TestAttemptOfAnotherImage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		image string
+		again bool // it is continued
+	}{
+		"the same":         {digest, true},
+		"another":          {"sha256:other", false},
+		"one not recorded": {"", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := newAttempt("n1", PowerCycle, time.Now())
+			old.Image = c.image
+			node := whole()
+			node.power = bmc.PowerOn
+			node.before = func(ctx context.Context, run stage.Run, st plan.Step) stage.Run {
+				if st.ID == StepOf("n1", Netboot) {
+					if err := learnFact(ctx, run, AttemptFact, site().Nodes[0], old); err != nil {
+						t.Error(err)
+					}
+				}
+				return run
+			}
+			res, _ := bringUp(t, node, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+			at, _ := node.boots.Current("n1")
+			if res.Outcome != state.RunDone || node.writes != 1 || strings.Join(node.effects, " ") != "cycle" {
+				t.Errorf("outcome %s, %d writes, %q", res.Outcome, node.writes, node.effects)
+			}
+			if (at.ID == old.ID) != c.again || !c.again && at.Image != digest {
+				t.Errorf("the attempt is %+v, before it was %s", at, old.ID)
+			}
+		})
 	}
 }
 

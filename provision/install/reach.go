@@ -77,13 +77,14 @@ func (s *Stage) bringUp(ctx context.Context, run stage.Run, n *inventory.Node, s
 }
 
 // attempt returns the node's live attempt, which an earlier step or run opened,
-// or opens one.
+// or opens one. An attempt of another image is not continued: its effects are those of that
+// image, and are journaled as done.
 func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) (at Attempt, resumed bool, err error) {
 	at, ours, err := readFact(run, AttemptFact, n.Name)
 	if err != nil {
 		return at, false, err
 	}
-	if ours && at.live(run.Clock().Now()) {
+	if want := s.imageFor(n); ours && at.live(run.Clock().Now()) && (at.Image == "" || want == "" || at.Image == want) {
 		s.w.Boots.Set(at)
 		if back, err := s.leads(ctx, run, n, at); back || err != nil {
 			return at, true, err
@@ -127,11 +128,20 @@ func (s *Stage) leads(ctx context.Context, run stage.Run, n *inventory.Node, at 
 // open makes a new attempt the node's current one, durably.
 func (s *Stage) open(ctx context.Context, run stage.Run, n *inventory.Node, by PowerBy) (Attempt, error) {
 	at := newAttempt(n.Name, by, run.Clock().Now())
+	at.Image = s.imageFor(n)
 	if err := learnFact(ctx, run, AttemptFact, n, at); err != nil {
 		return at, err
 	}
 	s.w.Boots.Set(at)
 	return at, nil
+}
+
+// imageFor is the digest of the image that a node is to get; "": none.
+func (s *Stage) imageFor(n *inventory.Node) string {
+	if n.Image == nil {
+		return ""
+	}
+	return s.digest[n.Image.Name]
 }
 
 // mayInterrupt refuses to power-cycle a node that runs and that this state never

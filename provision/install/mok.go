@@ -41,7 +41,9 @@ func EnrolsMOK(n *inventory.Node) bool { return oob.HasConsole(n) && kinds.NeedS
 // enrolMOK looks whether the node's kernel trusts the site's certificate, and enrols it where it
 // does not. Nothing of the node's disks is touched.
 func (s *Stage) enrolMOK(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step) error {
-	g, hw, err := s.identified(ctx, run, n, st)
+	look := st
+	look.Uses = nil // they are for the power cycle below
+	g, hw, err := s.identified(ctx, run, n, look)
 	if err != nil {
 		return err
 	}

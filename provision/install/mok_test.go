@@ -15,6 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -86,6 +87,41 @@ func TestEnrolMOKFails(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 		})
+	}
+}
+
+// releases is a run that notes what a step gives back.
+type releases struct {
+	stage.Run
+	c *chassis
+}
+
+func (r releases) Release(resource string) {
+	r.c.mu.Lock()
+	r.c.note("release")
+	r.c.mu.Unlock()
+	r.Run.Release(resource)
+}
+
+// TestEnrolMOKHoldsInrush: the step gives its inrush back behind its own power cycle, and not when
+// the agent of the boot before it answers.
+func TestEnrolMOKHoldsInrush(t *testing.T) {
+	t.Parallel()
+	c := needsKey(t)
+	c.terminal = func(ctx context.Context, _ string, _ io.Writer, _ <-chan string, up func()) error {
+		up()
+		<-ctx.Done()
+		return nil
+	}
+	c.before = func(_ context.Context, run stage.Run, st plan.Step) stage.Run {
+		if st.ID == StepOf("n1", MOK) {
+			return releases{run, c}
+		}
+		return run
+	}
+	bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+	if got := strings.Join(c.effects, " "); got != "on enrol cycle release" {
+		t.Errorf("got %q", got)
 	}
 }
 

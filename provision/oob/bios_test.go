@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
@@ -20,6 +21,16 @@ func TestBIOSNeedsRedfish(t *testing.T) {
 	steps, diags := New(inv, nil).Plan(nil)
 	if len(diags) != 1 || !diags.HasErrors() || !strings.Contains(diags[0].Detail, `node "n1"`) || len(steps) != 2 {
 		t.Errorf("%v, %d steps", diags, len(steps))
+	}
+}
+
+// A node that keeps its system in memory is not rebooted for settings.
+func TestNoRebootOfDiskless(t *testing.T) {
+	t.Parallel()
+	n := &inventory.Node{Name: "n1", Image: &inventory.Image{Block: inventory.Block{Kind: inventory.KindDiskless, Name: "m"}}}
+	err := (&Stage{}).rebootFor(t.Context(), nil, n, plan.Step{}, firmware{}, "b1") // a run would be used for the effect
+	if errkind.Of(err) != errkind.Refused || !strings.Contains(errkind.Action(err), "ironrail rebuild n1") {
+		t.Errorf("got %v", err)
 	}
 }
 

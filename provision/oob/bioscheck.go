@@ -87,8 +87,13 @@ func (s *Stage) inForce(ctx context.Context, run stage.Run, n *inventory.Node, f
 }
 
 // rebootFor reboots a node for its settings: by its own system where that answers,
-// so that its disks are left in order, else by its BMC.
+// so that its disks are left in order, else by its BMC. One that keeps its system in memory is not:
+// nothing would be left of it.
 func (s *Stage) rebootFor(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, f firmware, bootID string) error {
+	if n.Diskless() {
+		return errkind.New(errkind.Refused, "the BIOS settings of %s wait for a self-test, and its system is in memory: nothing would be left of it", n.Name).
+			Do(fmt.Sprintf("`ironrail rebuild %s` boots it again, and its firmware takes them up.", n.Name))
+	}
 	asked := SettingsRequest{}
 	if x, ok := run.Fact(settingsRequestFact.Of(st.Subject)); ok {
 		var err error

@@ -245,7 +245,7 @@ func (s *Stage) leaveToFirmware(ctx context.Context, run stage.Run, n *inventory
 // checkRootDisk compares the disk that a node runs from with the one that its image
 // was written to, by their serial numbers. Where either is not known there is
 // nothing to compare.
-func checkRootDisk(run stage.Run, n *inventory.Node, sys System) error {
+func checkRootDisk(run factReader, n *inventory.Node, sys System) error {
 	want, is, err := otherRoot(run, n, sys)
 	if err != nil || is == nil {
 		return err
@@ -263,9 +263,9 @@ func checkRootDisk(run stage.Run, n *inventory.Node, sys System) error {
 
 // otherRoot returns a disk that a node's system lies on and that its image was not written
 // to, with the one that it was; nil: there is none.
-func otherRoot(run stage.Run, n *inventory.Node, sys System) (want wire.Disk, is *wire.Disk, err error) {
+func otherRoot(run factReader, n *inventory.Node, sys System) (want wire.Disk, is *wire.Disk, err error) {
 	want, ok, err := readFact(run, DiskFact, n.Name)
-	if err != nil || !ok {
+	if err != nil || !ok || n.Diskless() { // what is known of a disk is from before
 		return want, nil, err
 	}
 	written, roots := []wire.Disk{want}, sys.Roots

@@ -9,6 +9,7 @@ import (
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -35,6 +36,25 @@ func TestAnotherDiskBoots(t *testing.T) {
 	c.root = &wire.Disk{Name: "nvme1n1", Serial: "D1"} // the same disk by another name
 	if res, next := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil); res.Outcome != state.RunDone || !next.Empty() {
 		t.Errorf("the right disk: %s: %+v", res.Outcome, res.Steps)
+	}
+}
+
+// TestDiskOfBefore: a node that keeps its system in memory is not held against the disk that it was
+// installed on before.
+func TestDiskOfBefore(t *testing.T) {
+	t.Parallel()
+	n := site().Nodes[0]
+	f, err := DiskFact.New(subject.OfNode("n1"), wire.Disk{Name: "sda", Serial: "OLD1"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, sys := knownFacts{f.Key: f}, System{Root: &wire.Disk{Name: "sdb", Serial: "OLD2"}}
+	if checkRootDisk(known, n, sys) == nil {
+		t.Error("another disk is not seen")
+	}
+	n.Image.Kind, n.Disks = inventory.KindDiskless, nil
+	if err := checkRootDisk(known, n, sys); err != nil {
+		t.Error(err)
 	}
 }
 

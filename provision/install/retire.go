@@ -208,7 +208,7 @@ func (s *Stage) blameWipe(ctx context.Context, run stage.Run, n *inventory.Node,
 // off switches the power off and believes only the BMC's own answer.
 func (s *Stage) off(ctx context.Context, run stage.Run, n *inventory.Node) error {
 	at, _ := s.w.Boots.Current(n.Name)
-	if err := s.phase(ctx, run, n, Ended, "wiped, and switched off"); err != nil {
+	if err := s.phase(ctx, run, n, Ended, "switched off, to leave the site"); err != nil {
 		return err
 	}
 	control, err := s.control(ctx, n)

@@ -81,15 +81,15 @@ func (j *job) contents() (all []kept) {
 // labelled are the partitions of file systems with a label. Of a RAID 10 the label is on
 // the members with its first chunk; the others belong to the same array.
 func labelled(all []kept, label string) (found []kept) {
-	arrays := map[string]string{} // UUID of the file system by that of its array
+	arrays := map[string]content{} // of the file system, by the UUID of its array
 	for _, k := range all {
 		if k.label == label && k.array != "" && k.group == nil {
-			arrays[k.array] = k.uuid
+			arrays[k.array] = k.content
 		}
 	}
 	for _, k := range all {
-		if id, member := arrays[k.array]; member && k.group == nil {
-			k.label, k.uuid = label, id
+		if is, member := arrays[k.array]; member && k.group == nil {
+			k.content = is
 		}
 		if k.label == label {
 			found = append(found, k)
@@ -179,7 +179,6 @@ func (j *job) keepVolume(v int, found []kept) error {
 func (j *job) sameEncryption(vol wire.Volume, found []kept) error {
 	for _, k := range found {
 		switch {
-		case k.label != vol.Label: // another member of its array
 		case k.luks && vol.Encryption == "":
 			return j.refuse(vol.Label, k, "it is a LUKS2 volume, and the layout does not encrypt it")
 		case !k.luks && vol.Encryption != "":

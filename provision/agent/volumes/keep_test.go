@@ -39,6 +39,21 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
+// The members of an array of which only the first has the header are encrypted as that one is.
+func TestSameEncryption(t *testing.T) {
+	t.Parallel()
+	for _, luks := range []bool{false, true} {
+		all := labelled([]kept{{disk: 0, content: content{label: "scratch", uuid: "u", array: "a", luks: luks}}, {disk: 1, content: content{array: "a"}}}, "scratch")
+		j := &job{layout: wire.Layout{Disks: make([]wire.LayoutDisk, 2)}}
+		for _, encryption := range []string{"", wire.EncryptionTPM2} {
+			err := j.sameEncryption(wire.Volume{Label: "scratch", Encryption: encryption}, all)
+			if want := luks != (encryption != ""); len(all) != 2 || want != (errkind.Of(err) == errkind.Refused) || want != (err != nil) {
+				t.Errorf("LUKS %v, encryption %q: %v", luks, encryption, err)
+			}
+		}
+	}
+}
+
 // inGroup puts the root of a layout into a volume group on its array.
 func inGroup(l *wire.Layout) {
 	group := l.Volumes[0]

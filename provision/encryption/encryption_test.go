@@ -418,3 +418,31 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%+v", woven)
 	}
 }
+
+// A folder is not made below a mount that did not come up: the next run would find it in the way.
+func TestBelowLocked(t *testing.T) {
+	t.Parallel()
+	for locked, want := range map[string]int{"": 2, "start systemd-cryptsetup@": 0, "start scratch.mount": 1} {
+		nodes := &onnodetest.Nodes{}
+		nodes.Rules = []onnodetest.Rule{func(_ context.Context, c onnodetest.Call) (out onnode.Output, _ error, known bool) {
+			uuid := luks
+			if c.Argv[len(c.Argv)-1] == "/dev/b" {
+				uuid = other
+			}
+			switch line := c.Line(); {
+			case strings.Contains(line, "--dump-json-metadata"):
+				out.Stdout = []byte(`{"keyslots":{"0":{},"1":{}},"tokens":{"0":{"type":"systemd-tpm2","tpm2-pcrs":[7]}}}`)
+			case strings.Contains(line, "luksDump"):
+				out.Stdout = []byte("UUID: " + uuid + "\nSubsystem: " + ready + "\n")
+			case locked != "" && strings.Contains(line, locked):
+				out.Exit = 1
+			}
+			return out, nil, c.Argv[0] != "sh"
+		}}
+		w := &work{nodes: nodes, node: "n1", say: func(string) {}, volumes: []volume{{label: "a", mount: "/scratch", uuid: luks, device: "/dev/a"}, {label: "b", mount: "/scratch/deep", uuid: other, device: "/dev/b"}}}
+		err := w.apply(t.Context())
+		if made := len(nodes.Calls("mkdir -p -- /scratch")); err != nil || made != want {
+			t.Errorf("%q fails: %v, %d folders, want %d", locked, err, made, want)
+		}
+	}
+}

@@ -5,6 +5,8 @@ package encryption
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/hostfile"
@@ -14,42 +16,51 @@ import (
 // apply brings every volume to where it is unlocked and mounted. Each part is skipped where it
 // is done already, so that it may be cut off anywhere and begun again.
 func (w *work) apply(ctx context.Context) error {
+	var down []volume
 	for _, v := range w.volumes {
-		if err := w.applyVolume(ctx, v); err != nil {
+		if slices.ContainsFunc(down, func(o volume) bool { return strings.HasPrefix(v.mount, o.mount+"/") }) {
+			continue // its folder would be made below a mount that is not there, and be hidden by it
+		}
+		up, err := w.applyVolume(ctx, v)
+		if err != nil {
 			return fmt.Errorf("volume %s: %w", v.label, err)
+		}
+		if !up {
+			down = append(down, v)
 		}
 	}
 	return nil
 }
 
-func (w *work) applyVolume(ctx context.Context, v volume) error {
+// applyVolume reports whether systemd unlocked and mounted a volume. What does not come up is seen
+// when it is read back.
+func (w *work) applyVolume(ctx context.Context, v volume) (up bool, err error) {
 	if err := w.encrypt(ctx, v); err != nil {
-		return err
+		return false, err
 	}
 	if err := w.enroll(ctx, v); err != nil {
-		return err
+		return false, err
 	}
 	if err := w.enter(ctx, crypttab, v.crypttabLine(), 0); err != nil {
-		return err
+		return false, err
 	}
-	// What systemd does at each start, so that a TPM that does not unlock is seen now. What
-	// does not come up is seen when it is read back.
+	// What systemd does at each start, so that a TPM that does not unlock is seen now.
 	w.say("unlock " + v.label)
 	if out, err := w.run(ctx, "systemctl", "start", v.unlockUnit()); err != nil || out.Exit != 0 {
-		return err
+		return false, err
 	}
 	if err := w.format(ctx, v); err != nil {
-		return err
+		return false, err
 	}
 	if err := w.enter(ctx, fstab, v.fstabLine(), 1); err != nil {
-		return err
+		return false, err
 	}
 	if err := onnode.Exec(ctx, w.nodes, w.node, "mkdir", "-p", "--", v.mount); err != nil {
-		return err
+		return false, err
 	}
 	w.say("mount " + v.label)
-	_, err := w.run(ctx, "systemctl", "start", v.mountUnit())
-	return err
+	out, err := w.run(ctx, "systemctl", "start", v.mountUnit())
+	return err == nil && out.Exit == 0, err
 }
 
 // encrypt makes the LUKS2 volume, on a device that is blank or has this very volume without a

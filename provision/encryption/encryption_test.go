@@ -42,6 +42,7 @@ type machine struct {
 	seed, pcr         string // of the TPM
 	open, fs, mounted bool
 	fail              string // a program that fails
+	unread            string // a file that is there and cannot be read
 	files             map[string]string
 	erased            int // times that something was made on the partition
 }
@@ -71,8 +72,11 @@ func (m *machine) answer(_ context.Context, c onnodetest.Call) (out onnode.Outpu
 		if b, ok := m.File("n1", last); ok {
 			text = string(b)
 		}
-		fails(text == "")
+		fails(text == "" || last == m.unread)
 		out.Stdout = []byte(text)
+	case "test":
+		_, is := m.File("n1", last)
+		fails(is)
 	case "ls":
 		out.Stdout = []byte(m.files[last])
 	case "wipefs":
@@ -337,6 +341,20 @@ func TestResume(t *testing.T) {
 	w.uuid = luks
 	if err := w.apply(t); err != nil || w.erased != 2 {
 		t.Errorf("no key slot: %v", err)
+	}
+}
+
+// A file that is there and cannot be read is left as it is: its other lines would be lost.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{crypttab, fstab} {
+		w := newWorld(t)
+		w.Put("n1", name, []byte("UUID=1 / ext4 defaults 0 1\n"))
+		w.unread = name
+		err := w.apply(t)
+		if b, _ := w.File("n1", name); err == nil || !strings.Contains(err.Error(), name+" is there and cannot be read") || string(b) != "UUID=1 / ext4 defaults 0 1\n" {
+			t.Errorf("%v, %q", err, b)
+		}
 	}
 }
 

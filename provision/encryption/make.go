@@ -146,12 +146,12 @@ func (w *work) format(ctx context.Context, v volume) error {
 
 // enter puts a line into a file of the node, in the place of another with the same field.
 func (w *work) enter(ctx context.Context, name, line string, field int) error {
-	out, err := w.run(ctx, "cat", "--", name) // another status: it is not there
+	text, err := w.read(ctx, name)
 	if err != nil {
 		return err
 	}
-	if !hasLine(string(out.Stdout), line) {
-		if err := onnode.Write(ctx, w.nodes, w.node, name, 0o644, []byte(withLine(string(out.Stdout), line, field))); err != nil {
+	if !hasLine(text, line) {
+		if err := onnode.Write(ctx, w.nodes, w.node, name, 0o644, []byte(withLine(text, line, field))); err != nil {
 			return err
 		}
 	}

@@ -217,11 +217,9 @@ func (w *work) compare(ctx context.Context) (wrong []problem, err error) {
 	}
 	files := map[string]string{}
 	for _, name := range []string{crypttab, fstab} {
-		out, err := w.run(ctx, "cat", "--", name) // another status: it is not there
-		if err != nil {
+		if files[name], err = w.read(ctx, name); err != nil {
 			return nil, err
 		}
-		files[name] = string(out.Stdout)
 	}
 	for _, v := range w.volumes {
 		found, err := w.compareVolume(ctx, v, string(mounted), files)
@@ -320,6 +318,19 @@ func (w *work) run(ctx context.Context, argv ...string) (onnode.Output, error) {
 		return out, fmt.Errorf("node %s: %s: %w", w.node, argv[0], err)
 	}
 	return out, nil
+}
+
+// read reads a file of the node; "" where there is none. One that is there and cannot be read is
+// an error: what is written in its place would lose the rest of it.
+func (w *work) read(ctx context.Context, name string) (string, error) {
+	out, err := w.run(ctx, "cat", "--", name)
+	if err != nil || out.Exit == 0 {
+		return string(out.Stdout), err
+	}
+	if err := onnode.Exec(ctx, w.nodes, w.node, "test", "!", "-e", name); err != nil {
+		return "", errkind.New(errkind.Invalid, "node %s: %s is there and cannot be read: %s", w.node, name, lastLine(out.Stderr)).Do("Read it by hand on the node, then run `ironrail apply`.")
+	}
+	return "", nil
 }
 
 // lastLine is the last line that says something.

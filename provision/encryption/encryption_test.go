@@ -295,10 +295,15 @@ func TestObstacles(t *testing.T) {
 		spoil func(*world)
 		want  string
 	}{
-		"a file system":      {func(w *world) { w.content = "ext4" }, device + ` was left blank for scratch, and holds "ext4"`},
-		"another volume":     {func(w *world) { w.uuid, w.key = other, "k" }, device + ` holds LUKS2 volume "` + other + `", and was made for scratch`},
-		"a key that is lost": {func(w *world) { w.uuid, w.key, w.subsystem = luks, "k", ready }, "there is no recovery key"},
-		"a key of another":   {func(w *world) { w.uuid, w.key, w.subsystem = luks, "k", ready; w.makeKey() }, "its recovery key does not open it"},
+		"a file system":         {func(w *world) { w.content = "ext4" }, device + ` was left blank for scratch, and holds "ext4"`},
+		"another volume":        {func(w *world) { w.uuid, w.key = other, "k" }, device + ` holds LUKS2 volume "` + other + `", and was made for scratch`},
+		"a key that is lost":    {func(w *world) { w.uuid, w.key, w.subsystem = luks, "k", ready }, "there is no recovery key"},
+		"a key of another":      {func(w *world) { w.uuid, w.key, w.subsystem = luks, "k", ready; w.makeKey() }, "its recovery key does not open it"},
+		"keys that were erased": {func(w *world) { w.uuid, w.subsystem = luks, ready }, `LUKS2 volume "` + luks + `" of scratch has no key any more`},
+		"a header that is lost": {func(w *world) {
+			f, _ := volumesFact.New(subject.OfNode("n1"), []Record{{Volume: "scratch", UUID: luks, PCR7: boot}}, "")
+			_ = w.run.Learn(context.Background(), f)
+		}, device + " has lost the header of LUKS2 volume"},
 		"no measurements":    {func(w *world) { w.pcr = strings.Repeat("0", 64) }, "the firmware measures nothing into it"},
 		"not a digest":       {func(w *world) { w.pcr = "\x1b[2J" }, `PCR 7 of the TPM reads ""`},
 		"no bank of SHA-256": {func(w *world) { w.pcr = "" }, `PCR 7 of the TPM reads ""`},
@@ -338,7 +343,7 @@ func TestResume(t *testing.T) {
 		}
 	}
 	w := newWorld(t) // luksFormat was cut off before the first key
-	w.uuid = luks
+	w.uuid, w.subsystem = luks, fresh
 	if err := w.apply(t); err != nil || w.erased != 2 {
 		t.Errorf("no key slot: %v", err)
 	}

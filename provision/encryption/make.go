@@ -71,7 +71,7 @@ func (w *work) encrypt(ctx context.Context, v volume) error {
 	switch {
 	case err != nil:
 		return err
-	case h.uuid == v.uuid && h.slots > 0:
+	case h.uuid == v.uuid && (h.slots > 0 || h.subsystem != fresh):
 		return nil
 	case h.uuid != "" && h.uuid != v.uuid:
 		return errkind.New(errkind.Refused, "%s holds another LUKS2 volume", v.device)

@@ -165,7 +165,7 @@ func (w *work) obstacles(ctx context.Context) (wrong []problem, err error) {
 			return nil, err
 		}
 		if text != "" {
-			wrong = append(wrong, problem{v, "volume " + v.label, text, "Nothing was erased. Look whether the data is needed; `ironrail rebuild` lays the disks out anew."})
+			wrong = append(wrong, problem{v, "volume " + v.label, text, "Nothing was erased. Look whether the data is needed (a copy of the header, if you have one, gives it back: `cryptsetup luksHeaderRestore`); `ironrail rebuild` lays the disks out anew."})
 			continue
 		}
 		if _, is := hostfile.MountAt(string(mounted), v.mount); is {
@@ -193,16 +193,23 @@ func (w *work) obstacle(ctx context.Context, v volume) (string, error) {
 	case h.uuid == v.uuid && h.slots > 0:
 		_, err := w.recovery.Find(v.uuid)
 		return "", err
-	case h.uuid == v.uuid:
+	case h.uuid == v.uuid && h.subsystem == fresh:
 		return "", nil // luksFormat was cut off: nobody can read it
+	case h.uuid == v.uuid:
+		return fmt.Sprintf("LUKS2 volume %q of %s has no key any more: they were erased after its file system was made", h.uuid, v.label), nil
 	case h.uuid != "":
 		return fmt.Sprintf("%s holds LUKS2 volume %q, and was made for %s, UUID %s", v.device, h.uuid, v.label, v.uuid), nil
 	}
 	is, err := w.content(ctx, v.device)
-	if err == nil && is != "" {
+	switch {
+	case err != nil:
+		return "", err
+	case is != "":
 		return fmt.Sprintf("%s was left blank for %s, and holds %q", v.device, v.label, is), nil
+	case slices.ContainsFunc(w.known, func(r Record) bool { return r.UUID == v.uuid }):
+		return fmt.Sprintf("%s has lost the header of LUKS2 volume %q, which was made for %s", v.device, v.uuid, v.label), nil
 	}
-	return "", err
+	return "", nil
 }
 
 // compare says what of the volumes is not as it is to be. An error is a node that cannot be

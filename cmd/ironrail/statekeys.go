@@ -433,10 +433,7 @@ func (a *app) printRecovery(node string) error {
 	if err := keys.CheckModes(dir); err != nil {
 		return err
 	}
-	all, err := keys.RecoveryIn(dir).List()
-	if err != nil {
-		return err
-	}
+	all, unread := keys.RecoveryIn(dir).List()
 	var list []shownRecovery
 	var out page
 	for _, k := range all {
@@ -445,14 +442,14 @@ func (a *app) printRecovery(node string) error {
 			out.linef("%-16s %s  %s", k.Volume, k.UUID, k.Text)
 		}
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && unread == nil {
 		return errkind.New(errkind.NotFound, "there is no recovery key of a volume of %q", node).Do("They are made by the step that encrypts the volumes of a node; `ironrail state restore` puts them back from a backup with keys.")
 	}
-	if a.json {
-		return a.printJSON(list)
+	if a.json && len(list) > 0 {
+		return errors.Join(a.printJSON(list), unread)
 	}
 	out.to(a.out)
-	return nil
+	return unread
 }
 
 func (a *app) newKeys(ctx context.Context, approve bool) error {

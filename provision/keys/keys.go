@@ -118,12 +118,19 @@ func writeNew(path string, content []byte) error {
 		os.Remove(path)
 		return fmt.Errorf("keys: %w", err)
 	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
+	if err := syncFolder(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	defer d.Close()
-	return d.Sync()
+	return nil
+}
+
+// syncFolder has the names in a folder outlive a loss of power.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // makeCertificate makes a self-signed certificate for a key. Agents trust the key by

@@ -99,18 +99,23 @@ func (r Recovery) Make(node, volume, uuid string) (RecoveryKey, error) {
 	if err := os.MkdirAll(filepath.Join(r.dir, RecoveryFolder), 0o700); err != nil {
 		return k, fmt.Errorf("recovery key: %w", err)
 	}
+	if err := syncFolder(r.dir); err != nil { // the folder that was just made
+		return k, fmt.Errorf("recovery key: %w", err)
+	}
 	k = RecoveryKey{node, volume, uuid, newRecoveryText()}
 	b := pem.EncodeToMemory(&pem.Block{Type: recoveryType, Headers: map[string]string{"Node": node, "Volume": volume}, Bytes: []byte(k.Text)})
 	return k, writeNew(filepath.Join(r.dir, RecoveryFolder, uuid+recoverySuffix), b)
 }
 
-// List reads all keys, in the order of their UUIDs.
+// List reads all keys, in the order of their UUIDs. Where some cannot be read it returns the others
+// with the errors: they are asked for when a volume has to be opened.
 func (r Recovery) List() (list []RecoveryKey, err error) {
 	names, err := ListRecoveryFiles(r.dir)
 	for _, name := range names {
-		k, err := r.Find(strings.TrimSuffix(path.Base(name), recoverySuffix))
-		if err != nil {
-			return nil, err
+		k, bad := r.Find(strings.TrimSuffix(path.Base(name), recoverySuffix))
+		if bad != nil {
+			err = errors.Join(err, bad)
+			continue
 		}
 		list = append(list, k)
 	}

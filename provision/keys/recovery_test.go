@@ -58,8 +58,8 @@ func TestRecovery(t *testing.T) {
 	if err := os.WriteFile(file, []byte("torn"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.List(); errkind.Of(err) != errkind.Corrupt {
-		t.Errorf("a key that is torn: %v", err)
+	if list, err := r.List(); errkind.Of(err) != errkind.Corrupt || len(list) != 1 || list[0] != other {
+		t.Errorf("a key that is torn: %v, %v", list, err)
 	}
 }
 

@@ -144,7 +144,12 @@ func (a *app) planAnew(ctx context.Context, site *provision.Site, files inventor
 
 // replaceWith writes a file whole, or leaves what is there as it is.
 func replaceWith(name string, write func(io.Writer) error) error {
-	mode := fs.FileMode(0o644)
+	return replaceAs(name, 0o644, write)
+}
+
+// replaceAs is replaceWith that gives a file that is new a mode. It never has another one that lets
+// more people read it.
+func replaceAs(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	if real, err := filepath.EvalSymlinks(name); err == nil {
 		name = real
 	}

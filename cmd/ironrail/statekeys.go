@@ -254,18 +254,7 @@ func (a *app) restoreKey(path string, content []byte) error {
 		err = nil
 	}
 	if err == nil {
-		err = replaceWith(path, func(w io.Writer) error {
-			if f, ok := w.(*os.File); ok {
-				if err := f.Chmod(0o600); err != nil {
-					return err
-				}
-			}
-			_, err := w.Write(content)
-			return err
-		})
-	}
-	if err == nil {
-		err = os.Chmod(path, 0o600)
+		err = replaceAs(path, 0o600, func(w io.Writer) error { _, err := w.Write(content); return err })
 	}
 	if err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/inspect"
+	"github.com/ironrail/ironrail/provision/agent/memory"
 	"github.com/ironrail/ironrail/provision/agent/secureboot"
 	"github.com/ironrail/ironrail/provision/agent/smbios"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
@@ -105,9 +106,18 @@ func (b *reading) secureBoot() {
 	}
 }
 
-// disks are what is plugged in, with the install that one of them carries.
+// disks are what is plugged in, with the install that one of them carries; that of a system in
+// memory is its own, whatever lies on a disk.
 func (b *reading) disks(in inspect.Inspector) {
-	marked := false
+	is, marked, err := memory.Installed(b.FS)
+	if err != nil {
+		b.gap(wire.ItemImage, err.Error())
+	}
+	if marked {
+		b.add(wire.ItemImage, "", "install", is.Marker)
+		b.add(wire.ItemImage, "", "state", string(disk.Configured))
+		b.add(wire.ItemImage, "", "digest", is.Digest)
+	}
 	for _, d := range in.Disks() {
 		part := d.PCI + " " + d.Type
 		if d.Serial != "" {

@@ -3,8 +3,11 @@
 package baseline
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -155,6 +158,52 @@ func TestLook(t *testing.T) {
 	}
 	if again := l.Read(wire.BaselineParams{Known: []string{b.Packages}}); again.List != nil || again.Packages != b.Packages {
 		t.Errorf("a known list was sent again: %d packages", len(again.List))
+	}
+}
+
+// TestInstallInMemory: what install a node has is said of its system in memory, and not of a disk with
+// the marker of an older one.
+func TestInstallInMemory(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "vda")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 8<<20)); err != nil {
+		t.Fatal(err)
+	}
+	dev, err := disk.Open(path, disk.Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(disk.PutMarker(dev, disk.Marker{Text: "n1/old/write", State: disk.Configured, Digest: "sha256:ab"}), dev.Close()); err != nil {
+		t.Fatal(err)
+	}
+	open := func(_ string, use disk.Use) (disk.Device, error) { return disk.Open(path, use) }
+	for _, c := range []struct{ name, text, want string }{
+		{"on disk", "", "n1/old/write sha256:ab"},
+		{"in memory", `{"marker":"n1/new/write","digest":"sha256:cd"}`, "n1/new/write sha256:cd"},
+		{"damaged", "{", "n1/old/write sha256:ab gap"},
+	} {
+		fsys := tree()
+		fsys["sys/block/vda/size"] = &fstest.MapFile{Data: []byte("16384\n")}
+		if c.text != "" {
+			fsys["etc/ironrail/memory.json"] = &fstest.MapFile{Data: []byte(c.text)}
+		}
+		b := Reader{FS: sysfs.Of(fsys), Open: open}.Read(wire.BaselineParams{})
+		var got []string
+		for _, name := range []string{"install", "digest"} {
+			for _, i := range b.Items {
+				if i.Kind == wire.ItemImage && i.Name == name && i.Value != "" {
+					got = append(got, i.Value)
+				}
+			}
+		}
+		for _, g := range b.Gaps {
+			if g.Kind == wire.ItemImage {
+				got = append(got, "gap")
+			}
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: %q, want %q", c.name, text, c.want)
+		}
 	}
 }
 

@@ -53,6 +53,13 @@ func TestCheck(t *testing.T) {
 		r.Marker != "n1 w1" || r.Install != "configured" || r.Digest != "sha256:ab" || r.Identity.Serial != "LAB0001" || r.Kernel == "" || r.Error != nil {
 		t.Errorf("got %+v", r)
 	}
+	installed := filepath.Join(dir, "etc/ironrail/memory.json") // a system in memory is not that of a disk
+	if err := errors.Join(os.MkdirAll(filepath.Dir(installed), 0o755), os.WriteFile(installed, []byte(`{"marker":"n1 w2","digest":"sha256:cd"}`), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Check(t.Context()); r.Marker != "n1 w2" || r.Install != "configured" || r.Digest != "sha256:cd" || r.Error != nil {
+		t.Errorf("in memory: %+v", r)
+	}
 	c.Systemctl = func(context.Context, ...string) (string, error) { return "", errors.New("not there") }
 	if r := c.Check(t.Context()); r.Error == nil {
 		t.Errorf("without systemd: %+v", r)

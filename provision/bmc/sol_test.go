@@ -200,24 +200,28 @@ func TestPeerTerminal(t *testing.T) {
 }
 
 // TestAcknowledge: of a packet that was taken in part the rest is sent, under another number; one
-// that was refused stays, and what is said of another packet says nothing.
+// that was refused stays, one of which nothing was taken is not sent without end, and what is said of
+// another packet says nothing.
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
-	k := typed{text: []byte("abcdef"), number: 15}
+	k := typed{text: []byte("abcdef"), number: 14, tries: 2}
 	for _, c := range []struct {
 		name   string
 		packet []byte
 		want   string
 		number byte
+		fresh  bool // it is sent at once
+		tries  int
 	}{
-		{"of another", []byte{0, 3, 6, 0}, "abcdef", 15},
-		{"refused", []byte{0, 15, 0, serialNack}, "abcdef", 15},
-		{"in part", []byte{0, 15, 2, 0}, "cdef", 1},
-		{"more than there is", []byte{0, 1, 200, 0}, "", 2},
+		{"of another", []byte{0, 3, 6, 0}, "abcdef", 14, false, 2},
+		{"refused", []byte{0, 14, 0, serialNack}, "abcdef", 14, false, 2},
+		{"nothing", []byte{0, 14, 0, 0}, "abcdef", 15, false, 2},
+		{"in part", []byte{0, 15, 2, 0}, "cdef", 1, true, 0},
+		{"more than there is", []byte{0, 1, 200, 0}, "", 2, true, 0},
 	} {
 		k.fresh = false
-		if k.acknowledge(c.packet); string(k.text) != c.want || k.number != c.number {
-			t.Errorf("%s: %q under %d", c.name, k.text, k.number)
+		if k.acknowledge(c.packet); string(k.text) != c.want || k.number != c.number || k.fresh != c.fresh || k.tries != c.tries {
+			t.Errorf("%s: %q under %d, at once %t, after %d", c.name, k.text, k.number, k.fresh, k.tries)
 		}
 	}
 }

@@ -28,13 +28,18 @@ type typed struct {
 }
 
 // acknowledge takes what a packet of the BMC says of the one that was typed. One that it refuses is
-// sent again; of one that it took in part the rest is sent.
+// sent again; of one that it took in part the rest is sent, of one that it took nothing of all, after a
+// pause.
 func (t *typed) acknowledge(p []byte) {
 	if len(t.text) == 0 || t.fresh || p[1] != t.number || p[3]&serialNack != 0 {
 		return
 	}
-	t.text = t.text[min(int(p[2]), len(t.text)):]
+	taken, tries := min(int(p[2]), len(t.text)), t.tries
+	t.text = t.text[taken:]
 	t.begin()
+	if taken == 0 {
+		t.fresh, t.tries = false, tries
+	}
 }
 
 // begin numbers what is to be sent.

@@ -63,6 +63,10 @@ func TestPeerEncrypted(t *testing.T) {
 	if _, err := run("n1/f/write"); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "no file system with that label") || errkind.HasBegun(err) {
 		t.Errorf("a volume whose header is lost: %v", err)
 	}
+	sh(t, "blkdiscard -z -l 8M \"$1\" && dd if=/dev/urandom of=\"$1\" bs=4096 count=1 seek=4096 conv=notrunc,fsync status=none", partition())
+	if _, err := run("n1/f/write"); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "no file system with that label") || errkind.HasBegun(err) {
+		t.Errorf("a volume whose header was zeroed: %v", err)
+	}
 	l.Volumes[2].Use = wire.VolumeRoot
 	if _, err := run("n1/g/write"); errkind.Of(err) != errkind.Internal {
 		t.Errorf("an encrypted root: %v", err)

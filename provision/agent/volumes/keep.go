@@ -116,19 +116,25 @@ func (j *job) lost(label string, v int, all []kept) error {
 }
 
 // blank reports whether both ends of a partition, which is a member of no array and no volume
-// group, are zero, as it was left for an encrypted volume: both headers of LUKS2 lie there.
+// group, are zero, as it was left for an encrypted volume.
 func (j *job) blank(k kept) bool {
 	if k.array != "" || k.group != nil {
 		return false
 	}
-	size := min(partitionEnd, k.part.Size())
-	b := make([]byte, size)
-	for _, at := range []int64{0, k.part.Size() - size} {
-		if _, err := j.devs[k.disk].ReadAt(b, k.part.Offset()+at); err != nil || !disk.AllZero(b) {
+	for _, s := range endsOf(k.part.Size()) {
+		b := make([]byte, s.to-s.from)
+		if _, err := j.devs[k.disk].ReadAt(b, k.part.Offset()+s.from); err != nil || !disk.AllZero(b) {
 			return false
 		}
 	}
 	return true
+}
+
+// endsOf is what is zero of a device that is left blank for an encrypted volume, by its size in
+// bytes: where others have their marks, and where the encrypted file system will begin. One whose
+// header alone was lost is not blank.
+func endsOf(size int64) []span {
+	return []span{{0, min(luksData+partitionEnd, size)}, {size - min(partitionEnd, size), size}}
 }
 
 // gone is the error of a file system that was made and cannot be read.

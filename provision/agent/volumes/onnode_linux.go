@@ -183,7 +183,7 @@ func (n OnNode) Format(ctx context.Context, v wire.Volume, device string) error 
 	return errkind.New(errkind.Internal, "no file system %q is made", v.Filesystem)
 }
 
-// blank zeroes both ends of a device, where file systems and others have their marks.
+// blank zeroes both ends of a device.
 func blank(device string) (err error) {
 	f, err := os.OpenFile(device, os.O_RDWR, 0)
 	if err != nil {
@@ -194,12 +194,12 @@ func blank(device string) (err error) {
 	if err != nil {
 		return err
 	}
-	zeroes := make([]byte, min(partitionEnd, size))
-	if _, err := f.WriteAt(zeroes, 0); err != nil {
-		return err
+	for _, s := range endsOf(size) {
+		if _, err := f.WriteAt(make([]byte, s.to-s.from), s.from); err != nil {
+			return err
+		}
 	}
-	_, err = f.WriteAt(zeroes, size-int64(len(zeroes)))
-	return err
+	return nil
 }
 
 // rootXFS are the features that a root on XFS is made without, since not every GRUB reads

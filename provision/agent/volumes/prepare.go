@@ -19,6 +19,10 @@ const (
 	partitionEnd = 4 << 20
 )
 
+// luksData is where the data of a LUKS2 volume begin, bytes, behind its headers and key slots:
+// cryptsetup's default.
+const luksData = 16 << 20
+
 // bootFits checks that what the firmware starts has room where the layout puts it.
 func (j *job) bootFits() error {
 	for _, d := range j.layout.Disks {

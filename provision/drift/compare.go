@@ -90,7 +90,7 @@ func (c *comparison) items() {
 	c.untrusted(now)
 }
 
-// untrusted tells certificates that firmware and shim have lost, where the node shows any. One that
+// untrusted lists certificates that firmware and shim have lost, where the node shows any. One that
 // was added says nothing: firmware updates bring some.
 func (c *comparison) untrusted(now map[key]string) {
 	shown := slices.ContainsFunc(c.now.Items, func(i wire.Item) bool { return i.Kind == wire.ItemSecureBoot && i.Part != "" })

@@ -83,6 +83,17 @@ func TestAmbiguousFails(t *testing.T) {
 	}
 }
 
+// inMemory makes what is written be kept in memory: it erases nothing, and takes the system away.
+func inMemory(steps []Step) []Step {
+	steps = slices.Clone(steps)
+	for i := range steps {
+		if s := &steps[i]; s.May.Has(Erase) {
+			s.May, s.Erases, s.Reinstalls = Effects(Power, Config), "", true
+		}
+	}
+	return steps
+}
+
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	old := site("sha256:ab", "1500", "n1", "n2")
@@ -103,6 +114,10 @@ func TestDiff(t *testing.T) {
 			"~n1/fabric.rail ~n2/fabric.rail ~all/validate.pair ~n1/validate.accept ~n2/validate.accept", 0, 0, ""},
 		{"changed image on accepted nodes is refused", site("sha256:cd", "1500", "n1", "n2"), after(old, true), Options{MaxErase: 2},
 			"~n1/handover.drain -/+n1/install.write ~n1/fabric.rail ~n2/handover.drain -/+n2/install.write ~n2/fabric.rail ~all/validate.pair ~n1/validate.accept ~n2/validate.accept ~site/handover.s", 2, 0, ""},
+		{"so it is where nothing is erased", inMemory(site("sha256:cd", "1500", "n1", "n2")), after(old, true), Options{MaxErase: 2},
+			"~n1/install.write ~n1/fabric.rail ~n2/install.write ~n2/fabric.rail ~all/validate.pair ~n1/validate.accept ~n2/validate.accept ~site/handover.s", 2, 0, ""},
+		{"replace of one that erases nothing", inMemory(old), after(old, true), Options{Replace: map[string]bool{"n1": true}, Protected: map[string]bool{"n1": true}},
+			"-/+n1/install.write ~n1/fabric.rail ~all/validate.pair ~n1/validate.accept ~site/handover.s", 0, 0, ""},
 		{"replace of one node", old, after(old, true), Options{MaxErase: 1, Replace: map[string]bool{"n1": true}},
 			"~n1/handover.drain -/+n1/install.write ~n1/fabric.rail ~all/validate.pair ~n1/validate.accept ~site/handover.s", 0, 0, "n1"},
 		{"running but unknown: adopt is offered, nothing installed", old, Prior{}, Options{Presence: map[string]Presence{"n1": {Running: true, Evidence: "power is on"}, "n2": {Running: true, Evidence: "power is on"}}},

@@ -13,10 +13,13 @@ func (d *differ) applyEraseRules() error {
 	counted := map[string]bool{}
 	for i := range d.plan.Steps {
 		s := &d.plan.Steps[i]
+		n := s.Subject.Name
 		if !s.May.Has(Erase) {
+			if s.Reinstalls {
+				d.mayReinstall(s, n)
+			}
 			continue
 		}
-		n := s.Subject.Name
 		may, err := d.mayErase(s, n)
 		if err != nil {
 			return err
@@ -34,17 +37,10 @@ func (d *differ) applyEraseRules() error {
 // mayErase refuses the plan when an erasing step has no leave, and reports whether it
 // has.
 func (d *differ) mayErase(s *Step, n string) (bool, error) {
-	st := d.prior.Nodes[n]
-	role := d.opt.RoleOf[n]
 	switch {
 	case d.opt.Protected[n]:
 		d.refuse(s, n+" is protected: no plan erases it", "remove `protect` from its role, or do it by hand")
-	case st.Known() && !d.opt.Replace[n] && !d.opt.Retired[n] && !d.opt.Rollouts[role].Given:
-		action := fmt.Sprintf("`ironrail rebuild %s`, or `ironrail plan --replace %s`, drains and reinstalls it", n, n)
-		if role != "" {
-			action += fmt.Sprintf("; or give role %s a rollout block, so that an edit reaches its nodes in waves", role)
-		}
-		d.refuse(s, n+" is in service ("+describeService(st)+"): it is not reinstalled by an edit alone", action)
+	case !d.mayReinstall(s, n):
 	case d.opt.Ambiguous != nil:
 		why, err := d.opt.Ambiguous(s)
 		if err != nil || why == (Reason{}) {
@@ -55,6 +51,21 @@ func (d *differ) mayErase(s *Step, n string) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// mayReinstall refuses the plan when a step would take the system of a node in service away by an
+// edit alone, and reports whether it did not.
+func (d *differ) mayReinstall(s *Step, n string) bool {
+	st, role := d.prior.Nodes[n], d.opt.RoleOf[n]
+	if !st.Known() || d.opt.Replace[n] || d.opt.Retired[n] || d.opt.Rollouts[role].Given {
+		return true
+	}
+	action := fmt.Sprintf("`ironrail rebuild %s`, or `ironrail plan --replace %s`, drains and reinstalls it", n, n)
+	if role != "" {
+		action += fmt.Sprintf("; or give role %s a rollout block, so that an edit reaches its nodes in waves", role)
+	}
+	d.refuse(s, n+" is in service ("+describeService(st)+"): it is not reinstalled by an edit alone", action)
+	return false
 }
 
 func (d *differ) refuse(s *Step, cause, action string) {

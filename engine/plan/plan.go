@@ -228,6 +228,9 @@ type Step struct {
 	// NonDisruptive: its node works on meanwhile, and is not drained for it. A rollout
 	// takes it to nodes in service in waves all the same. Read by Diff alone.
 	NonDisruptive bool `json:"-"`
+	// Reinstalls: the step takes the system of its node away, though it erases nothing: a node
+	// in service is not reinstalled by an edit alone. Read by Diff alone.
+	Reinstalls bool `json:"-"`
 	// Inherited: a node in service that has no good end of this step may be so already, as
 	// it was set up by a version that had no such step, or by hand. It is looked at, and
 	// the step is planned where it differs, and not where it is so or not known. Read by

@@ -58,6 +58,28 @@ func TestDiskOfBefore(t *testing.T) {
 	}
 }
 
+// TestDisklessReinstalls: the write of a system in memory erases nothing, and is a reinstallation all the
+// same.
+func TestDisklessReinstalls(t *testing.T) {
+	t.Parallel()
+	for _, diskless := range []bool{false, true} {
+		inv := site()
+		if diskless {
+			inv.Nodes[0].Image.Kind, inv.Nodes[0].Disks = inventory.KindDiskless, nil
+		}
+		steps, diags := New(inv, map[string]string{"os": digest}, Dependencies{}).Plan(memo{})
+		if diags.HasErrors() {
+			t.Fatal(diags)
+		}
+		for _, st := range steps {
+			write := st.ID == StepOf("n1", Write)
+			if st.Reinstalls != (write && diskless) || st.May.Has(plan.Erase) != (write && !diskless) {
+				t.Errorf("diskless %t: %s reinstalls %t, erases %q", diskless, st.ID, st.Reinstalls, st.Erases)
+			}
+		}
+	}
+}
+
 // TestBootOrderIsNoRefusal: firmware that does not take its boot order stops nothing.
 func TestBootOrderIsNoRefusal(t *testing.T) {
 	t.Parallel()

@@ -140,7 +140,7 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	inspect.Yields = []fact.Key{HardwareFact.Of(me)}
 
 	write := step(Write, c.write, reach, writeLimit, 60*time.Second, after(inspect))
-	if !n.Diskless() {
+	if write.Reinstalls = n.Diskless(); !write.Reinstalls {
 		erases(n, inspect, write)
 	}
 	write.Yields = []fact.Key{WriteFact.Of(me)}

@@ -38,7 +38,8 @@ written without it, and the state forgets it; the journal keeps its history. The
 plan is shown, the erase budget counts, and a node that was protected is refused.
 
 What is wiped is the disks that the node's hardware block names: discarded where
-the disk can do that, and zeroed at its ends. This is no certified sanitisation.
+the disk can do that, and zeroed at its ends. This is no certified sanitisation. A
+node that kept its system in memory is switched off, and no disk is wiped.
 
 --forget-only touches neither disks nor power: for a chassis that is dead, or gone
 already, or that has another name now. It asks for the word "forget".`,

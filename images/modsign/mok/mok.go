@@ -30,7 +30,7 @@ type Request struct {
 	Password string
 }
 
-// passwordLength is well below the 256 characters that MokManager takes, and has 95 bits.
+// passwordLength is well below the 256 characters that MokManager takes, and has 92 bits.
 const passwordLength = 16
 
 // letters are those of a password: keys that every keyboard layout and terminal has, without

@@ -245,7 +245,7 @@ func TestUbuntuSettings(t *testing.T) {
 		l.OnNode("n2", look)
 	}
 	l.Edit(labtest.Edit{Old: "mtu  = 1400", New: "mtu  = 1450"})
-	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve", "--jobs-unknown")) // its scheduler does not run
 	mtu("1450")
 	l.OnNode("n2", "networkctl reload && sleep 2 && true")
 	mtu("1450")

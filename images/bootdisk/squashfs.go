@@ -15,7 +15,7 @@ const SquashfsFile = "root.squashfs"
 // kernels of distributions read (CONFIG_SQUASHFS_ZSTD), in blocks of 256 KiB, since all of it is in memory
 // and larger ones compress better.
 func (m *Maker) MakeSquashfs(ctx context.Context) error {
-	if err := m.Run(ctx, nil, "mksquashfs", m.Root, m.Path(SquashfsFile), "-noappend", "-no-progress", "-quiet", "-comp", "zstd", "-Xcompression-level", "15", "-b", "256K", "-no-exports", "-processors", "2"); err != nil {
+	if err := m.Run(ctx, nil, "mksquashfs", m.Root, m.Path(SquashfsFile), "-noappend", "-no-progress", "-quiet", "-comp", "zstd", "-Xcompression-level", "15", "-b", "256K", "-no-exports"); err != nil {
 		return err
 	}
 	info, err := os.Stat(m.Path(SquashfsFile))

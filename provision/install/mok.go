@@ -77,6 +77,7 @@ func (s *Stage) enrolMOK(ctx context.Context, run stage.Run, n *inventory.Node, 
 	stop()
 	refused := <-said
 	if err != nil {
+		t.note(run, refused)
 		return err
 	}
 	if missing = s.compareModuleKey(n, hw.SecureBoot); missing != nil {
@@ -127,6 +128,16 @@ func (s *Stage) blameMOK(ctx context.Context, run stage.Run, n *inventory.Node, 
 		return err
 	}
 	return errkind.New(errkind.Refused, "%s; %s", f.Cause, missing.Found).Do(f.Action)
+}
+
+// note says what the console had shown where the node did not come back.
+func (t *terminal) note(run stage.Run, why error) {
+	if why != nil {
+		run.Emit(event.Event{Type: event.Note, Text: "MokManager, before the node was lost: " + errkind.Line(why)})
+	}
+	for _, line := range t.lines() {
+		run.Emit(event.Event{Type: event.Evidence, Text: "console: " + line})
+	}
 }
 
 // typeAt is Dependencies.Type.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -173,5 +174,31 @@ func TestEnrolsMOK(t *testing.T) {
 		if has != c.want || needed != c.want || EnrolsMOK(inv.Nodes[0]) != c.want {
 			t.Errorf("%s: the step is planned: %t, needed: %t", name, has, needed)
 		}
+	}
+}
+
+// notes is a run that keeps what is said.
+type notes struct {
+	stage.Run
+	said []string
+}
+
+func (r *notes) Emit(e event.Event) { r.said = append(r.said, e.Text) }
+
+// TestNoteLost: of a node that does not come back from MokManager the console is shown, without the
+// password and what would move the cursor of whoever reads it.
+func TestNoteLost(t *testing.T) {
+	t.Parallel()
+	term, run := &terminal{password: "one-time-word"}, &notes{}
+	if _, err := term.screen.Write([]byte("Password: one-time-word\r\n\x1b[31mPress any key\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	term.note(run, errkind.New(errkind.Timeout, "MokManager does not go on"))
+	all := strings.Join(run.said, "\n")
+	if !strings.Contains(all, "MokManager, before the node was lost: MokManager does not go on") || !strings.Contains(all, "console: Press any key") {
+		t.Errorf("it is said:\n%s", all)
+	}
+	if strings.Contains(all, "one-time-word") || strings.Contains(all, "\x1b") {
+		t.Errorf("it says too much:\n%s", all)
 	}
 }

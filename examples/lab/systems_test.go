@@ -39,7 +39,7 @@ func wantNetplan(t *testing.T, l *labtest.Lab, node string) {
 		`test -s /run/systemd/network/10-netplan-boot.network && ! ls /etc/systemd/network/10-ironrail-boot.network`,
 		`test -z "$(netplan generate 2>&1)"`,
 		`test "$(ip -4 -o address show scope global | grep -c 'inet 10\.77\.0\.')" = 1`,
-		`networkctl status --no-pager && ! systemctl --failed --no-legend | grep .`,
+		`{ ! test -e /run/dbus/system_bus_socket || networkctl status --no-pager; } && ! systemctl --failed --no-legend | grep .`, // networkctl asks over D-Bus, which vendors' images may lack
 	} {
 		t.Logf("%s: %s", node, l.OnNode(node, look))
 	}

@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
@@ -27,16 +24,8 @@ import (
 // needsKey is a chassis whose node needs the site's certificate, which its firmware does not have.
 func needsKey(t *testing.T) *chassis {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "key")
-	if err := modsign.Create(path, "s", time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	key, err := modsign.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := whole()
-	c.signer, c.secure = &key.Certificate, &wire.SecureBoot{State: wire.SecureBootOn, Keys: []string{"another"}}
+	c.signer, c.secure = moduleKey(t), &wire.SecureBoot{State: wire.SecureBootOn, Keys: []string{"another"}}
 	c.edit = func(n *inventory.Node) {
 		n.Hardware.SecureBoot, n.Hardware.Console = true, inventory.Console{Port: "ttyS0", Baud: 115200}
 		n.Image.Kernel = "linux-image-6.1.0-56-amd64"

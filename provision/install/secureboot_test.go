@@ -136,10 +136,9 @@ func TestCompareSecureBoot(t *testing.T) {
 	}
 }
 
-// TestCompareModuleKey: a node that needs the site's certificate and whose firmware shows that it
-// has not is at fault, and no other.
-func TestCompareModuleKey(t *testing.T) {
-	t.Parallel()
+// moduleKey is the certificate of a site's key for kernel modules.
+func moduleKey(t *testing.T) *modsign.Certificate {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
 	if err := modsign.Create(path, "s", time.Now()); err != nil {
 		t.Fatal(err)
@@ -148,6 +147,14 @@ func TestCompareModuleKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return &key.Certificate
+}
+
+// TestCompareModuleKey: a node that needs the site's certificate and whose firmware shows that it
+// has not is at fault, and no other.
+func TestCompareModuleKey(t *testing.T) {
+	t.Parallel()
+	key := moduleKey(t)
 	shown := func(keys ...string) *wire.SecureBoot { return &wire.SecureBoot{State: wire.SecureBootOn, Keys: keys} }
 	damaged := shown("other")
 	damaged.Damaged = true
@@ -159,13 +166,13 @@ func TestCompareModuleKey(t *testing.T) {
 		shown  *wire.SecureBoot
 		fault  bool
 	}{
-		"it is there":        {true, cuda, &key.Certificate, shown("other", key.Fingerprint()), false},
-		"it is not":          {true, cuda, &key.Certificate, shown("other"), true},
-		"not shown":          {true, cuda, &key.Certificate, shown(), false},
-		"not shown whole":    {true, cuda, &key.Certificate, damaged, false},
-		"nothing is shown":   {true, cuda, &key.Certificate, nil, false},
-		"no Secure Boot":     {false, cuda, &key.Certificate, shown("other"), false},
-		"no such driver":     {true, &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}}, &key.Certificate, shown("other"), false},
+		"it is there":        {true, cuda, key, shown("other", key.Fingerprint()), false},
+		"it is not":          {true, cuda, key, shown("other"), true},
+		"not shown":          {true, cuda, key, shown(), false},
+		"not shown whole":    {true, cuda, key, damaged, false},
+		"nothing is shown":   {true, cuda, key, nil, false},
+		"no Secure Boot":     {false, cuda, key, shown("other"), false},
+		"no such driver":     {true, &inventory.Driver{Block: inventory.Block{Kind: "inbox", Name: "rdma"}}, key, shown("other"), false},
 		"a site without key": {true, cuda, nil, shown("other"), false},
 	} {
 		cuda.Value = cty.ObjectVal(map[string]cty.Value{"module": cty.StringVal("proprietary")})

@@ -91,7 +91,7 @@ func secured(t *testing.T, protocol string) *inventory.Inventory {
 
 // TestSecureBootFaults: firmware with Secure Boot switched off, and firmware that keeps no
 // certificate, are named on their nodes and on no other, before anything is erased, whatever the
-// BMC shows of them. Sites without either are told so.
+// BMC shows of them. Sites without either get an error that says so.
 func TestSecureBootFaults(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ protocol, fault, cause string }{

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Size of a screen. Firmware that was told of a larger terminal writes beyond the 80 columns and
+// Size of a screen. Firmware that takes the terminal for a larger one writes beyond the 80 columns and
 // 25 rows that every one has (EDK2's TerminalDxe knows 100 by 31 as well).
 const (
 	rows    = 60

@@ -21,9 +21,9 @@ import (
 
 // OnNode is the memory of this very node.
 type OnNode struct {
-	Folder string                    // of the image and of the overlay; made when absent
-	At     string                    // where the root file system is mounted; made when absent
-	Load   func(module string) error // loads a kernel module; nil: the kernel has what it needs
+	Folder string                        // of the image and of the overlay; made when absent
+	At     string                        // where the root file system is mounted; made when absent
+	Load   func(modules ...string) error // loads kernel modules; nil: the kernel has what it needs
 }
 
 var _ Node = OnNode{}
@@ -101,12 +101,9 @@ func (n OnNode) mountAll() error {
 	if is, err := isMount(n.At); err != nil || is {
 		return err
 	}
-	for _, module := range []string{"loop", "squashfs", "overlay"} {
-		if n.Load == nil {
-			break
-		}
-		if err := n.Load(module); err != nil {
-			return errkind.New(errkind.Unsupported, "kernel module %s: %w", module, err).Do("Take a kernel that has it, as those of distributions do.")
+	if n.Load != nil {
+		if err := n.Load("loop", "squashfs", "overlay"); err != nil {
+			return errkind.New(errkind.Unsupported, "kernel modules of a system in memory: %w", err).Do("Take a kernel that has them, as those of distributions do.")
 		}
 	}
 	lower, writes := filepath.Join(n.Folder, "lower"), filepath.Join(n.Folder, "writes")

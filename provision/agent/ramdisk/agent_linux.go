@@ -91,7 +91,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 		Identity: inspector.Identity,
 		Handlers: tasks.Handlers(tasks.Tools{
 			Inspector: inspector, Settled: settled, Client: write.NewClient(nil), Mount: configure.At(mountPoint), MakeInitrd: configure.InitrdAt(mountPoint), Node: volumes.OnNode{Tools: wire.ToolsFolder, At: mountPoint},
-			Memory:     memory.OnNode{Folder: memoryFolder, At: mountPoint, Load: func(module string) error { return load(module) }},
+			Memory:     memory.OnNode{Folder: memoryFolder, At: mountPoint, Load: load},
 			EFI:        efiboot.Dir("/" + efiboot.Folder),
 			Shim:       secureboot.Dir("/" + efiboot.Folder),
 			Kexec:      func(system iofs.FS) wire.Kexec { return kexec.Prepare(fs, system, kexec.Load) },

@@ -48,10 +48,7 @@ func (w *Writer) runLayout(ctx context.Context, p wire.WriteParams, key []byte) 
 	if err != nil {
 		return wire.WriteResult{}, err
 	}
-	if w.Buffers == nil {
-		w.Buffers = &Buffers{}
-	}
-	w.report = wire.Progress{Total: tree.Size}
+	w.begin(tree.Size)
 	s := &source{disk: &job{Writer: w, params: p, image: image}, tree: &job{Writer: w, params: p, image: tree}}
 	s.tree.params.BlobURL = beside(p.ManifestURL, manifest.TreeBlob)
 	if ownLoaders {

@@ -33,10 +33,7 @@ func (w *Writer) runMemory(ctx context.Context, p wire.WriteParams, key []byte) 
 	}
 	defer dev.Close()
 	j := &job{Writer: w, params: p, image: image, dev: dev, resume: true, unmarked: true}
-	if w.Buffers == nil {
-		w.Buffers = &Buffers{}
-	}
-	w.report = wire.Progress{Total: image.Size}
+	w.begin(image.Size)
 	began := time.Now()
 	if err := j.stream(ctx); err != nil {
 		return wire.WriteResult{}, fmt.Errorf("image in memory: %w", err)

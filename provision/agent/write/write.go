@@ -97,10 +97,7 @@ func (w *Writer) Run(ctx context.Context, p wire.WriteParams) (wire.WriteResult,
 	}
 	defer dev.Close()
 	j := &job{Writer: w, params: p, image: image, open: open, dev: dev, marker: disk.Marker{Text: p.Marker, Digest: p.Digest}}
-	if w.Buffers == nil {
-		w.Buffers = &Buffers{}
-	}
-	w.report = wire.Progress{Total: image.Size}
+	w.begin(image.Size)
 	if err := j.fits(); err != nil {
 		return wire.WriteResult{}, err
 	}
@@ -309,6 +306,14 @@ func (w *Writer) workers() int {
 		return w.Workers
 	}
 	return min(runtime.GOMAXPROCS(0), 8)
+}
+
+// begin makes the writer ready for so many bytes.
+func (w *Writer) begin(total int64) {
+	if w.Buffers == nil {
+		w.Buffers = &Buffers{}
+	}
+	w.report = wire.Progress{Total: total}
 }
 
 // progress begins a phase, or adds to it.

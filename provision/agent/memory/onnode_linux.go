@@ -3,20 +3,19 @@
 package memory
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/agent/disk"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
+	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
 
 // OnNode is the memory of this very node.
@@ -53,31 +52,11 @@ func (n OnNode) Image(size int64) (disk.Device, error) {
 
 // checkRoom compares an image with the memory that is available.
 func checkRoom(size int64) error {
-	have, err := available()
-	if err != nil {
-		return err
-	}
-	if need := size + Reserve; have < need {
+	if have, need := sysfs.Dir("/").AvailableMemory(), size+Reserve; have < need {
 		return errkind.New(errkind.Mismatch, "the node has %d MiB of memory available, the image needs %d MiB, and its system %d MiB beside it", have>>20, size>>20, int64(Reserve)>>20).
 			Do("Give the node more memory, or an image with fewer packages; or one for a disk.")
 	}
 	return nil
-}
-
-// available is MemAvailable of proc(5), in bytes.
-func available() (int64, error) {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	for s := bufio.NewScanner(f); s.Scan(); {
-		if text, ok := strings.CutPrefix(s.Text(), "MemAvailable:"); ok {
-			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(text), " kB"), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, errkind.New(errkind.Unsupported, "/proc/meminfo has no MemAvailable")
 }
 
 // Mount implements Node.

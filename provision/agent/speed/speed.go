@@ -12,7 +12,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -89,7 +88,7 @@ func failed(err error) wire.Speed {
 
 // memory measures the bandwidth of each NUMA node, all at once.
 func (m Meter) memory(ctx context.Context, r *wire.Speed, cores []core, times int) {
-	bytes := min(arrayBytes, available(m.FS)/memoryShare/int64(3*len(cores)))
+	bytes := min(arrayBytes, m.FS.AvailableMemory()/memoryShare/int64(3*len(cores)))
 	if bytes < leastArray {
 		r.Gaps = append(r.Gaps, fmt.Sprintf("the bandwidth of the memory was not measured: %d cores have arrays of less than %d MiB in a quarter of what is free", len(cores), leastArray>>20))
 		return
@@ -153,25 +152,4 @@ func (m Meter) disks(ctx context.Context, r *wire.Speed, drives []wire.Disk, p w
 		}
 		r.Disks = append(r.Disks, one)
 	}
-}
-
-// available is how much memory programs can take, bytes; kernels before 3.14 and the
-// simulator's say only how much there is.
-func available(fs sysfs.FS) int64 {
-	var total, free int64
-	for line := range strings.Lines(fs.Text("proc/meminfo")) {
-		name, rest, _ := strings.Cut(line, ":")
-		n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		switch {
-		case err != nil:
-		case name == "MemTotal":
-			total = n << 10
-		case name == "MemAvailable":
-			free = n << 10
-		}
-	}
-	if free == 0 {
-		return total / 2
-	}
-	return free
 }

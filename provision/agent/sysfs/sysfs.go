@@ -240,3 +240,24 @@ func Bridges(real string) []string {
 	}
 	return list
 }
+
+// AvailableMemory is how much memory programs can take, bytes; kernels before 3.14 and the
+// simulator's say only how much there is.
+func (f FS) AvailableMemory() int64 {
+	var total, free int64
+	for line := range strings.Lines(f.Text("proc/meminfo")) {
+		name, rest, _ := strings.Cut(line, ":")
+		n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		switch {
+		case err != nil:
+		case name == "MemTotal":
+			total = n << 10
+		case name == "MemAvailable":
+			free = n << 10
+		}
+	}
+	if free == 0 {
+		return total / 2
+	}
+	return free
+}

@@ -174,23 +174,27 @@ type middleware func(stage.Stage) stage.Stage
 // middleware is what surrounds the stages, from the inside out: each sees what those
 // before it have made of a stage.
 func (w world) middleware() (list []middleware) {
+	weave := func(by func([]plan.Step) []plan.Step) {
+		list = append(list, func(st stage.Stage) stage.Stage { return woven{st, by} })
+	}
 	if withBIOS(w.inv) || slices.ContainsFunc(w.inv.Nodes, oob.Enrols) { // nothing is installed before the firmware is as it should be
-		list = append(list, func(st stage.Stage) stage.Stage { return settingsFirst{st, w.inv} })
+		weave(func(steps []plan.Step) []plan.Step { return oob.Weave(w.inv, steps) })
 	}
 	if slices.ContainsFunc(w.inv.Nodes, host.Gives) { // the host is set up before drivers are installed
-		list = append(list, func(st stage.Stage) stage.Stage { return hostFirst{st, w.inv} })
+		weave(func(steps []plan.Step) []plan.Step { return host.Weave(w.inv, steps) })
 	}
 	if slices.ContainsFunc(w.inv.Nodes, encryption.Gives) { // volumes are unlocked by every restart that follows
-		list = append(list, func(st stage.Stage) stage.Stage { return encryptionFirst{st, w.inv} })
+		weave(func(steps []plan.Step) []plan.Step { return encryption.Weave(w.inv, steps, host.Name, accept.ID) })
 	}
 	if slices.ContainsFunc(w.inv.Nodes, nics.Gives) { // NICs are set up before their fabrics
-		list = append(list, func(st stage.Stage) stage.Stage { return nicsFirst{st, w.inv} })
+		weave(func(steps []plan.Step) []plan.Step { return nics.Weave(w.inv, steps) })
 	}
 	if install.ProvesFirmware(w.inv) { // what restarts a node comes before the proof that its firmware boots
-		list = append(list, func(st stage.Stage) stage.Stage { return firmwareFirst{st, w.inv} })
+		settles := func(n *inventory.Node) (plan.StepID, bool) { return nics.StepID(n.Name), nics.Gives(n) }
+		weave(func(steps []plan.Step) []plan.Step { return install.WeaveFirmware(w.inv, steps, settles) })
 	}
 	if slices.ContainsFunc(w.inv.Nodes, mounts.Gives) { // a node is accepted with its file systems
-		list = append(list, func(st stage.Stage) stage.Stage { return mountsFirst{st, w.inv} })
+		weave(func(steps []plan.Step) []plan.Step { return mounts.Weave(w.inv, steps, accept.ID) })
 	}
 	if w.accept != nil { // the baseline of a node that is accepted
 		list = append(list, func(st stage.Stage) stage.Stage {
@@ -306,81 +310,16 @@ func handoverKinds(w world) map[string]handover.Kind {
 	}
 }
 
-// settingsFirst is a stage whose steps stand in the right order with those that
-// set up a node's firmware.
-type settingsFirst struct {
+// woven is a stage whose steps stand in the right order with those of another.
+type woven struct {
 	stage.Stage
-	inv *inventory.Inventory
+	weave func([]plan.Step) []plan.Step
 }
 
 // Plan implements stage.Stage.
-func (s settingsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
+func (s woven) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
 	steps, diags := s.Stage.Plan(v)
-	return oob.Weave(s.inv, steps), diags
-}
-
-// hostFirst is a stage whose steps stand in the right order with those that set up the
-// host.
-type hostFirst struct {
-	stage.Stage
-	inv *inventory.Inventory
-}
-
-// Plan implements stage.Stage.
-func (s hostFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
-	steps, diags := s.Stage.Plan(v)
-	return host.Weave(s.inv, steps), diags
-}
-
-// encryptionFirst is a stage whose steps stand in the right order with those that encrypt the
-// data of a node.
-type encryptionFirst struct {
-	stage.Stage
-	inv *inventory.Inventory
-}
-
-// Plan implements stage.Stage.
-func (s encryptionFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
-	steps, diags := s.Stage.Plan(v)
-	return encryption.Weave(s.inv, steps, host.Name, accept.ID), diags
-}
-
-// nicsFirst is a stage whose steps stand in the right order with those that set up NICs.
-type nicsFirst struct {
-	stage.Stage
-	inv *inventory.Inventory
-}
-
-// Plan implements stage.Stage.
-func (s nicsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
-	steps, diags := s.Stage.Plan(v)
-	return nics.Weave(s.inv, steps), diags
-}
-
-// mountsFirst is a stage whose steps stand in the right order with those that mount shared
-// file systems.
-type mountsFirst struct {
-	stage.Stage
-	inv *inventory.Inventory
-}
-
-// Plan implements stage.Stage.
-func (s mountsFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
-	steps, diags := s.Stage.Plan(v)
-	return mounts.Weave(s.inv, steps, accept.ID), diags
-}
-
-// firmwareFirst is a stage whose steps stand in the right order with those that prove that the
-// firmware of a node starts its system.
-type firmwareFirst struct {
-	stage.Stage
-	inv *inventory.Inventory
-}
-
-// Plan implements stage.Stage.
-func (s firmwareFirst) Plan(v stage.View) ([]plan.Step, hcl.Diagnostics) {
-	steps, diags := s.Stage.Plan(v)
-	return install.WeaveFirmware(s.inv, steps, func(n *inventory.Node) (plan.StepID, bool) { return nics.StepID(n.Name), nics.Gives(n) }), diags
+	return s.weave(steps), diags
 }
 
 // power is what switches a node off and on.

@@ -230,27 +230,14 @@ func (s *Stage) blame(ctx context.Context, run stage.Run, w *work, wrong []probl
 // Weave has what follows the boot of a node follow its encrypted volumes, but for settings of
 // its host, which come first, and has its acceptance wait for them.
 func Weave(inv *inventory.Inventory, steps []plan.Step, before string, accept func(node string) plan.StepID) []plan.Step {
-	after, last := map[plan.StepID]plan.StepID{}, map[plan.StepID]plan.StepID{}
+	after, last := map[plan.StepID][]plan.Need{}, map[plan.StepID][]plan.Need{}
 	for _, n := range inv.Nodes {
 		if Gives(n) {
-			after[install.StepOf(n.Name, install.Boot)], last[accept(n.Name)] = StepID(n.Name), checkID(n.Name)
+			after[install.StepOf(n.Name, install.Boot)] = []plan.Need{{Step: StepID(n.Name)}}
+			last[accept(n.Name)] = []plan.Need{{Step: checkID(n.Name), On: plan.Success, Triggers: true}}
 		}
 	}
-	for i := range steps {
-		st := &steps[i]
-		if st.Stage == Name || st.Stage == before {
-			continue
-		}
-		needs := st.Needs
-		for _, x := range st.Needs {
-			if id, ok := after[x.Step]; ok {
-				needs = append(slices.Clip(needs), plan.Need{Step: id, On: x.On})
-			}
-		}
-		if id, ok := last[st.ID]; ok {
-			needs = append(slices.Clip(needs), plan.Need{Step: id, On: plan.Success, Triggers: true})
-		}
-		st.Needs = needs
-	}
+	plan.Interpose(steps, after, func(st *plan.Step) bool { return st.Stage != Name && st.Stage != before })
+	plan.AddNeeds(steps, last)
 	return steps
 }

@@ -316,27 +316,15 @@ func learn(ctx context.Context, run stage.Run, n *inventory.Node, s wire.HostSet
 // Weave puts the steps of this stage into their place among those of others: what
 // follows the boot of a node follows its settings too. They trigger nothing.
 func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
-	of := map[plan.StepID][]plan.StepID{}
+	of := map[plan.StepID][]plan.Need{}
 	for _, n := range inv.Nodes {
 		if givesSettings(n) {
-			of[bootStep(n.Name)] = append(of[bootStep(n.Name)], StepID(n.Name))
+			of[bootStep(n.Name)] = append(of[bootStep(n.Name)], plan.Need{Step: StepID(n.Name)})
 		}
 		if givesNetwork(n) {
-			of[bootStep(n.Name)] = append(of[bootStep(n.Name)], NetworkStepID(n.Name))
+			of[bootStep(n.Name)] = append(of[bootStep(n.Name)], plan.Need{Step: NetworkStepID(n.Name)})
 		}
 	}
-	for i := range steps {
-		st := &steps[i]
-		if st.Stage == Name {
-			continue
-		}
-		needs := st.Needs
-		for _, x := range st.Needs {
-			for _, id := range of[x.Step] {
-				needs = append(slices.Clip(needs), plan.Need{Step: id, On: x.On})
-			}
-		}
-		st.Needs = needs
-	}
+	plan.Interpose(steps, of, func(st *plan.Step) bool { return st.Stage != Name })
 	return steps
 }

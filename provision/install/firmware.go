@@ -44,33 +44,24 @@ func firmwareStep(n *inventory.Node, known bool) plan.Step {
 // WeaveFirmware puts the steps that prove the firmware's boot into their place: after the drivers
 // and what else of stage settles restarts a node, before everything that follows those.
 func WeaveFirmware(inv *inventory.Inventory, steps []plan.Step, settles func(*inventory.Node) (plan.StepID, bool)) []plan.Step {
-	of := map[plan.StepID]plan.StepID{}
+	of, settled := map[plan.StepID][]plan.Need{}, map[plan.StepID][]plan.Need{}
 	for _, n := range inv.Nodes {
 		if !provesFirmware(n) {
 			continue
 		}
-		of[StepOf(n.Name, Boot)] = StepOf(n.Name, Firmware)
+		proof := []plan.Need{{Step: StepOf(n.Name, Firmware), Triggers: true}}
+		of[StepOf(n.Name, Boot)] = proof
 		for _, d := range n.Drivers {
-			of[plan.StepID(n.Name+"/drivers."+d.Name)] = StepOf(n.Name, Firmware)
+			of[plan.StepID(n.Name+"/drivers."+d.Name)] = proof
+		}
+		if id, ok := settles(n); ok {
+			settled[StepOf(n.Name, Firmware)] = []plan.Need{{Step: id, On: plan.Success}}
 		}
 	}
-	for i := range steps {
-		st := &steps[i]
-		n, known := inv.Node(st.Subject.Name)
-		switch {
-		case known && st.ID == StepOf(n.Name, Firmware):
-			if id, ok := settles(n); ok {
-				st.Needs = append(slices.Clip(st.Needs), plan.Need{Step: id, On: plan.Success})
-			}
-		case st.Stage == "fabric" || st.Stage == "mounts" || st.Stage == "validate":
-			for _, x := range st.Needs {
-				need := plan.Need{Step: of[x.Step], On: x.On, Triggers: x.Triggers}
-				if need.Step != "" && !slices.Contains(st.Needs, need) {
-					st.Needs = append(slices.Clip(st.Needs), need)
-				}
-			}
-		}
-	}
+	plan.AddNeeds(steps, settled)
+	plan.Interpose(steps, of, func(st *plan.Step) bool {
+		return st.Stage == "fabric" || st.Stage == "mounts" || st.Stage == "validate"
+	})
 	return steps
 }
 

@@ -232,16 +232,12 @@ func record(ctx context.Context, run stage.Run, n *inventory.Node, has []Mount) 
 
 // Weave has the tests that accept a node wait for its file systems.
 func Weave(inv *inventory.Inventory, steps []plan.Step, accept func(node string) plan.StepID) []plan.Step {
-	of := map[plan.StepID]plan.StepID{}
+	last := map[plan.StepID][]plan.Need{}
 	for _, n := range inv.Nodes {
 		if Gives(n) {
-			of[accept(n.Name)] = StepID(n.Name)
+			last[accept(n.Name)] = []plan.Need{{Step: StepID(n.Name), On: plan.Success, Triggers: true}}
 		}
 	}
-	for i := range steps {
-		if id, ok := of[steps[i].ID]; ok {
-			steps[i].Needs = append(slices.Clip(steps[i].Needs), plan.Need{Step: id, On: plan.Success, Triggers: true})
-		}
-	}
+	plan.AddNeeds(steps, last)
 	return steps
 }

@@ -260,27 +260,16 @@ func record(ctx context.Context, run stage.Run, n *inventory.Node, r Record) err
 // Weave puts the steps of this stage into their place among those of others: what follows
 // the drivers or the boot of a node, but for other settings of the node, follows its NICs.
 func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
-	of := map[plan.StepID]plan.StepID{}
+	of := map[plan.StepID][]plan.Need{}
 	for _, n := range inv.Nodes {
 		if Gives(n) {
 			for _, need := range needsOf(n) {
-				of[need.Step] = StepID(n.Name)
+				of[need.Step] = []plan.Need{{Step: StepID(n.Name), Triggers: true}}
 			}
 		}
 	}
-	for i := range steps {
-		st := &steps[i]
-		if st.Stage != "fabric" && st.Stage != "mounts" && st.Stage != "validate" {
-			continue
-		}
-		needs, added := st.Needs, map[plan.StepID]bool{}
-		for _, x := range st.Needs {
-			if id, ok := of[x.Step]; ok && !added[id] {
-				added[id] = true
-				needs = append(needs[:len(needs):len(needs)], plan.Need{Step: id, On: x.On, Triggers: x.Triggers})
-			}
-		}
-		st.Needs = needs
-	}
+	plan.Interpose(steps, of, func(st *plan.Step) bool {
+		return st.Stage == "fabric" || st.Stage == "mounts" || st.Stage == "validate"
+	})
 	return steps
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/inventory/vendorlist"
@@ -174,7 +175,7 @@ func (i *importing) run() error {
 	if same { // but perhaps not as private as it has to be
 		err = os.Chmod(path, 0o600)
 	} else {
-		err = writePrivate(path, m.Bytes())
+		err = durable.Write(path, m.Bytes(), 0o600)
 	}
 	if err != nil {
 		return err
@@ -258,21 +259,4 @@ func (i *importing) mayReplace() error {
 		return errkind.New(errkind.Refused, "not approved; nothing was written")
 	}
 	return nil
-}
-
-// writePrivate writes a file that only its owner can read, wholly or not at all.
-func writePrivate(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

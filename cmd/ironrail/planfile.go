@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
@@ -165,17 +166,5 @@ func replaceAs(name string, mode fs.FileMode, write func(io.Writer) error) error
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	err = write(temp)
-	err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
-	}
-	return nil
+	return durable.WriteFrom(name, mode, write)
 }

@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ironrail/ironrail/internal/durable"
 )
 
 // logName is the file of the chain, in the folder of the evidence.
@@ -123,7 +125,7 @@ func (f *Folder) enter(e Entry, store func() error) (err error) {
 		return err
 	}
 	if f.size == 0 {
-		err = syncFolder(f.Path)
+		err = durable.SyncFolder(f.Path)
 	}
 	f.head, f.size = head, f.size+int64(len(text))
 	return err

@@ -4,8 +4,9 @@ package state
 
 import (
 	"fmt"
-	"os"
 	"runtime/debug"
+
+	"github.com/ironrail/ironrail/internal/durable"
 )
 
 // guardFaults runs f, which works on the mapped file, and turns what a damaged file
@@ -22,13 +23,8 @@ func guardFaults(path string, f func() error) (err error) {
 
 // syncDir makes the names in a folder durable.
 func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
+	if err := durable.SyncFolder(path); err != nil {
 		return fmt.Errorf("state: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("state: sync folder: %w", err)
 	}
 	return nil
 }

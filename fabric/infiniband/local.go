@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
 )
@@ -93,33 +94,11 @@ func (l Local) Read(_ context.Context, path string) ([]byte, error) { return os.
 
 // Write implements Host. A file is there whole or as it was before, also when the
 // machine loses power.
-func (l Local) Write(_ context.Context, path string, content []byte) (err error) {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+func (l Local) Write(_ context.Context, path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(folder, ".ironrail-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.Write(path, content, 0o644)
 }
 
 // Reload implements Host. Debian's units are opensm.service and one

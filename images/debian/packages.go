@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/images/internal/download"
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/meter"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -242,7 +243,7 @@ func (c *cache) replaceIndex(from string, files []aptFile) error {
 	if err != nil {
 		return err
 	}
-	if err := folder.WriteFile(filepath.Join(from, packagesFile), b, 0o644); err != nil {
+	if err := durable.Write(filepath.Join(from, packagesFile), b, 0o644); err != nil {
 		return err
 	}
 	c.files = files

@@ -25,7 +25,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -83,7 +83,7 @@ func Create(path, site string, now time.Time) error {
 		return fmt.Errorf("key for modules: %w", err)
 	}
 	b := append(pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: secret}), pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: der})...)
-	return folder.WriteFile(path, b, 0o600)
+	return durable.Create(path, b, 0o600)
 }
 
 // Load reads the key in a file that Create made. Its error is of kind NotFound where there is

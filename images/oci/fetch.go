@@ -21,8 +21,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/meter"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
@@ -91,7 +91,7 @@ func (b *builder) fetchLayout(ctx context.Context, dir string) error {
 		return err
 	}
 	for hex, text := range texts {
-		if err := folder.WriteFile(filepath.Join(blobs, hex), text, 0o644); err != nil {
+		if err := durable.Write(filepath.Join(blobs, hex), text, 0o644); err != nil {
 			return err
 		}
 	}
@@ -138,8 +138,8 @@ func finishLayout(dir string, top v1.Descriptor, tag string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(folder.WriteFile(filepath.Join(dir, "oci-layout"), []byte(`{"imageLayoutVersion": "1.0.0"}`), 0o644),
-		folder.WriteFile(filepath.Join(dir, indexFile), index, 0o644))
+	return errors.Join(durable.Write(filepath.Join(dir, "oci-layout"), []byte(`{"imageLayoutVersion": "1.0.0"}`), 0o644),
+		durable.Write(filepath.Join(dir, indexFile), index, 0o644))
 }
 
 // login reaches the registry of the source.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/tool"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -239,7 +240,7 @@ func writeRecord(o Options, out string, versions map[string]string, size int64) 
 	if err != nil {
 		return err
 	}
-	return folder.WriteFile(filepath.Join(out, recordFile), b, 0o644)
+	return durable.Write(filepath.Join(out, recordFile), b, 0o644)
 }
 
 // publishRepo renames the finished repository into place and points to it.
@@ -248,5 +249,5 @@ func publishRepo(base, out, name string) error {
 	if err := folder.Replace(out, to); err != nil { // what has the name holds the same packages
 		return err
 	}
-	return folder.WriteFile(filepath.Join(base, currentFile), []byte(name+"\n"), 0o644)
+	return durable.Write(filepath.Join(base, currentFile), []byte(name+"\n"), 0o644)
 }

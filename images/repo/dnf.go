@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/internal/dnf"
-	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/images/repo/repodata"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -253,7 +253,7 @@ func (o Options) signDnf(out string) (digest string, err error) {
 		return "", err
 	}
 	for name, b := range map[string][]byte{repodata.Signature: signed, publicKey: o.Key.Public()} {
-		if err := folder.WriteFile(filepath.Join(out, name), b, 0o644); err != nil {
+		if err := durable.Write(filepath.Join(out, name), b, 0o644); err != nil {
 			return "", err
 		}
 	}

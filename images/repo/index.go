@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -91,7 +92,7 @@ func writeIndex(o Options, out string, stanzas map[string]stanza) (digest string
 		return "", err
 	}
 	for name, b := range map[string][]byte{packages: index.Bytes(), packagesGz: packed, inRelease: signed, publicKey: o.Key.Public()} {
-		if err := folder.WriteFile(filepath.Join(out, name), b, 0o644); err != nil {
+		if err := durable.Write(filepath.Join(out, name), b, 0o644); err != nil {
 			return "", err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/internal/durable"
 )
 
 // Keep gives the repository that was made of these options a second name, under
@@ -57,7 +58,7 @@ func Keep(ctx context.Context, o Options, as string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := folder.WriteFile(filepath.Join(out, recordFile), b, 0o644); err != nil {
+	if err := durable.Write(filepath.Join(out, recordFile), b, 0o644); err != nil {
 		return false, err
 	}
 	return true, publishRepo(to, out, name)

@@ -16,7 +16,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 
-	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -64,7 +64,7 @@ func newKey(path string) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("repository key: %w", err)
 	}
-	if err := folder.WriteFile(path, b, 0o600); err != nil {
+	if err := durable.Create(path, b, 0o600); err != nil {
 		return nil, fmt.Errorf("repository key: %w", err)
 	}
 	return withPublic(e)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/repo/repodata"
+	"github.com/ironrail/ironrail/internal/durable"
 )
 
 // simulatedVersion is what packages call themselves whose version nobody knows.
@@ -92,7 +93,7 @@ func (o Options) simulateDnf(out string, all []Known) (digest string, err error)
 		if err := os.MkdirAll(filepath.Join(out, path.Dir(name)), 0o755); err != nil {
 			return "", err
 		}
-		if err := folder.WriteFile(filepath.Join(out, filepath.FromSlash(name)), b, 0o644); err != nil {
+		if err := durable.Write(filepath.Join(out, filepath.FromSlash(name)), b, 0o644); err != nil {
 			return "", err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -50,7 +50,7 @@ func newKey(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("image signing key: %w", err)
 	}
-	if err := folder.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+	if err := durable.Create(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600); err != nil {
 		return nil, fmt.Errorf("image signing key: %w", err)
 	}
 	return key, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/images/installed"
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/meter"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
@@ -66,7 +67,7 @@ func (s *Store) Put(ctx context.Context, src Source, say func(string)) (digest s
 	if digest, err = s.seal(dir, m); err != nil {
 		return "", fmt.Errorf("image %s: %w", src.Name, err)
 	}
-	return digest, folder.WriteFile(s.recipe(src.Recipe), []byte(digest+"\n"), 0o644)
+	return digest, durable.Write(s.recipe(src.Recipe), []byte(digest+"\n"), 0o644)
 }
 
 // seal signs the manifest and renames the finished folder into place.
@@ -78,7 +79,7 @@ func (s *Store) seal(dir string, m manifest.Manifest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := folder.WriteFile(filepath.Join(dir, ManifestFile), b, 0o644); err != nil {
+	if err := durable.Write(filepath.Join(dir, ManifestFile), b, 0o644); err != nil {
 		return "", err
 	}
 	if err := os.Chmod(dir, 0o755); err != nil {

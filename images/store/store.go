@@ -23,7 +23,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ironrail/ironrail/images/internal/folder"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/manifest"
 )
@@ -261,5 +261,5 @@ func (s *Store) Remove(digest string) error {
 	if err := os.RemoveAll(filepath.Dir(s.file(digest, BlobFile))); err != nil {
 		return fmt.Errorf("image store: %w", err)
 	}
-	return folder.Sync(s.dir)
+	return durable.SyncFolder(s.dir)
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/ironrail/ironrail/internal/durable"
 )
 
 // Bytes is the text of a lock file: the same for the same records, in whatever
@@ -52,28 +54,8 @@ func (l *Lock) Write(dir string) (changed bool, err error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, fmt.Errorf("lock file: %w", err)
 	}
-	if err := replaceFile(path, text); err != nil {
+	if err := durable.Write(path, text, 0o644); err != nil {
 		return false, fmt.Errorf("lock file: %w", err)
 	}
 	return true, nil
-}
-
-// replaceFile writes a file beside path and renames it. What fails leaves nothing.
-func replaceFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+File+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

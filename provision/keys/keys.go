@@ -26,6 +26,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/remote"
 )
@@ -109,28 +110,10 @@ func loadRandomKey(path string) ([]byte, error) {
 // writeNew makes a file durably: a key that is used and then lost in a power cut
 // would be worse than none.
 func writeNew(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("keys: %w", err)
-	}
-	_, werr := f.Write(content)
-	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
-		os.Remove(path)
-		return fmt.Errorf("keys: %w", err)
-	}
-	if err := syncFolder(filepath.Dir(path)); err != nil {
+	if err := durable.Create(path, content, 0o600); err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
 	return nil
-}
-
-// syncFolder has the names in a folder outlive a loss of power.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // makeCertificate makes a self-signed certificate for a key. Agents trust the key by

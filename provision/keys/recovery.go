@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
@@ -99,7 +100,7 @@ func (r Recovery) Make(node, volume, uuid string) (RecoveryKey, error) {
 	if err := os.MkdirAll(filepath.Join(r.dir, RecoveryFolder), 0o700); err != nil {
 		return k, fmt.Errorf("recovery key: %w", err)
 	}
-	if err := syncFolder(r.dir); err != nil { // the folder that was just made
+	if err := durable.SyncFolder(r.dir); err != nil { // the folder that was just made
 		return k, fmt.Errorf("recovery key: %w", err)
 	}
 	k = RecoveryKey{node, volume, uuid, newRecoveryText()}

@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -75,27 +75,10 @@ func loadKey(path string) (ssh.Signer, error) {
 
 // createKey writes a new key under a temporary name and links it to path, which
 // fails when path exists.
-func createKey(path string) (err error) {
+func createKey(path string) error {
 	_, content, err := GenerateClientKey()
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	temp, err := os.CreateTemp(dir, ".key-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(content)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(temp.Name(), path); err != nil {
-		return err
-	}
-	folder, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return durable.Create(path, content, 0o600)
 }

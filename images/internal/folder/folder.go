@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -123,39 +124,7 @@ func Replace(from, to string) error {
 	if err != nil {
 		return fmt.Errorf("rename %s: %w", to, err)
 	}
-	return Sync(filepath.Dir(to))
-}
-
-// Sync makes renames in a folder durable.
-func Sync(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w", dir, err)
-	}
-	return nil
-}
-
-// WriteFile writes a small file durably: temporary file, sync, rename, sync of
-// the folder.
-func WriteFile(path string, b []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone after the rename
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return err
-	}
-	return Sync(filepath.Dir(path))
+	return durable.SyncFolder(filepath.Dir(to))
 }
 
 // Sum returns the length and the SHA-256 of a file, the latter in hex.

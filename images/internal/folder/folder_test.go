@@ -64,22 +64,6 @@ func TestMountPoint(t *testing.T) {
 	}
 }
 
-func TestWriteFile(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "f")
-	for _, text := range []string{"first", "second"} {
-		if err := WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := os.ReadFile(path); err != nil || string(b) != text {
-			t.Errorf("got %q, %v", b, err)
-		}
-	}
-	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".new-*")); err != nil || len(left) > 0 {
-		t.Errorf("left %v, %v", left, err)
-	}
-}
-
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -25,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/images/internal/folder"
 	"github.com/ironrail/ironrail/images/internal/signature"
 	"github.com/ironrail/ironrail/images/repo"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -139,7 +140,7 @@ func (m *maker) publish() error {
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			return err
 		}
-		if err := folder.WriteFile(at, b, 0o644); err != nil {
+		if err := durable.Write(at, b, 0o644); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/durable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/handover"
@@ -50,7 +51,7 @@ func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, ste
 				return err
 			}
 			for _, f := range files {
-				if err := replaceFile(dir, f.name, f.content); err != nil {
+				if err := durable.Write(filepath.Join(dir, f.name), f.content, 0o644); err != nil {
 					return errkind.New(errkind.Refused, "write %s: %w", filepath.Join(dir, f.name), err)
 				}
 				showFile(run, filepath.Join(dir, f.name), f.content)
@@ -115,34 +116,4 @@ func showFile(run stage.Run, file string, content []byte) {
 			run.Emit(event.Event{Type: event.Note, Text: "  " + strings.TrimSuffix(line, "\n")})
 		}
 	}
-}
-
-// replaceFile puts content into dir/name, whole or not at all, and durably.
-func replaceFile(dir, name string, content []byte) error {
-	f, err := os.CreateTemp(dir, "."+name+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // when it was not renamed
-	if _, err = f.Write(content); err == nil {
-		err = f.Chmod(0o644)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

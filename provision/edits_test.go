@@ -52,6 +52,22 @@ func TestEditOfHostSettings(t *testing.T) {
 	}
 }
 
+// TestEditOfSystemInMemory: nothing of it is erased, also not in words.
+func TestEditOfSystemInMemory(t *testing.T) {
+	t.Parallel()
+	memory := strings.NewReplacer(`image "debian" "os" {`, "image \"diskless\" \"os\" {\n  os = \"debian\"", "  disks      = disk_layout.os\n", "")
+	was := openText(t, memory.Replace(hostSite(`"quiet"`, "")))
+	store := finished(t, planFor(t, was, state.Empty{}, PlanOptions{}))
+	for _, n := range was.Inv.Nodes {
+		give(t, store, was.Inv, n)
+	}
+	p := planFor(t, openText(t, memory.Replace(hostSite(`"quiet", "iommu=pt"`, ""))), store, PlanOptions{})
+	const want = "host gpu: kernel_args \"quiet\" -> \"quiet iommu=pt\" (site.hcl:73) is not on n1, n2: host settings are written when a system in memory is started, and an edit alone restarts nothing; `ironrail plan --replace n1,n2` starts their systems anew"
+	if !p.Empty() || !slices.Equal(p.Warnings, []string{want}) {
+		t.Errorf("%d steps, warnings %q, want %q", len(p.Steps), p.Warnings, want)
+	}
+}
+
 // TestEditOfOwnAddresses: settings in which nodes differ are one sentence too.
 func TestEditOfOwnAddresses(t *testing.T) {
 	t.Parallel()

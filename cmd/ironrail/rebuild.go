@@ -48,6 +48,9 @@ disk is taken if it is the only one that fits. A disk with data is erased only w
 it is named: --disk takes its serial number or WWN. The disk block of the hardware
 must fit it all the same.
 
+A node that keeps its system in memory gets it anew: it is drained, restarted into
+the ramdisk and started from the image. No disk is touched.
+
 When the chassis is another one, give its serial number with --serial, from its
 label. The BMC must say the same number; its certificate, the UUID and the boot MAC
 are learned from it (the last must be given with --boot-mac where the BMC does

@@ -33,6 +33,7 @@ type nodeEdits struct {
 type edit struct {
 	block, name string
 	was, is     string // of settings that nodes have of their own: empty
+	memory      bool   // the systems are kept in memory
 }
 
 // FindEdits compares the host settings of all nodes, or of the targets if there are any,
@@ -99,7 +100,7 @@ func (e Edits) ListWarnings(p *plan.Plan) (out []string, err error) {
 		}
 		for j, x := range e.ofNode[i].settings {
 			was := e.ofNode[i].was[j]
-			d := edit{block: x.Block, name: x.Name, was: was, is: x.Value}
+			d := edit{block: x.Block, name: x.Name, was: was, is: x.Value, memory: n.Diskless()}
 			if x.Own {
 				d.was, d.is = "", ""
 			}
@@ -111,8 +112,12 @@ func (e Edits) ListWarnings(p *plan.Plan) (out []string, err error) {
 		}
 	}
 	for _, d := range order {
-		out = append(out, fmt.Sprintf("%s is not on %s: host settings are written at install, and an edit alone reinstalls nothing; `ironrail plan --replace %s` erases and reinstalls them",
-			first[d], subject.Some(listNames(nodes[d]), 3), nameForCommand(e.inv, nodes[d])))
+		written, alone, does := "at install", "reinstalls", "erases and reinstalls them"
+		if d.memory {
+			written, alone, does = "when a system in memory is started", "restarts", "starts their systems anew"
+		}
+		out = append(out, fmt.Sprintf("%s is not on %s: host settings are written %s, and an edit alone %s nothing; `ironrail plan --replace %s` %s",
+			first[d], subject.Some(listNames(nodes[d]), 3), written, alone, nameForCommand(e.inv, nodes[d]), does))
 	}
 	return out, nil
 }

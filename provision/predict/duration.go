@@ -186,7 +186,7 @@ func sameKind(row, kind string) bool {
 
 func (m Match) fits(p Profile) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
-	return is(m.Vendor, p.Vendor) && is(m.Product, p.Product) && is(m.Boot, p.Boot) && is(m.Disk, p.Disk) && p.GPUs >= m.GPUs && p.Memory >= m.Memory && (p.Diskless || !m.Diskless)
+	return is(m.Vendor, p.Vendor) && is(m.Product, p.Product) && is(m.Boot, p.Boot) && is(m.Disk, p.Disk) && p.GPUs >= m.GPUs && p.Memory >= m.Memory && (p.NoFirmware || !m.NoFirmware)
 }
 
 // units is how many units of its kind a step has.

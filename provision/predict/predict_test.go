@@ -193,6 +193,9 @@ func TestLookup(t *testing.T) {
 		{"install.netboot", big, 11 * time.Minute},
 		{"install.netboot", Profile{GPUs: 8, Memory: 256 * gib}, 8 * time.Minute},
 		{"install.netboot", Profile{}, 4 * time.Minute},
+		{"install.boot", big, 12 * time.Minute},
+		{"install.boot", Profile{GPUs: 8, Memory: 2 * tib, NoFirmware: true}, 40 * time.Second},
+		{"install.firmware", big, 12 * time.Minute},
 		{"install.netboot", labProfiles["n1"], 12 * time.Second},
 		{"install.netboot", labProfiles["n2"], 17 * time.Second},
 		{"drivers.anything.at.all", big, 8 * time.Minute},
@@ -277,6 +280,9 @@ func TestProfiles(t *testing.T) {
 	want := map[string]Profile{"n1": {Hardware: "dgx", Vendor: "NVIDIA", Product: "DGX", Boot: "uefi-http", GPUs: 8, Memory: 2 * tib, NIC: 10e9, Disk: "nvme"}}
 	if got := Profiles(inv); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
+	}
+	if h.Kexec = true; !Profiles(inv)["n1"].NoFirmware {
+		t.Error("a system that the ramdisk starts waits for the firmware")
 	}
 	m := manifest.Manifest{Blob: 10, Chunks: []manifest.Chunk{{Length: 10, Plain: 40}, {Plain: 99}}}
 	if got := ImageOf(m); got != (Image{Wire: 10, Disk: 40}) {

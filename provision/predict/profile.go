@@ -23,7 +23,8 @@ type Profile struct {
 	Memory   unit.Bytes   // of the chassis
 	NIC      unit.BitRate // of the NIC that boots; zero: not given
 	Disk     string       // type of the disk that is installed on: nvme, sata, sas, virtio
-	Diskless bool         // none: the system is kept in memory
+	// NoFirmware says that the ramdisk starts the system: one in memory, or by kexec.
+	NoFirmware bool
 }
 
 // Profiles returns the profile of every node of the site that has a hardware block.
@@ -39,7 +40,7 @@ func Profiles(inv *inventory.Inventory) map[string]Profile {
 
 func profileOf(n *inventory.Node) Profile {
 	h := n.Hardware
-	p := Profile{Hardware: h.Name, Vendor: h.Vendor, Product: h.Product, Boot: string(h.Boot), GPUs: h.GPUCount(), Memory: h.Memory.Size, Diskless: n.Diskless()}
+	p := Profile{Hardware: h.Name, Vendor: h.Vendor, Product: h.Product, Boot: string(h.Boot), GPUs: h.GPUCount(), Memory: h.Memory.Size, NoFirmware: n.Diskless() || h.Kexec}
 	if nic, ok := h.BootNIC(); ok {
 		p.NIC = nic.Speed
 	}

@@ -26,7 +26,7 @@ type Match struct {
 	Vendor, Product, Boot, Disk string
 	GPUs                        int        // at least
 	Memory                      unit.Bytes // at least
-	Diskless                    bool       // the system is kept in memory, and started by the ramdisk
+	NoFirmware                  bool       // the ramdisk starts the system: one that is kept in memory, or by kexec
 }
 
 // Unit is what the time of a row is the time of. The zero Unit: the whole step.
@@ -63,6 +63,7 @@ const (
 	metal   = "firmware self-test dominates a reboot: medians of 218 to 792 s by platform on cloud bare metal, 202 to 820 s in all (gitlab.com/testing-farm/infrastructure merge request 1526, 77 boots)"
 	longer  = "estimate, as nobody published a figure for nodes full of GPUs: " + metal + "; 600 s is tight for nodes with a very long self-test (github.com/NVIDIA/deepops pull 779)"
 	plain   = "longer than 300 s on bare metal (github.com/microsoft/lisa pull 3082), 5 to 6 minutes and more (github.com/crowbar/crowbar-core pull 1872); the low end is an estimate"
+	restart = "one restart, unless drivers or settings of NICs had one: "
 	osBoot  = "; the operating system about 40 s after the self-test (openchami.org, blog booting-badger)"
 )
 
@@ -85,12 +86,18 @@ var Table = []Row{
 	{Kind: "install.write", Low: 20 * sec, Mid: 60 * sec, High: 3 * mnt, Source: "estimate, for an image whose size is not known"},
 	{Kind: "install.configure", Low: 700 * time.Millisecond, Mid: 2 * sec, High: 10 * sec, Source: "estimate; 1 s " + fromLab},
 
-	{Kind: "install.boot", Match: Match{Diskless: true}, Low: 10 * sec, Mid: 40 * sec, High: 90 * sec, Source: "the operating system about 40 s after the self-test (openchami.org, blog booting-badger)"},
+	{Kind: "install.boot", Match: Match{NoFirmware: true}, Low: 10 * sec, Mid: 40 * sec, High: 90 * sec, Source: "the operating system about 40 s after the self-test (openchami.org, blog booting-badger)"},
 	{Kind: "install.boot", Match: Match{Disk: "virtio"}, Low: 22 * sec, Mid: 26 * sec, High: 32 * sec, Source: fromLab},
 	{Kind: "install.boot", Match: Match{GPUs: 8, Memory: tib}, Low: 9 * mnt, Mid: 12 * mnt, High: 16 * mnt, Source: longer + osBoot},
 	{Kind: "install.boot", Match: Match{GPUs: 4}, Low: 6 * mnt, Mid: 9 * mnt, High: 14 * mnt, Source: longer + osBoot},
 	{Kind: "install.boot", Match: Match{Memory: 512 * gib}, Low: 5 * mnt, Mid: 7 * mnt, High: 12 * mnt, Source: metal + osBoot},
 	{Kind: "install.boot", Low: 150 * sec, Mid: 5 * mnt, High: 9 * mnt, Source: plain + osBoot},
+
+	{Kind: "install.firmware", Match: Match{Disk: "virtio"}, Low: sec, Mid: 26 * sec, High: 32 * sec, Source: restart + fromLab},
+	{Kind: "install.firmware", Match: Match{GPUs: 8, Memory: tib}, Low: sec, Mid: 12 * mnt, High: 16 * mnt, Source: restart + longer + osBoot},
+	{Kind: "install.firmware", Match: Match{GPUs: 4}, Low: sec, Mid: 9 * mnt, High: 14 * mnt, Source: restart + longer + osBoot},
+	{Kind: "install.firmware", Match: Match{Memory: 512 * gib}, Low: sec, Mid: 7 * mnt, High: 12 * mnt, Source: restart + metal + osBoot},
+	{Kind: "install.firmware", Low: sec, Mid: 5 * mnt, High: 9 * mnt, Source: restart + plain + osBoot},
 
 	{Kind: "host", Low: 300 * time.Millisecond, Mid: 2 * sec, High: 10 * sec, Source: "estimate: some commands over SSH"},
 

@@ -87,6 +87,11 @@ func (o *Request) check(ctx context.Context, r state.Reader, inv *inventory.Inve
 	if o.Disk != "" && len(o.Nodes) != 1 {
 		return errkind.New(errkind.Refused, "a disk is in one node, and %d nodes are to be rebuilt", len(o.Nodes)).Do("Rebuild one node at a time with --disk.")
 	}
+	if o.Disk != "" {
+		if n, known := inv.Node(o.Nodes[0]); known && n.Diskless() {
+			return errkind.New(errkind.Refused, "%s keeps its system in memory: nothing is installed on a disk", n.Name).Do("Leave --disk out.")
+		}
+	}
 	if o.Serial == "" {
 		if o.UUID != "" || !o.BootMAC.IsZero() {
 			return errkind.New(errkind.Refused, "a UUID or a boot MAC without a serial number says nothing of which chassis this is").Do("Give --serial as well, from the label of the chassis.")

@@ -10,11 +10,13 @@ import (
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/overrides"
+	"github.com/ironrail/ironrail/provision/reach"
 )
 
 // TestNewChassisForgetsTheOld: how the old chassis was when it was accepted is
@@ -85,5 +87,18 @@ func TestBootPort(t *testing.T) {
 				t.Errorf("%v, %v", got, ok)
 			}
 		})
+	}
+}
+
+// TestDiskOfSystemInMemory: no disk is named for a node that is installed on none.
+func TestDiskOfSystemInMemory(t *testing.T) {
+	t.Parallel()
+	inv := &inventory.Inventory{Nodes: []*inventory.Node{{Name: "n1", Image: &inventory.Image{Block: inventory.Block{Kind: inventory.KindDiskless}}}}}
+	o := &Request{Nodes: []string{"n1"}, Disk: "S1"}
+	if _, err := Prepare(context.Background(), state.Empty{}, reach.Access{}, &overrides.Desired{Inv: inv}, o); errkind.Of(err) != errkind.Refused {
+		t.Error(err)
+	}
+	if o.Disk = ""; o.check(context.Background(), state.Empty{}, inv) != nil {
+		t.Error("refused without a disk")
 	}
 }

@@ -13,10 +13,8 @@
 package draw
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ironrail/ironrail/draw/svg"
 	"github.com/ironrail/ironrail/inventory"
@@ -77,9 +75,7 @@ func New(inv *inventory.Inventory, plan *power.Plan, o Options) *Drawing {
 		d.racks = append(d.racks, v)
 		d.byRack[r] = v
 	}
-	slices.SortFunc(d.racks, func(a, b *Rack) int {
-		return cmp.Or(compareRows(a.Row, b.Row), cmp.Compare(a.Position, b.Position), cmp.Compare(a.rack.Number, b.rack.Number), compareNatural(a.Name, b.Name))
-	})
+	slices.SortFunc(d.racks, func(a, b *Rack) int { return a.rack.CompareWalk(b.rack) })
 	d.rows = newRows(d.racks)
 	d.fabrics = newFabrics(inv)
 	return d
@@ -140,44 +136,4 @@ func pluralOf(n int, one, many string) string {
 // formatCount returns a number with what is counted.
 func formatCount(n int, one, many string) string {
 	return formatThousands(n) + " " + pluralOf(n, one, many)
-}
-
-// compareRows sorts racks without a row last.
-func compareRows(a, b string) int {
-	if (a == "") != (b == "") {
-		if a == "" {
-			return 1
-		}
-		return -1
-	}
-	return compareNatural(a, b)
-}
-
-// compareNatural compares names with numbers as people do: "r2" before "r10".
-func compareNatural(a, b string) int {
-	x, y := a, b
-	for x != "" && y != "" {
-		n, m := countDigits(x), countDigits(y)
-		if n > 0 && m > 0 {
-			p, q := strings.TrimLeft(x[:n], "0"), strings.TrimLeft(y[:m], "0")
-			if c := cmp.Or(cmp.Compare(len(p), len(q)), cmp.Compare(p, q)); c != 0 {
-				return c
-			}
-			x, y = x[n:], y[m:]
-			continue
-		}
-		if x[0] != y[0] {
-			return cmp.Compare(x[0], y[0])
-		}
-		x, y = x[1:], y[1:]
-	}
-	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
-}
-
-func countDigits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
 }

@@ -206,15 +206,6 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestNatural(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ low, high string }{{"r2", "r10"}, {"a", "b"}, {"r1", "r1a"}, {"r01", "r2"}, {"", "a"}, {"u9-2", "u10-1"}, {"r01", "r1"}} {
-		if compareNatural(c.low, c.high) >= 0 || compareNatural(c.high, c.low) <= 0 {
-			t.Errorf("natural(%q, %q) = %d, and back %d", c.low, c.high, compareNatural(c.low, c.high), compareNatural(c.high, c.low))
-		}
-	}
-}
-
 func BenchmarkPage400Racks(b *testing.B) {
 	inv, plan := hall(400)
 	for b.Loop() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ironrail/ironrail/internal/natural"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -221,7 +222,7 @@ func (f *Fabric) build(switches []*inventory.Switch, cables []*inventory.Cable) 
 		f.pairs = append(f.pairs, pair{p[0], p[1], n})
 	}
 	slices.SortFunc(f.pairs, func(a, b pair) int {
-		return cmp.Or(compareNatural(a.low.Name, b.low.Name), compareNatural(a.high.Name, b.high.Name))
+		return cmp.Or(natural.Compare(a.low.Name, b.low.Name), natural.Compare(a.high.Name, b.high.Name))
 	})
 	slices.SortFunc(f.Links, func(a, b *LinkSet) int {
 		return cmp.Or(cmp.Compare(slices.Index(tierNames[:], a.From), slices.Index(tierNames[:], b.From)), cmp.Compare(slices.Index(tierNames[:], a.To), slices.Index(tierNames[:], b.To)))
@@ -289,7 +290,7 @@ func (f *Fabric) findTiers(switches []*inventory.Switch, cables []*inventory.Cab
 			continue
 		}
 		slices.SortFunc(t.list, func(a, b *inventory.Switch) int {
-			return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.ScalableUnit, b.ScalableUnit), cmp.Compare(a.Plane, b.Plane), cmp.Compare(a.Rail, b.Rail), compareNatural(a.Name, b.Name))
+			return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.ScalableUnit, b.ScalableUnit), cmp.Compare(a.Plane, b.Plane), cmp.Compare(a.Rail, b.Rail), natural.Compare(a.Name, b.Name))
 		})
 		t.Model = t.list[0].Model
 		f.Tiers = append(f.Tiers, t)

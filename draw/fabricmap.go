@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/internal/natural"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -254,7 +255,7 @@ func (f *Fabric) linked() []*inventory.Node {
 			out = append(out, a.node)
 		}
 	}
-	slices.SortFunc(out, func(a, b *inventory.Node) int { return compareNatural(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b *inventory.Node) int { return natural.Compare(a.Name, b.Name) })
 	return out
 }
 

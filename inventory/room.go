@@ -3,6 +3,7 @@
 package inventory
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/natural"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/unit"
 )
@@ -33,6 +35,18 @@ type Rack struct {
 	Nodes         []*Node // by unit
 	Decl          hcl.Range
 	Ranges        RackRanges
+}
+
+// CompareWalk orders racks as somebody walks past them: row by row, those without a row last, and in a
+// row by position, or else by number.
+func (r *Rack) CompareWalk(o *Rack) int {
+	switch {
+	case r.Row == "" && o.Row != "":
+		return 1
+	case r.Row != "" && o.Row == "":
+		return -1
+	}
+	return cmp.Or(natural.Compare(r.Row, o.Row), cmp.Compare(r.Position, o.Position), cmp.Compare(r.Number, o.Number), natural.Compare(r.Name, o.Name))
 }
 
 // RackRanges are the places of a rack's attributes, for messages; where one was

@@ -4,8 +4,8 @@ package report
 
 import (
 	"slices"
-	"strconv"
-	"strings"
+
+	"github.com/ironrail/ironrail/internal/natural"
 )
 
 // transferCheck is the check of one transfer over one rail, between two nodes.
@@ -72,7 +72,7 @@ func collectRails(in Input) railMap {
 			}
 		}
 	}
-	slices.SortFunc(m.Rails, compareNatural)
+	slices.SortFunc(m.Rails, natural.Compare)
 	for _, n := range in.Nodes {
 		row := map[string]railCell{}
 		for _, r := range m.Rails {
@@ -112,30 +112,4 @@ func worseOf(a, b *railWay) railCell {
 		return railCell{}
 	}
 	return railCell{Measured: true, Failed: !a.passed, Value: a.value, Percent: a.percent, Figure: a.figure}
-}
-
-// compareNatural compares texts whose numbers count as numbers.
-func compareNatural(a, b string) int {
-	for a != "" && b != "" {
-		na, nb := digitsOf(a), digitsOf(b)
-		if na > 0 && nb > 0 {
-			x, _ := strconv.Atoi(a[:na]) // digits; a number too large is 0 on both sides
-			y, _ := strconv.Atoi(b[:nb])
-			if x != y {
-				return x - y
-			}
-			a, b = a[na:], b[nb:]
-			continue
-		}
-		if a[0] != b[0] {
-			return int(a[0]) - int(b[0])
-		}
-		a, b = a[1:], b[1:]
-	}
-	return strings.Compare(a, b)
-}
-
-// digitsOf is how many digits a text begins with.
-func digitsOf(s string) int {
-	return len(s) - len(strings.TrimLeft(s, "0123456789"))
 }

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/ironrail/ironrail/internal/natural"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/lock"
 )
@@ -221,7 +222,7 @@ func isUpwards(c *inventory.Cable) bool {
 	if from != to && from > 0 && to > 0 {
 		return from > to
 	}
-	return lock.CompareNatural(c.From.String(), c.To.String()) > 0
+	return natural.Compare(c.From.String(), c.To.String()) > 0
 }
 
 // cutPools cuts a fabric's CIDR of the given length: into equal parts, as many as

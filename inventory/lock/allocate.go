@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/natural"
 )
 
 // Pool is a part of a fabric's addresses for one use.
@@ -70,7 +72,7 @@ func Allocate(pools []Pool, wants []Want, entries []Address, moves Moves) Alloca
 	for _, e := range a.out.Stale {
 		a.reserve(e)
 	}
-	slices.SortFunc(missing, func(x, y int) int { return CompareNatural(wants[x].Owner, wants[y].Owner) })
+	slices.SortFunc(missing, func(x, y int) int { return natural.Compare(wants[x].Owner, wants[y].Owner) })
 	a.fill(missing)
 	return a.out
 }
@@ -351,42 +353,4 @@ func (m Moves) once(name string) string {
 		}
 	}
 	return ""
-}
-
-// CompareNatural compares names as people count: "leaf-2" comes before "leaf-10".
-func CompareNatural(a, b string) int {
-	x, y := a, b
-	for x != "" && y != "" {
-		if !isDigit(x[0]) || !isDigit(y[0]) {
-			if x[0] != y[0] {
-				return int(x[0]) - int(y[0])
-			}
-			x, y = x[1:], y[1:]
-			continue
-		}
-		m, n := digitsLength(x), digitsLength(y)
-		p, q := strings.TrimLeft(x[:m], "0"), strings.TrimLeft(y[:n], "0")
-		if len(p) != len(q) {
-			return len(p) - len(q)
-		}
-		if c := strings.Compare(p, q); c != 0 {
-			return c
-		}
-		x, y = x[m:], y[n:]
-	}
-	if len(x) != len(y) {
-		return len(x) - len(y)
-	}
-	return strings.Compare(a, b) // "r1" and "r01" are two names
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// digitsLength returns the length of the digits that s begins with.
-func digitsLength(s string) int {
-	i := 0
-	for i < len(s) && isDigit(s[i]) {
-		i++
-	}
-	return i
 }

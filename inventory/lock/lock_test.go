@@ -155,17 +155,6 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-func TestNatural(t *testing.T) {
-	t.Parallel()
-	want := []string{"", "a", "leaf-1", "leaf-2", "leaf-10", "leaf-10/1", "leaf-10/2", "leaf-11", "r01", "r1", "r2", "r02-u10"}
-	got := slices.Clone(want)
-	rand.New(rand.NewPCG(3, 4)).Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
-	slices.SortFunc(got, CompareNatural)
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestMoves(t *testing.T) {
 	t.Parallel()
 	m := Moves{"n1": "n2", "n2": "n3", "x": "y", "y": "x", "r01/leaf-1": "r02/leaf-9"}

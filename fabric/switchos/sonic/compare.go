@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ironrail/ironrail/internal/natural"
 )
 
 // Difference is one field that a switch has otherwise than the site says.
@@ -89,7 +91,7 @@ func (s *Switch) Compare(have Config) []Difference {
 	var list []Difference
 	want := s.Render()
 	for _, table := range slices.Sorted(maps.Keys(want)) {
-		for _, key := range slices.SortedFunc(maps.Keys(want[table]), compareNatural) {
+		for _, key := range slices.SortedFunc(maps.Keys(want[table]), natural.Compare) {
 			e, known := have[table][key]
 			if !known {
 				list = append(list, Difference{Switch: s.Switch.Name, Table: table, Key: key})
@@ -108,7 +110,7 @@ func (s *Switch) fields(table, key string, want, have Entry) (list []Difference)
 			names = append(names, extra)
 		}
 	}
-	slices.SortFunc(names, compareNatural)
+	slices.SortFunc(names, natural.Compare)
 	for _, name := range names {
 		if !sameValue(name, want[name], have[name]) {
 			list = append(list, Difference{s.Switch.Name, table, key, name, orNone(want[name]), have[name]})
@@ -136,36 +138,6 @@ func sortList(list string) []string {
 	parts := strings.Split(list, ",")
 	slices.Sort(parts)
 	return parts
-}
-
-// compareNatural orders Ethernet8 before Ethernet16.
-func compareNatural(a, b string) int {
-	for i := 0; i < min(len(a), len(b)); i++ {
-		if a[i] == b[i] {
-			continue
-		}
-		start := i
-		for start > 0 && isDigit(a[start-1]) {
-			start--
-		}
-		x, y := leadingDigits(a[start:]), leadingDigits(b[start:])
-		if x != "" && y != "" && x != y {
-			return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y))
-		}
-		return cmp.Compare(a[i], b[i])
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// leadingDigits returns those at the start of a text, without leading zeros.
-func leadingDigits(s string) string {
-	end := 0
-	for end < len(s) && isDigit(s[end]) {
-		end++
-	}
-	return strings.TrimLeft(s[:end], "0")
 }
 
 // Patch makes of what differs a JSON patch (RFC 6902), which `config apply-patch`

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/lazyregexp"
+	"github.com/ironrail/ironrail/internal/natural"
 )
 
 // FS is the root of a node, for reading. Paths are given in pieces that are
@@ -99,7 +100,7 @@ func (f FS) Names(elem ...string) []string {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	slices.SortFunc(names, natural)
+	slices.SortFunc(names, natural.Compare)
 	return names
 }
 
@@ -194,39 +195,6 @@ func (f FS) Netdevs() []string {
 // NetdevPCI returns the PCI address below a network interface, or "".
 func (f FS) NetdevPCI(name string) string {
 	return PCI(f.Real("sys/class/net", name, "device"))
-}
-
-// natural compares names with the numbers in them as numbers.
-func natural(a, b string) int {
-	for a != "" && b != "" {
-		na, nb := digits(a), digits(b)
-		if na > 0 && nb > 0 {
-			x, _ := strconv.ParseUint(a[:na], 10, 64)
-			y, _ := strconv.ParseUint(b[:nb], 10, 64)
-			if x != y {
-				if x < y {
-					return -1
-				}
-				return 1
-			}
-			a, b = a[na:], b[nb:]
-			continue
-		}
-		if a[0] != b[0] {
-			return int(a[0]) - int(b[0])
-		}
-		a, b = a[1:], b[1:]
-	}
-	return len(a) - len(b)
-}
-
-// digits returns how many digits s starts with.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
 }
 
 // Bridges returns the PCI addresses above a function in its real path, such as

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/natural"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -182,7 +183,7 @@ func (b *builder) leaves() []*Switch {
 	for _, s := range list {
 		s.Name = b.name(leafName(b.of[s], s.Nodes[0]))
 	}
-	slices.SortStableFunc(list, func(x, y *Switch) int { return compareNatural(x.Name, y.Name) })
+	slices.SortStableFunc(list, func(x, y *Switch) int { return natural.Compare(x.Name, y.Name) })
 	return list
 }
 
@@ -204,7 +205,7 @@ func leafName(leaves []*inventory.Switch, first *inventory.Node) string {
 	if len(leaves) > 1 && unit > 0 {
 		return fmt.Sprintf("su%d", unit)
 	}
-	name := slices.MinFunc(leaves, func(x, y *inventory.Switch) int { return compareNatural(x.Name, y.Name) }).Name
+	name := slices.MinFunc(leaves, func(x, y *inventory.Switch) int { return natural.Compare(x.Name, y.Name) }).Name
 	if len(leaves) > 1 {
 		name += "-and-more"
 	}

@@ -4,7 +4,6 @@ package place
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -102,13 +101,4 @@ func show(s *Switch) string {
 		text += "(" + strings.Join(below, " ") + ")"
 	}
 	return text
-}
-
-func TestNatural(t *testing.T) {
-	t.Parallel()
-	list := []string{"su10", "su2", "su2a", "a", "su02", ""}
-	slices.SortFunc(list, compareNatural)
-	if got := strings.Join(list, " "); got != " a su2 su2a su02 su10" {
-		t.Errorf("%q", got)
-	}
 }

@@ -89,7 +89,7 @@ func (l *loader) nic(b *language.Body) NIC {
 	n := NIC{
 		Name: b.Name, HCA: b.Type == "hca", Model: language.Get[string](b, "model"), Speed: language.Get[unit.BitRate](b, "speed"), LinkType: language.Get[string](b, "link_type"),
 		SoftwareRDMA: language.Get[string](b, "software_rdma"), Network: readRef(b, "network", l.networks), Fabric: readRef(b, "fabric", l.fabrics), Boot: language.Get[bool](b, "boot"), Tagged: readRefs(b, "tagged", l.networks),
-		Ports: language.Get[[]NICPort](b, "ports"), Decl: b.Decl, Ranges: rangesOf(b),
+		Ports: language.Get[[]NICPort](b, "ports"), Split: language.Get[int](b, "split"), Decl: b.Decl, Ranges: rangesOf(b),
 	}
 	if b.Given("option_rom") {
 		on := language.Get[bool](b, "option_rom")

@@ -3,6 +3,7 @@
 package inventory
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -181,6 +182,7 @@ type NIC struct {
 	Fabric       *Fabric      // nil on a network
 	Boot         bool         // the firmware boots from these ports, in this order
 	OptionROM    *bool        // of the card: the firmware can boot from it; nil: as delivered
+	Split        int          // ports that the one cage of each card is split into, each a function of the card; 0: as delivered
 	Ports        []NICPort
 	Decl         hcl.Range
 	Ranges       map[string]hcl.Range // the places of the attributes that were given
@@ -214,4 +216,18 @@ type Console struct {
 	Port string // Linux name such as ttyS1; empty: none
 	Baud int
 	Decl hcl.Range
+}
+
+// Splits reports whether the cages of NICs are split into several ports.
+func (h *Hardware) Splits() bool {
+	return slices.ContainsFunc(h.NICs, func(n NIC) bool { return n.Split > 0 })
+}
+
+// AppearsLater reports whether a PCI function is one that its card shows once its cage is
+// split: all but the first.
+func (h *Hardware) AppearsLater(pci string) bool {
+	_, function, _ := strings.Cut(pci, ".")
+	return function != "0" && slices.ContainsFunc(h.NICs, func(n NIC) bool {
+		return n.Split > 0 && slices.ContainsFunc(n.Ports, func(p NICPort) bool { return strings.EqualFold(p.PCI, pci) })
+	})
 }

@@ -57,6 +57,7 @@ func nicSpec(name string) language.BlockSpec {
 		optionalAttr("software_rdma", language.OneOf("rxe")),
 		optionalAttr("ports", typePorts),
 		optionalAttr("option_rom", language.Bool),
+		numberAttr("split", 2, 4),
 	}
 	if name == "nic" {
 		attrs = append(attrs, optionalAttr("network", language.Ref("network")), optionalAttr("tagged", language.List(language.Ref("network"))), optionalAttr("pci", language.List(typePCI)), optionalAttr("boot", language.Bool))

@@ -146,7 +146,7 @@ type check struct {
 	run    stage.Run
 	heard  map[string][]wire.Neighbour
 	fresh  map[string]bool  // nodes that listened in this plan
-	before []string         // nodes that an earlier check took out and that did not listen since
+	before []string         // nodes that an earlier check took out and that did not listen since, and those whose cages are split
 	asked  map[string]bool  // these, by name
 	silent map[string]error // those of them that do not answer
 }
@@ -163,7 +163,11 @@ func (c *check) recall() error {
 			return err
 		}
 		c.heard[n.Name] = list
+		if c.fresh[n.Name] && n.Hardware.Splits() {
+			c.heard[n.Name] = unsplit(n.Hardware, list)
+		}
 	}
+	c.listenSplit()
 	f, ok := c.run.Fact(suspectsFact.Of(Of()))
 	if !ok {
 		return nil
@@ -178,8 +182,28 @@ func (c *check) recall() error {
 	return err
 }
 
-// readNeighbours lets the nodes that were taken out listen again: what they heard is of
-// before somebody exchanged plugs. The install ramdisk is gone by now; where the
+// listenSplit lets nodes listen whose cages were split in this plan: in the ramdisk each cage
+// was one port still.
+func (c *check) listenSplit() {
+	for _, n := range listeningNodes(c.inv) {
+		if c.fresh[n.Name] && n.Hardware.Splits() {
+			c.before = append(c.before, n.Name)
+			c.asked[n.Name] = true
+		}
+	}
+}
+
+// unsplit is what the ports heard that are those of no cage that is split.
+func unsplit(h *inventory.Hardware, heard []wire.Neighbour) []wire.Neighbour {
+	return slices.DeleteFunc(slices.Clone(heard), func(x wire.Neighbour) bool {
+		return slices.ContainsFunc(h.NICs, func(n inventory.NIC) bool {
+			return n.Split > 0 && slices.ContainsFunc(n.Ports, func(p inventory.NICPort) bool { return strings.EqualFold(p.PCI, x.PCI) })
+		})
+	})
+}
+
+// readNeighbours lets the nodes that were taken out, or split, listen again: what they heard is
+// of before somebody exchanged plugs. The install ramdisk is gone by now; where the
 // installed system does not answer, what was heard stands.
 func (c *check) readNeighbours(ctx context.Context) error {
 	answers := make([]wire.Neighbours, len(c.before))

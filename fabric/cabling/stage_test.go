@@ -176,6 +176,51 @@ func TestListenAgain(t *testing.T) {
 	}
 }
 
+// TestListenAfterSplit: a node whose cages were split in this plan listens again, and what the
+// ramdisk heard of them counts for nothing; one that was not set in this plan is not asked.
+func TestListenAfterSplit(t *testing.T) {
+	t.Parallel()
+	inv := installed(5)
+	for i := range inv.Nodes[0].Hardware.NICs {
+		inv.Nodes[0].Hardware.NICs[i].Split = 2
+	}
+	right, before := hear(inv), hear(inv)
+	swap(before, "n2", 0, "n4", 0) // a cage that is one port hears what its first lanes hear
+	answer := func(_ context.Context, c onnodetest.Call) (onnode.Output, error, bool) {
+		b, err := json.Marshal(wire.Neighbours{Neighbours: right[c.Node]})
+		return onnode.Output{Stdout: b}, err, c.Line() == onnode.AgentPath+" neighbours"
+	}
+	gone := func(context.Context, onnodetest.Call) (onnode.Output, error, bool) {
+		return onnode.Output{}, errors.New("no route"), true
+	}
+	for _, c := range []struct {
+		name  string
+		rule  onnodetest.Rule
+		needs []plan.Need // nil: all
+		asked int
+		heard int // by n2, as it is remembered
+	}{
+		{"right", answer, nil, 5, len(right["n2"])},
+		{"no answer", gone, nil, 5, len(before["n2"])},
+		{"another plan", answer, []plan.Need{{Step: "n1/nics.settings", On: plan.Settled}}, 1, len(before["n2"])},
+	} {
+		run := recorded(t, before)
+		nodes := &onnodetest.Nodes{Rules: []onnodetest.Rule{c.rule}}
+		st := planned(t, inv)
+		if c.needs != nil {
+			st.Needs = c.needs
+		}
+		err := New(inv, listens, nodes).Apply(t.Context(), run, st)
+		if len(nodes.Calls("neighbours")) != c.asked || c.needs == nil && (err != nil || len(run.Findings) > 0) {
+			t.Errorf("%s: %d asked, %v, %v", c.name, len(nodes.Calls("neighbours")), run.Findings, err)
+		}
+		f, _ := run.Fact(NeighboursFact.Of(subject.OfNode("n2")))
+		if list, err := NeighboursFact.Get(f); err != nil || len(list) != c.heard {
+			t.Errorf("%s: n2 heard %v, %v", c.name, list, err)
+		}
+	}
+}
+
 // TestOldNews: a node that did not listen in this plan and that no check took out
 // keeps its standing, whatever its old fact says.
 func TestOldNews(t *testing.T) {

@@ -140,7 +140,7 @@ func (r *RoCE) checkNode(f *inventory.Fabric, n *inventory.Node, add func(hcl.Ra
 		}
 		if f.Addressing == pointToPoint {
 			if r.links[f.Name].Split(n, p.nic, p.index) {
-				add(p.decl, "Split port is not supported", "The port %s/%s/%d of fabric %q is split into several links, and a node is told one address for each port. Use addressing = \"subnet\".", n.Name, p.nic.Name, p.index, f.Name)
+				add(p.decl, "Split port is not supported", "The port %s/%s/%d of fabric %q is several links, and has one address. Use addressing = \"subnet\"; or write each function of the card as a port with a rail of its own, with split = 2 in its block.", n.Name, p.nic.Name, p.index, f.Name)
 			}
 			continue // CheckLinks has looked whether it has a cable
 		}

@@ -62,7 +62,7 @@ func compareHardware(n *inventory.Node, hw wire.Hardware, last lastInstall) []Fa
 		fs = append(fs, *f)
 	}
 	fs = append(fs, compareMemory(h, hw.Memory)...)
-	fs = append(fs, compareNICs(h, hw)...)
+	fs = append(fs, compareNICs(n, hw)...)
 	fs = append(fs, compareDisks(n, hw, last)...)
 	return append(fs, compareGPUs(h, hw)...)
 }
@@ -99,9 +99,11 @@ func compareMemory(h *inventory.Hardware, m wire.Memory) (fs []Fault) {
 	return fs
 }
 
-// compareNICs looks for each port of the block at its PCI address.
-func compareNICs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
-	at := map[string]bool{}
+// compareNICs looks for each port of the block at its PCI address. Further ports of a cage
+// that is split are there once the card was set so, on the installed system: a node that
+// another tool installs has them already.
+func compareNICs(n *inventory.Node, hw wire.Hardware) (fs []Fault) {
+	h, at := n.Hardware, map[string]bool{}
 	for _, nic := range hw.NICs {
 		at[nic.PCI] = true
 	}
@@ -110,9 +112,13 @@ func compareNICs(h *inventory.Hardware, hw wire.Hardware) (fs []Fault) {
 	}
 	type port struct{ name, part, pci, card, function string }
 	var gone []port
+	isThere := func(pci string) bool {
+		card, _, _ := strings.Cut(pci, ".")
+		return pci == "" || at[pci] || n.Image != nil && h.AppearsLater(pci) && at[card+".0"]
+	}
 	for _, nic := range h.NICs {
 		for i, p := range nic.Ports {
-			if p.PCI == "" || at[p.PCI] {
+			if isThere(p.PCI) {
 				continue
 			}
 			name := fmt.Sprintf("%s/%d", nic.Name, i)

@@ -27,6 +27,36 @@ func TestTPM(t *testing.T) {
 	}
 }
 
+// TestSplitNIC: the second port of a cage that is split may be missing until the card is set;
+// not that of a card that is gone, of one that is not split, or where another tool installs.
+func TestSplitNIC(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		split, ours bool
+		there       string
+		want        int // faults
+	}{
+		{true, true, "0000:18:00.0", 0}, {true, true, "0000:18:00.0 0000:18:00.1", 0}, {true, true, "", 1}, {true, true, "0000:18:00.1", 1},
+		{false, true, "0000:18:00.0", 1}, {true, false, "0000:18:00.0", 1},
+	} {
+		nic := inventory.NIC{Name: "rail", Ports: []inventory.NICPort{{PCI: "0000:18:00.0"}, {PCI: "0000:18:00.1", Rail: 1}}}
+		if c.split {
+			nic.Split = 2
+		}
+		n := &inventory.Node{Name: "n1", Hardware: &inventory.Hardware{Name: "h", NICs: []inventory.NIC{nic}}}
+		if c.ours {
+			n.Image = &inventory.Image{}
+		}
+		var hw wire.Hardware
+		for _, pci := range strings.Fields(c.there) {
+			hw.NICs = append(hw.NICs, wire.NIC{PCI: pci})
+		}
+		if got := compareNICs(n, hw); len(got) != c.want {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
 func TestSameBus(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -143,7 +143,7 @@ func lostBootNIC(n *inventory.Node, hw wire.Hardware) []Fault {
 	if n.Hardware == nil || n.BootMAC.IsZero() || slices.ContainsFunc(hw.NICs, func(nic wire.NIC) bool { return nic.MAC == n.BootMAC }) {
 		return nil
 	}
-	return compareNICs(n.Hardware, hw)
+	return compareNICs(n, hw)
 }
 
 // compareIdentity lists what agrees with the inventory and what does not. What either

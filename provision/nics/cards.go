@@ -24,6 +24,7 @@ type option struct {
 	known     bool     // the model is
 	name      string   // of the model, as the block has it
 	pci       []string // of the ports or cards
+	split     int      // ports that each card is split into; 0: as delivered
 	at        hcl.Range
 }
 
@@ -37,13 +38,16 @@ func (o option) title() string {
 func optionsOf(h *inventory.Hardware) (list []option) {
 	for i := range h.NICs {
 		n := &h.NICs[i]
-		o := option{block: kindOf(n) + "." + n.Name, name: n.Model}
+		o := option{block: kindOf(n) + "." + n.Name, name: n.Model, split: n.Split}
 		o.model, o.known = mlxconfig.FindModel(n.Model)
 		for _, p := range n.Ports {
 			o.pci = append(o.pci, p.PCI)
 		}
 		if n.LinkType != "" && o.model.VPI { // the ports of others have one type, which the gates compare
 			list = append(list, o.with("link_type", n.LinkType, n.Ranges, n.Decl))
+		}
+		if n.Split > 0 {
+			list = append(list, o.with("split", strconv.Itoa(n.Split), n.Ranges, n.Decl))
 		}
 		if n.OptionROM != nil {
 			list = append(list, o.with("option_rom", strconv.FormatBool(*n.OptionROM), n.Ranges, n.Decl))
@@ -79,13 +83,34 @@ func words(h *inventory.Hardware) (list []string) {
 	return list
 }
 
-// want is one setting that the site asks for of a card.
+// want is one setting that the site asks for of a card, or several elements of an array that
+// follow each other.
 type want struct {
-	name   string // LINK_TYPE_P1
+	name   string // LINK_TYPE_P1, MODULE_SPLIT_M0[0..3]
 	value  int
-	word   string // of the value: IB
+	word   string // of the value: IB; empty: it has none
 	must   bool   // a card that does not know it cannot be as asked; else it is so by itself
 	option string // whose: link_type of hca "rail"
+	array  string // MODULE_SPLIT_M0; empty: the setting is none of an array
+	low    int    // the first of the elements
+	high   int    // the last of them
+}
+
+// asked is the value with its word.
+func (w want) asked() string {
+	if w.word == "" {
+		return strconv.Itoa(w.value)
+	}
+	return fmt.Sprintf("%s(%d)", w.word, w.value)
+}
+
+// argument is the setting as the program takes it. Elements without a port are written as
+// NVIDIA's guides write them.
+func (w want) argument() string {
+	if w.array != "" && w.value == mlxconfig.Unused {
+		return w.name + "=" + w.word
+	}
+	return fmt.Sprintf("%s=%d", w.name, w.value)
 }
 
 // card is one card of a node that has settings to be in force.
@@ -94,6 +119,8 @@ type card struct {
 	model mlxconfig.Model
 	part  string // as findings name it: NIC at 0000:18:00.0
 	wants []want
+	split int      // ports that its cage is split into; 0: as delivered
+	later []string // functions of the site that it shows once it is split
 }
 
 // cardsOf are the cards of a hardware block that something is asked of, by address.
@@ -108,6 +135,12 @@ func cardsOf(h *inventory.Hardware) (list []card) {
 			if i < 0 {
 				i = len(list)
 				list = append(list, card{pci: first, model: o.model, part: "NIC at " + pci})
+			}
+			if o.attribute == "split" {
+				list[i].split = o.split
+				if function > 0 {
+					list[i].later = append(list[i].later, strings.ToLower(pci))
+				}
 			}
 			for _, w := range o.wants(h, function) {
 				if !slices.ContainsFunc(list[i].wants, func(x want) bool { return x.name == w.name }) {
@@ -139,11 +172,14 @@ const (
 // wants are the settings of a card that an option comes to, at one of its functions.
 func (o option) wants(h *inventory.Hardware, function int) (list []want) {
 	add := func(name string, value int, word string, must bool) {
-		list = append(list, want{name, value, word, must, o.title()})
+		list = append(list, want{name: name, value: value, word: word, must: must, option: o.title()})
+	}
+	if o.attribute == "split" {
+		return o.splitWants()
 	}
 	switch o.attribute + " " + o.value {
-	case "link_type infiniband":
-		add(fmt.Sprintf("LINK_TYPE_P%d", function+1), 1, "IB", true)
+	case "link_type infiniband": // of a cage that is split that of port 1 is the one that is sure to be there
+		add(fmt.Sprintf("LINK_TYPE_P%d", function+1), 1, "IB", o.split == 0 || function == 0)
 	case "link_type ethernet": // cards of Ethernet alone do not have the setting
 		add(fmt.Sprintf("LINK_TYPE_P%d", function+1), 2, "ETH", false)
 	case "option_rom false": // what a card does not have is off
@@ -161,6 +197,31 @@ func (o option) wants(h *inventory.Hardware, function int) (list []want) {
 		for _, name := range o.model.DPU {
 			add(name, 0, map[bool]string{true: "ENABLED", false: "ECPF"}[strings.HasSuffix(name, "ENGINE")], true)
 		}
+	}
+	return list
+}
+
+// splitWants are the settings that share the cage of a card out to several ports.
+func (o option) splitWants() (list []want) {
+	if o.model.Split.Functions {
+		list = append(list, want{name: mlxconfig.NumOfPlanes, option: o.title()}, // a card that has no planes is without them
+			want{name: mlxconfig.NumOfPF, value: o.split, must: true, option: o.title()})
+	}
+	ports := o.model.Split.Ports(o.split)
+	for low := 0; low < len(ports); {
+		high := low
+		for high+1 < len(ports) && ports[high+1] == ports[low] {
+			high++
+		}
+		w := want{value: ports[low], must: true, option: o.title(), array: mlxconfig.ModuleSplit, low: low, high: high}
+		if w.name = fmt.Sprintf("%s[%d..%d]", w.array, low, high); low == high {
+			w.name = fmt.Sprintf("%s[%d]", w.array, low)
+		}
+		if w.value == mlxconfig.Unused {
+			w.word = "FF"
+		}
+		list = append(list, w)
+		low = high + 1
 	}
 	return list
 }

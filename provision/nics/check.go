@@ -5,6 +5,7 @@ package nics
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/images/distribution"
@@ -30,6 +31,7 @@ func Check(inv *inventory.Inventory) (found diag.List) {
 		for _, o := range optionsOf(h) {
 			c.checkOption(o)
 		}
+		c.checkSplits()
 		c.checkModes()
 		c.checkROMs()
 	}
@@ -84,6 +86,69 @@ func (c checker) checkOption(o option) {
 	case len(o.pci) == 0 || slices.Contains(o.pci, ""):
 		c.add(o, "Setting of a card without an address", "%s of hardware %q is set on the card at a PCI address. Give pci = [\"0000:18:00.0\"], or pci in each of the ports.", o.title(), c.h.Name)
 	}
+}
+
+// checkSplits refuses a split that nobody published for the model, one of the card that nodes
+// boot from, and cards of which not each port is written, or more than there are.
+func (c checker) checkSplits() {
+	functions := map[string][]int{} // those that are written, by card
+	for i := range c.h.NICs {
+		for _, p := range c.h.NICs[i].Ports {
+			if p.PCI != "" {
+				first, function := splitFunction(p.PCI)
+				functions[first] = append(functions[first], function)
+			}
+		}
+	}
+	boot, _ := c.h.BootNIC()
+	for _, o := range optionsOf(c.h) {
+		if o.attribute != "split" || !o.known {
+			continue
+		}
+		if o.model.Split.Ports(o.split) == nil {
+			c.add(o, "Split that the model has not", "%s of hardware %q: %s. Models with a split that is published are %s.", o.title(), c.h.Name, splitsOf(o.model), diag.Quoted(mlxconfig.ModelNames(func(m mlxconfig.Model) bool { return len(m.Split.Into) > 0 })))
+			continue
+		}
+		for _, pci := range o.pci {
+			if problem := splitProblem(o, pci, functions, boot); problem != "" {
+				c.add(o, "Split that does not fit the ports", "%s of hardware %q: %s", o.title(), c.h.Name, problem)
+				break
+			}
+		}
+	}
+}
+
+// splitsOf says into how many ports the cage of a model can be split.
+func splitsOf(m mlxconfig.Model) string {
+	if len(m.Split.Into) == 0 {
+		return "no split of a " + m.Name + " is published"
+	}
+	var list []string
+	for _, n := range m.Split.Into {
+		list = append(list, strconv.Itoa(n))
+	}
+	return "the cage of a " + m.Name + " is split into " + strings.Join(list, " or ") + " ports"
+}
+
+// splitProblem says why the card at an address cannot be split as it is written; empty: it can.
+func splitProblem(o option, pci string, functions map[string][]int, boot *inventory.NIC) string {
+	if pci == "" {
+		return "" // checkOption says so
+	}
+	card, _ := splitFunction(pci)
+	device := strings.TrimSuffix(card, "0")
+	for i := range o.split {
+		if !slices.Contains(functions[card], i) {
+			return fmt.Sprintf("each port is a function of the card, and the one at %s%d is in no block. Write all %d of the card at %s, each with its rail.", device, i, o.split, card)
+		}
+	}
+	if most := slices.Max(functions[card]); most >= o.split {
+		return fmt.Sprintf("the card at %s has %d ports then, and a block has one at %s%d. Remove it, or correct split.", card, o.split, device, most)
+	}
+	if boot != nil && slices.ContainsFunc(boot.Ports, func(p inventory.NICPort) bool { first, _ := splitFunction(p.PCI); return p.PCI != "" && first == card }) {
+		return fmt.Sprintf("nodes boot from the card at %s (nic %q), whose ports must be there before it is set. Split it by hand, and remove split.", card, boot.Name)
+	}
+	return ""
 }
 
 // checkModes compares the number of DPUs with their addresses, and refuses two blocks that

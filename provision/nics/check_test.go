@@ -59,6 +59,31 @@ func TestCheck(t *testing.T) {
 		{"count of DPUs", func(_ *inventory.Inventory, h *inventory.Hardware) {
 			h.DPUs = []inventory.DPU{{Name: "bf", Model: "BlueField-3", Mode: "nic", Count: 2, PCI: []string{"0000:3b:00.0"}, Ranges: ranges("mode", "count")}}
 		}, "Count and addresses that differ", "count = 2"},
+		{"split", func(_ *inventory.Inventory, h *inventory.Hardware) { splitStorage(h, 2) }, "", ""},
+		{"split in two blocks", func(_ *inventory.Inventory, h *inventory.Hardware) {
+			splitStorage(h, 2)
+			other := h.NICs[2]
+			h.NICs[2].Ports, other.Ports, other.Name = h.NICs[2].Ports[:1], other.Ports[1:], "other"
+			h.NICs = append(h.NICs, other)
+		}, "", ""},
+		{"split that is not published", func(_ *inventory.Inventory, h *inventory.Hardware) { splitStorage(h, 3) }, "Split that the model has not", "the cage of a ConnectX-8 is split into 2 or 4 ports"},
+		{"split of an old model", func(_ *inventory.Inventory, h *inventory.Hardware) {
+			splitStorage(h, 2)
+			h.NICs[2].Model = "ConnectX-6"
+		}, "Split that the model has not", "no split of a ConnectX-6 is published"},
+		{"split with a port too few", func(_ *inventory.Inventory, h *inventory.Hardware) { splitStorage(h, 4) }, "Split that does not fit the ports", "the one at 0000:2a:00.2 is in no block"},
+		{"split with a port too many", func(_ *inventory.Inventory, h *inventory.Hardware) {
+			splitStorage(h, 2)
+			h.NICs[2].Ports = append(h.NICs[2].Ports, inventory.NICPort{Rail: 3, PCI: "0000:2a:00.2"})
+		}, "Split that does not fit the ports", "has 2 ports then"},
+		{"split of the boot NIC", func(_ *inventory.Inventory, h *inventory.Hardware) {
+			splitStorage(h, 2)
+			h.NICs[0].Boot, h.NICs[1].OptionROM, h.NICs[2].Boot = false, nil, true
+		}, "Split that does not fit the ports", "nodes boot from the card at 0000:2a:00.0"},
+		{"split of another vendor", func(_ *inventory.Inventory, h *inventory.Hardware) {
+			splitStorage(h, 2)
+			h.NICs[2].Model, h.NICs[2].LinkType = "BCM57608", ""
+		}, "Setting of another vendor's card", `split of hca "storage"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,4 +98,9 @@ func TestCheck(t *testing.T) {
 			}
 		})
 	}
+}
+
+// splitStorage has the card with two functions split into so many ports.
+func splitStorage(h *inventory.Hardware, into int) {
+	h.NICs[2].Model, h.NICs[2].Split = "ConnectX-8", into
 }

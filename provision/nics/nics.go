@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nics is the stage of the settings in the flash of NVIDIA's NICs, before their
-// fabrics come up: the link type of ports, whether the firmware can boot from a card, and
-// whether a BlueField is a NIC or a DPU. They are read on the node by mlxconfig (MFT, DOCA)
+// fabrics come up: the link type of ports, into how many ports the cage of a card is split,
+// whether the firmware can boot from it, and whether a BlueField is a NIC or a DPU. They are read on the node by mlxconfig (MFT, DOCA)
 // or mstconfig (mstflint), written where they differ, and are in force after one cold power
 // cycle for all cards of the node, after which they are read back.
 package nics
@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/fabric/cabling"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -150,6 +152,15 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 	for _, r := range seen {
 		wrong = append(append(append(wrong, r.refused()...), describe(r, r.unset())...), describe(r, r.waiting())...)
 	}
+	for _, r := range seen {
+		gone, err := s.absent(ctx, n.Name, r.card)
+		if err != nil {
+			return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
+		}
+		if len(gone) > 0 {
+			wrong = append(wrong, "no function at "+strings.Join(gone, ", "))
+		}
+	}
 	if len(wrong) > 0 {
 		return stage.Observation{State: stage.Differs, Evidence: strings.Join(wrong, "; ")}, nil
 	}
@@ -171,16 +182,61 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err != nil {
 		return err
 	}
-	seen, wrote, err := s.write(ctx, run, n, st, seen)
-	if err != nil {
-		return err
-	}
-	if needsCycle(seen, wrote) {
+	for range rounds {
+		var wrote bool
+		if seen, wrote, err = s.write(ctx, run, n, st, seen); err != nil {
+			return err
+		}
+		if !needsCycle(seen, wrote) {
+			break
+		}
 		if seen, err = s.restart(ctx, run, n, st, seen); err != nil {
 			return err
 		}
 	}
+	if err := s.judge(ctx, run, n, seen, reading.unset, "a NIC does not keep what is set", doSet); err != nil {
+		return err
+	}
+	if err := s.findFunctions(ctx, run, n, seen); err != nil {
+		return err
+	}
 	return record(ctx, run, n, Record{Settings: inForce(seen)})
+}
+
+// rounds is how often a node is switched off and on: once, and once more where a card has
+// settings that it did not have before its cage was split, such as the link type of port 2.
+const rounds = 2
+
+// findFunctions makes a finding of cards whose cages are split and that do not show a function
+// for each port.
+func (s *Stage) findFunctions(ctx context.Context, run stage.Run, n *inventory.Node, seen []reading) error {
+	for _, r := range seen {
+		gone, err := s.absent(ctx, n.Name, r.card)
+		if err != nil {
+			return err
+		}
+		if len(gone) == 0 {
+			continue
+		}
+		why := fmt.Sprintf("the card at %s is split into %d ports, and the system has no function at %s", r.pci, r.split, strings.Join(gone, ", "))
+		return blame(ctx, run, n, r.card, "a NIC whose port is split does not show all of its functions", []string{why, s.identity(ctx, n.Name, r)}, errkind.New(errkind.Mismatch, "%s", why).Do(doSplit))
+	}
+	return nil
+}
+
+// absent lists the functions that a card shows once its cage is split, and that the system
+// does not have.
+func (s *Stage) absent(ctx context.Context, node string, c card) (gone []string, err error) {
+	for _, pci := range c.later {
+		out, err := s.nodes.Run(ctx, node, onnode.Command{Argv: []string{"cat", "/sys/bus/pci/devices/" + pci + "/vendor"}})
+		if err != nil {
+			return nil, fmt.Errorf("node %s: functions of the card at %s: %w", node, c.pci, err)
+		}
+		if out.Exit != 0 {
+			gone = append(gone, pci)
+		}
+	}
+	return gone, nil
 }
 
 // restart switches the node off and on, and reads its NICs again.
@@ -199,7 +255,17 @@ func (s *Stage) restart(ctx context.Context, run stage.Run, n *inventory.Node, s
 	if err != nil {
 		return nil, err
 	}
-	return seen, s.judge(ctx, run, n, seen, reading.waiting, "after a power cycle a NIC does not have what was set",
+	known := map[string]bool{}
+	for _, r := range before {
+		for _, w := range r.wants {
+			_, has := r.setting(w)
+			known[r.pci+" "+w.name] = has
+		}
+	}
+	lacks := func(r reading) []want { // what the card did not have before it was split waits for the next round
+		return slices.DeleteFunc(r.waiting(), func(w want) bool { return !known[r.pci+" "+w.name] })
+	}
+	return seen, s.judge(ctx, run, n, seen, lacks, "after a power cycle a NIC does not have what was set",
 		"Read the card with `mlxconfig -d ADDRESS -e q`, update its firmware, or have it replaced; then run `ironrail apply`.")
 }
 
@@ -226,8 +292,7 @@ func (s *Stage) write(ctx context.Context, run stage.Run, n *inventory.Node, st 
 	if after, err = s.readSafe(ctx, run, n); err != nil {
 		return nil, true, errkind.Begun(err)
 	}
-	return after, true, errkind.Begun(s.judge(ctx, run, n, after, reading.unset, "a NIC does not keep what is set",
-		"Set it by hand with `mlxconfig -d ADDRESS set NAME=VALUE` and read it back; update the card's firmware, or have it replaced; then run `ironrail apply`."))
+	return after, true, errkind.Begun(s.judge(ctx, run, n, after, reading.unset, "a NIC does not keep what is set", doSet))
 }
 
 // needsCycle reports whether a setting waits for a power cycle. A firmware that does not
@@ -257,12 +322,27 @@ func record(ctx context.Context, run stage.Run, n *inventory.Node, r Record) err
 	return run.Learn(ctx, f)
 }
 
+// afterSplit returns what a comparison of cables needs: of nodes whose ports are split the
+// step that splits them, after which they listen, and not the one in which the ramdisk
+// listened.
+func afterSplit(needs []plan.Need, split map[string]bool) []plan.Need {
+	needs = slices.Clone(needs)
+	for i, need := range needs {
+		if node, _, _ := strings.Cut(string(need.Step), "/"); split[node] {
+			needs[i].Step = StepID(node)
+		}
+	}
+	return needs
+}
+
 // Weave puts the steps of this stage into their place among those of others: what follows
 // the drivers or the boot of a node, but for other settings of the node, follows its NICs.
+// Cables of a node whose ports are split are compared once they are.
 func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
-	of := map[plan.StepID][]plan.Need{}
+	of, split := map[plan.StepID][]plan.Need{}, map[string]bool{}
 	for _, n := range inv.Nodes {
 		if Gives(n) {
+			split[n.Name] = n.Hardware.Splits()
 			for _, need := range needsOf(n) {
 				of[need.Step] = []plan.Need{{Step: StepID(n.Name), Triggers: true}}
 			}
@@ -271,5 +351,10 @@ func Weave(inv *inventory.Inventory, steps []plan.Step) []plan.Step {
 	plan.Interpose(steps, of, func(st *plan.Step) bool {
 		return st.Stage == "fabric" || st.Stage == "mounts" || st.Stage == "validate"
 	})
+	for i := range steps {
+		if steps[i].Stage == cabling.StageName {
+			steps[i].Needs = afterSplit(steps[i].Needs, split)
+		}
+	}
 	return steps
 }

@@ -3,6 +3,7 @@
 package nics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -41,6 +42,9 @@ type rack struct {
 	on      bool
 	deaf    bool   // the system ignores the power button
 	hangs   string // the command of a card that does not end
+	about   string // what cards say of themselves
+	hidden  bool   // a card that is split shows no further functions
+	grows   bool   // one that is split has a link type of port 2, InfiniBand
 	presses []string
 }
 
@@ -59,6 +63,20 @@ func (r *rack) answer(ctx context.Context, c onnodetest.Call) (onnode.Output, er
 		return onnode.Output{}, errkind.New(errkind.Unreachable, "no route to host"), true
 	case c.Line() == "cat /proc/sys/kernel/random/boot_id":
 		return onnode.Output{Stdout: fmt.Appendf(nil, "boot-%d\n", r.boots)}, nil, true
+	case strings.HasSuffix(c.Line(), "/vendor"):
+		address := strings.Split(c.Argv[1], "/")[5]
+		_, function, _ := strings.Cut(address, ".")
+		n, _ := strconv.Atoi(function)
+		ports := 1
+		for name, v := range r.cards[strings.TrimSuffix(address, function)+"0"] {
+			if strings.HasPrefix(name, "MODULE_SPLIT_M0[") && v.current < 255 {
+				ports = max(ports, v.current)
+			}
+		}
+		if n >= ports || r.hidden {
+			return onnode.Output{Exit: 1, Stderr: []byte("cat: " + c.Argv[1] + ": No such file or directory\n")}, nil, true
+		}
+		return onnode.Output{Stdout: []byte("0x15b3\n")}, nil, true
 	case strings.HasSuffix(c.Line(), "/vpd"):
 		return onnode.Output{Stdout: vpd}, nil, true
 	case c.Argv[0] != r.program:
@@ -74,29 +92,57 @@ func (r *rack) answer(ctx context.Context, c onnodetest.Call) (onnode.Output, er
 	}
 	if c.Argv[3] == "-y" {
 		for _, set := range c.Argv[5:] {
-			name, text, _ := strings.Cut(set, "=")
-			if card[name] == nil {
-				return onnode.Output{Exit: 3, Stdout: fmt.Appendf(nil, "-E- The Device doesn't support %s parameter\n", name)}, nil, true
-			}
-			if !r.lost {
-				card[name].next, _ = strconv.Atoi(text)
+			asked, text, _ := strings.Cut(set, "=")
+			for _, name := range elementsOf(asked) {
+				if card[name] == nil {
+					return onnode.Output{Exit: 3, Stdout: fmt.Appendf(nil, "-E- The Device doesn't support %s parameter\n", name)}, nil, true
+				}
+				if !r.lost {
+					n, _ := strconv.ParseInt(text, 16, 32)
+					card[name].next = int(n)
+				}
 			}
 		}
 		return onnode.Output{Stdout: []byte("Applying... Done!\n-I- Please reboot machine to load new configurations.\n")}, nil, true
 	}
-	return onnode.Output{Stdout: []byte(r.show(c.Argv[2]))}, nil, true
+	return onnode.Output{Stdout: []byte(r.show(c.Argv[2], c.Argv[5:]))}, nil, true
 }
 
-func (r *rack) show(pci string) string {
+// elementsOf are the names that one with a range stands for.
+func elementsOf(asked string) (list []string) {
+	var array string
+	var low, high int
+	if n, _ := fmt.Sscanf(strings.NewReplacer("[", " ", "..", " ", "]", "").Replace(asked), "%s %d %d", &array, &low, &high); n < 3 {
+		return []string{asked}
+	}
+	for i := low; i <= high; i++ {
+		list = append(list, fmt.Sprintf("%s[%d]", array, i))
+	}
+	return list
+}
+
+func (r *rack) show(pci string, names []string) string {
 	kind := r.types[pci]
 	if kind == "" {
 		kind = "ConnectX7"
 	}
-	text := "\nDevice #1:\n----------\n\nDevice type:        " + kind + "\nName:               MCX755106AS-HEA_Ax\nDescription:        a card\nDevice:             " + pci + "\n\nConfigurations:      Default   Current    Next Boot\n"
+	text := "\nDevice #1:\n----------\n\nDevice type:        " + kind + "\nName:               MCX755106AS-HEA_Ax\nDescription:        " + cmp.Or(r.about, "a card") + "\nDevice:             " + pci + "\n\nConfigurations:      Default   Current    Next Boot\n"
 	if r.silent {
 		text = strings.Replace(text, "Default   Current    ", "", 1)
 	}
+	if r.cards[pci]["MODULE_SPLIT_M0[0]"] != nil && len(names) == 0 {
+		text += "        MODULE_SPLIT_M0   Array[0..15]" + strings.Repeat("   Array[0..15]", 2*intOf(!r.silent)) + "\n"
+	}
+	asked := map[string]bool{}
+	for _, name := range names {
+		for _, x := range elementsOf(name) {
+			asked[x] = true
+		}
+	}
 	for name, v := range r.cards[pci] {
+		if strings.Contains(name, "[") != (len(names) > 0) || len(names) > 0 && !asked[name] {
+			continue
+		}
 		before := " "
 		if r.locked[pci] == name {
 			before = " RO"
@@ -108,6 +154,13 @@ func (r *rack) show(pci string) string {
 		}
 	}
 	return text
+}
+
+func intOf(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // PowerState implements Power.
@@ -131,6 +184,9 @@ func (r *rack) SetPower(_ context.Context, a bmc.PowerAction) (bmc.Outcome, erro
 				if !r.stuck {
 					v.current = v.next
 				}
+			}
+			if r.grows && card["LINK_TYPE_P2"] == nil && card["MODULE_SPLIT_M0[4]"] != nil && card["MODULE_SPLIT_M0[4]"].current == 2 {
+				card["LINK_TYPE_P2"] = &value{1, 1}
 			}
 		}
 	case a != bmc.On:
@@ -428,5 +484,123 @@ func TestSerialOf(t *testing.T) {
 		if got := serialOf([]byte(text)); got != "" {
 			t.Errorf("%q: %q", text, got)
 		}
+	}
+}
+
+// splitSite is a node with one ConnectX-8 that is to be split, and its rack.
+func splitSite(into int) (*inventory.Inventory, *rack) {
+	h := hardware("ethernet", nil)
+	f := &inventory.Fabric{Block: inventory.Block{Kind: "roce", Name: "compute"}}
+	nic := inventory.NIC{Name: "rail", HCA: true, Fabric: f, Model: "ConnectX-8", LinkType: "ethernet", Split: into}
+	for i := range into {
+		nic.Ports = append(nic.Ports, inventory.NICPort{Rail: i, PCI: fmt.Sprintf("0000:18:00.%d", i)})
+	}
+	h.NICs = append(h.NICs[:1], nic)
+	r := newRack()
+	r.types["0000:18:00.0"] = "ConnectX8"
+	r.cards = map[string]map[string]*value{"0000:18:00.0": {"LINK_TYPE_P1": {1, 1}, "NUM_OF_PF": {1, 1}, "NUM_OF_PLANES_P1": {4, 4}}}
+	for i := range 16 {
+		v := 1
+		if i > 7 {
+			v = 255
+		}
+		r.cards["0000:18:00.0"][fmt.Sprintf("MODULE_SPLIT_M0[%d]", i)] = &value{v, v}
+	}
+	return site(h), r
+}
+
+// TestSplit: a cage is split by one write and one cold cycle, with the arguments of NVIDIA's
+// guide, its functions are looked for, and nothing is written again.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		grows bool
+		want  string // what is set
+		power string
+	}{
+		{false, "mlxconfig -d 0000:18:00.0 -y set LINK_TYPE_P1=2 NUM_OF_PLANES_P1=0 NUM_OF_PF=2 MODULE_SPLIT_M0[4..7]=2", "soft on"},
+		{true, "mlxconfig -d 0000:18:00.0 -y set LINK_TYPE_P1=2 NUM_OF_PLANES_P1=0 NUM_OF_PF=2 MODULE_SPLIT_M0[4..7]=2\nmlxconfig -d 0000:18:00.0 -y set LINK_TYPE_P2=2", "soft on soft on"},
+	} {
+		inv, r := splitSite(2)
+		r.grows = c.grows
+		s, st := stageOf(inv, r)
+		run := onnodetest.NewRun(subject.OfNode("n1"))
+		if o, err := s.Observe(t.Context(), run, st); err != nil || o.State != stage.Differs || !strings.Contains(o.Evidence, "MODULE_SPLIT_M0[4..7] is X(1); asked for is 2") {
+			t.Errorf("%+v, %v", o, err)
+		}
+		for range 2 { // the second time nothing is left to do
+			if err := s.Apply(t.Context(), run, st); err != nil {
+				t.Fatal(err)
+			}
+			var sets []string
+			for _, call := range r.Calls(" set ") {
+				sets = append(sets, call.Line())
+			}
+			if strings.Join(sets, "\n") != c.want || strings.Join(r.presses, " ") != c.power || len(run.Findings) > 0 {
+				t.Errorf("set:\n%s\npower %v, %v", strings.Join(sets, "\n"), r.presses, run.Findings)
+			}
+		}
+		if last := strings.Join(lastRecord(run, "n1").Settings, "|"); !strings.Contains(last, "0000:18:00.0 MODULE_SPLIT_M0[0..3] X(1)|0000:18:00.0 MODULE_SPLIT_M0[4..7] X(2)|0000:18:00.0 MODULE_SPLIT_M0[8..15] X(255)") {
+			t.Errorf("recorded %s", last)
+		}
+		if o, err := s.Observe(t.Context(), run, st); err != nil || o.State != stage.Conforms {
+			t.Errorf("%+v, %v", o, err)
+		}
+	}
+}
+
+// TestSplitFindings: a card that does not take the split, is not made for it, or does not show
+// its functions is a finding, and one that is not made for it is not written.
+func TestSplitFindings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name            string
+		change          func(*rack, *inventory.Inventory)
+		cause, evidence string
+		sets            int
+	}{
+		{"lost", func(r *rack, _ *inventory.Inventory) { r.lost = true }, "a NIC does not keep what is set", "MODULE_SPLIT_M0[4..7] is X(1)", 1},
+		{"stuck", func(r *rack, _ *inventory.Inventory) { r.stuck = true }, "after a power cycle a NIC does not have what was set", "MODULE_SPLIT_M0[4..7] is X(1), and X(2) from the next power cycle on; asked for is 2", 1},
+		{"no functions", func(r *rack, _ *inventory.Inventory) { r.hidden = true }, "a NIC whose port is split does not show all of its functions", "no function at 0000:18:00.1", 1},
+		{"two cages", func(r *rack, _ *inventory.Inventory) { r.about = "ConnectX-8; Dual-port QSFP112" }, "the card at 0000:18:00.0 (MCX755106AS-HEA_Ax) has two cages, and the split of one of them is not known: it is \"ConnectX-8; Dual-port QSFP112\"", "two cages", 0},
+		{"no such setting", func(r *rack, _ *inventory.Inventory) {
+			for i := range 16 {
+				delete(r.cards["0000:18:00.0"], fmt.Sprintf("MODULE_SPLIT_M0[%d]", i))
+			}
+		}, `the card at 0000:18:00.0 (MCX755106AS-HEA_Ax) has no setting MODULE_SPLIT_M0[0..3], which split of hca "rail" needs`, "no setting", 0},
+		{"not made for it", func(r *rack, inv *inventory.Inventory) {
+			r.types["0000:18:00.0"], inv.Hardware[0].NICs[1].Model = "ConnectX7", "ConnectX-7"
+		}, `the card at 0000:18:00.0 (MCX755106AS-HEA_Ax) does not say of itself that its port can be split ("Port Split Capable"): it is "a card"`, "does not say", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			into := 2
+			if c.name == "not made for it" {
+				into = 4
+			}
+			inv, r := splitSite(into)
+			c.change(r, inv)
+			s, st := stageOf(inv, r)
+			run := onnodetest.NewRun(subject.OfNode("n1"))
+			err := s.Apply(t.Context(), run, st)
+			if err == nil || len(run.Findings) != 1 || len(r.Calls(" set ")) != c.sets {
+				t.Fatalf("%v, %v, %v", err, run.Findings, r.Calls(" set "))
+			}
+			if f := run.Findings[0]; f.Cause != c.cause || !strings.Contains(strings.Join(f.Evidence, "\n"), c.evidence) || f.Suspects[0].Part != "NIC at 0000:18:00.0" || f.Action == "" {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// TestSplitCables: cables of a node whose ports are split are compared after they were, those
+// of others after the ramdisk listened.
+func TestSplitCables(t *testing.T) {
+	t.Parallel()
+	inv, _ := splitSite(2)
+	st := plan.Step{ID: "site/cabling.check", Stage: "cabling", Needs: []plan.Need{{Step: "n1/install.configure", On: plan.Settled, Triggers: true}, {Step: "n2/install.configure", On: plan.Settled}}}
+	got := Weave(inv, []plan.Step{st})[0].Needs
+	if len(got) != 2 || got[0] != (plan.Need{Step: "n1/nics.settings", On: plan.Settled, Triggers: true}) || got[1].Step != "n2/install.configure" || st.Needs[0].Step != "n1/install.configure" {
+		t.Errorf("%+v, %+v", got, st.Needs)
 	}
 }

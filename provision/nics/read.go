@@ -4,9 +4,11 @@ package nics
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,11 +49,36 @@ func (r reading) waiting() []want {
 
 func (r reading) lacking(value func(mlxconfig.Setting) mlxconfig.Value) (list []want) {
 	for _, w := range r.wants {
-		if s, ok := r.found.Setting(w.name); ok && !value(s).Is(w.value) {
+		if s, ok := r.setting(w); ok && !value(s).Is(w.value) {
 			list = append(list, w)
 		}
 	}
 	return list
+}
+
+// setting is a setting of the card as it was read. Elements of an array are one setting, of
+// which each different value is named once; false where one of them is not there.
+func (r reading) setting(w want) (mlxconfig.Setting, bool) {
+	if w.array == "" {
+		return r.found.Setting(w.name)
+	}
+	all := mlxconfig.Setting{Name: w.name}
+	for i := w.low; i <= w.high; i++ {
+		s, ok := r.found.Setting(fmt.Sprintf("%s[%d]", w.array, i))
+		if !ok {
+			return all, false
+		}
+		all.Current, all.Next, all.ReadOnly = withValue(all.Current, s.Current), withValue(all.Next, s.Next), all.ReadOnly || s.ReadOnly
+	}
+	return all, true
+}
+
+// withValue adds a value to those before it, where it is another one.
+func withValue(list, v mlxconfig.Value) mlxconfig.Value {
+	if list == "" || slices.Contains(strings.Split(string(list), ","), string(v)) {
+		return cmp.Or(list, v)
+	}
+	return list + "," + v
 }
 
 // refused says why a card cannot be as asked: it is another one than the inventory says, it
@@ -60,22 +87,40 @@ func (r reading) refused() (why []string) {
 	if !strings.EqualFold(r.found.Type, r.model.Device) {
 		return []string{fmt.Sprintf("the card at %s is a %s, and the inventory says %s", r.pci, r.found.Type, r.model.Name)}
 	}
+	if bad := r.cannotSplit(); bad != "" {
+		return []string{bad}
+	}
 	for _, w := range r.wants {
-		s, ok := r.found.Setting(w.name)
+		s, ok := r.setting(w)
 		switch {
 		case !ok && w.must:
 			why = append(why, fmt.Sprintf("the card at %s (%s) has no setting %s, which %s needs", r.pci, r.found.Part, w.name, w.option))
 		case ok && s.ReadOnly && !s.Next.Is(w.value):
-			why = append(why, fmt.Sprintf("the card at %s (%s) lets nobody set %s, which is %s; asked for is %s(%d)", r.pci, r.found.Part, w.name, s.Next, w.word, w.value))
+			why = append(why, fmt.Sprintf("the card at %s (%s) lets nobody set %s, which is %s; asked for is %s", r.pci, r.found.Part, w.name, s.Next, w.asked()))
 		}
 	}
 	return why
 }
 
+// cannotSplit says why the cage of a card must not be split; empty: it may be, or nobody asks
+// for it. A card that is not made for it accepts the settings and may be lost by them.
+func (r reading) cannotSplit() string {
+	about := r.found.Description
+	switch says := r.model.Split.Says; {
+	case r.split == 0:
+		return ""
+	case says != "" && !strings.Contains(strings.ToLower(about), strings.ToLower(says)):
+		return fmt.Sprintf("the card at %s (%s) does not say of itself that its port can be split (%q): it is %q", r.pci, r.found.Part, says, about)
+	case strings.Contains(strings.ToLower(about), "dual-port"):
+		return fmt.Sprintf("the card at %s (%s) has two cages, and the split of one of them is not known: it is %q", r.pci, r.found.Part, about)
+	}
+	return ""
+}
+
 // describe says of settings what is asked for and what is there.
 func describe(r reading, list []want) (lines []string) {
 	for _, w := range list {
-		s, _ := r.found.Setting(w.name)
+		s, _ := r.setting(w)
 		there := string(s.Next)
 		if r.found.Current {
 			there = fmt.Sprintf("%s, and %s from the next power cycle on", s.Current, s.Next)
@@ -83,7 +128,7 @@ func describe(r reading, list []want) (lines []string) {
 		if s.Current == s.Next {
 			there = string(s.Next)
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s is %s; asked for is %s(%d)", r.pci, w.name, there, w.word, w.value))
+		lines = append(lines, fmt.Sprintf("%s: %s is %s; asked for is %s", r.pci, w.name, there, w.asked()))
 	}
 	return lines
 }
@@ -92,7 +137,7 @@ func describe(r reading, list []want) (lines []string) {
 func inForce(seen []reading) (list []string) {
 	for _, r := range seen {
 		for _, w := range r.wants {
-			if s, ok := r.found.Setting(w.name); ok {
+			if s, ok := r.setting(w); ok {
 				v := s.Next
 				if r.found.Current {
 					v = s.Current
@@ -146,10 +191,31 @@ func (s *Stage) query(ctx context.Context, node string, c card, program string) 
 		if err != nil {
 			return mlxconfig.Card{}, "", &cardError{c, fmt.Errorf("%s -d %s: %w", name, c.pci, err)}
 		}
-		return found, name, nil
+		return found, name, s.queryArray(ctx, node, c, name, &found)
 	}
 	return mlxconfig.Card{}, "", errkind.New(errkind.Unsupported, "node %s has neither mlxconfig nor mstconfig", node).
 		Do("Add package mstflint to the image or to a driver of kind inbox, or give the role a driver of kind doca; then run `ironrail apply`.")
+}
+
+// queryArray adds the elements of MODULE_SPLIT_M0 to what was read of a card whose cage is to
+// be split: the table of all settings has one line for an array, without its values.
+func (s *Stage) queryArray(ctx context.Context, node string, c card, program string, found *mlxconfig.Card) error {
+	if _, has := found.Setting(mlxconfig.ModuleSplit); c.split == 0 || !has {
+		return nil
+	}
+	name := fmt.Sprintf("%s[0..%d]", mlxconfig.ModuleSplit, mlxconfig.SplitLanes-1)
+	out, err := s.ask(ctx, node, c, onnode.Command{Argv: []string{program, "-d", c.pci, "-e", "q", name}})
+	if hung := (*cardError)(nil); errors.As(err, &hung) {
+		return err
+	} else if err != nil {
+		return fmt.Errorf("node %s: %s: %w", node, program, err)
+	}
+	elements, err := parse(out)
+	if err != nil {
+		return &cardError{c, fmt.Errorf("%s -d %s q %s: %w", program, c.pci, name, err)}
+	}
+	found.Settings = append(found.Settings, elements.Settings...)
+	return nil
 }
 
 // answerTime is how long the program may take over one card: it takes seconds, and waits
@@ -195,7 +261,7 @@ func (s *Stage) set(ctx context.Context, node string, seen []reading) error {
 		}
 		argv := []string{r.program, "-d", r.pci, "-y", "set"}
 		for _, w := range list {
-			argv = append(argv, fmt.Sprintf("%s=%d", w.name, w.value))
+			argv = append(argv, w.argument())
 		}
 		out, err := s.ask(ctx, node, r.card, onnode.Command{Argv: argv})
 		switch {
@@ -211,7 +277,9 @@ func (s *Stage) set(ctx context.Context, node string, seen []reading) error {
 // What a person does about a card.
 const (
 	doRead   = "Run `mlxconfig -d ADDRESS -e q` on the node. A kernel in lockdown (Secure Boot) refuses it without the signed module of NVIDIA's MFT; a card that does not answer is reseated or replaced."
-	doRefuse = "Correct the hardware block (`model`, `link_type`, `option_rom`, `mode`), update the card's firmware, or have it replaced; then run `ironrail apply`."
+	doRefuse = "Correct the hardware block (`model`, `link_type`, `split`, `option_rom`, `mode`), update the card's firmware, or have it replaced; then run `ironrail apply`."
+	doSet    = "Set it by hand with `mlxconfig -d ADDRESS set NAME=VALUE` and read it back; update the card's firmware, or have it replaced; then run `ironrail apply`."
+	doSplit  = "Read MODULE_SPLIT_M0[0..15] and NUM_OF_PF of the card with `mlxconfig -e q`, and the kernel's log of its driver; correct `split` and the addresses in the hardware block, or update the card's firmware; then run `ironrail apply`."
 	doBoot   = "Take `option_rom = false` off this NIC, or correct the PCI addresses in the hardware block."
 )
 

@@ -4,12 +4,13 @@ package mutation
 
 // physicsReasons are those of changes of the simulated hardware.
 var physicsReasons = []Reason{
-	{Why: "What another check of the site judges: power, space and weight where the site's files are checked and where nodes are switched on, which rail a port is of by the cabling; power supplies that are gone are found by the BMC (`NVIDIA Chassis.Parts[power supply]`). Numbers that a block does not give are 0, and given they ask more of the same node.", Fields: []string{
+	{Why: "What another check of the site judges: power, space and weight where the site's files are checked and where nodes are switched on, which rail a port is of by the cabling; into how many ports a NIC is split by the step that sets it; power supplies that are gone are found by the BMC (`NVIDIA Chassis.Parts[power supply]`). Numbers that a block does not give are 0, and given they ask more of the same node.", Fields: []string{
 		"hardware BootTimeout +",
 		"hardware Console.Baud +",
 		"hardware Disks[].Size.Lower +",
 		"hardware Disks[].Size.Upper +",
 		"hardware NICs[].Ports[].Rail -+",
+		"hardware NICs[].Split +",
 		"hardware PageSize +",
 		"hardware Power.Inrush -+",
 		"hardware Power.Liquid +",

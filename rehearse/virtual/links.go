@@ -65,6 +65,9 @@ func (n *Node) guid(nic string, index int) addr.GUID {
 func (n *Node) neighbours() []agent.Neighbour {
 	var nics []wiring.NIC
 	for _, p := range n.metal.Ports() {
+		if n.metal.OtherType(p.PCI) {
+			continue // it has no interface that listens
+		}
 		nics = append(nics, wiring.NIC{Name: p.Netdev, PCI: p.PCI, Port: wiring.Port{Node: n.inv.Name, NIC: p.NIC, Index: p.Index}})
 	}
 	return n.world.cables.Neighbours(nics)

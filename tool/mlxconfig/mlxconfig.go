@@ -43,11 +43,11 @@ type Setting struct {
 	ReadOnly bool   `json:"read_only,omitempty"`
 }
 
-// Value is a value as it is printed: IB(1), True(1), 48, per_mkey(0), Array[0..7], N/A.
+// Value is a value as it is printed: IB(1), True(1), 48, 0xff, per_mkey(0), Array[0..7], N/A.
 type Value string
 
-// Is reports whether a value is the one of a number: the number itself, or a word with
-// the number in parentheses.
+// Is reports whether a value is the one of a number: the number itself, decimal or with 0x
+// before it, or a word with the number in parentheses.
 func (v Value) Is(number int) bool {
 	n, ok := v.number()
 	return ok && n == number
@@ -60,6 +60,10 @@ func (v Value) number() (int, bool) {
 		if !word {
 			return 0, false
 		}
+	}
+	if digits, hexadecimal := strings.CutPrefix(strings.ToLower(text), "0x"); hexadecimal {
+		n, err := strconv.ParseUint(digits, 16, 31)
+		return int(n), err == nil
 	}
 	n, err := strconv.Atoi(text)
 	return n, err == nil

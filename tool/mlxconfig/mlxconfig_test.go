@@ -3,6 +3,7 @@
 package mlxconfig
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,7 +89,7 @@ func TestValue(t *testing.T) {
 		want   bool
 	}{
 		{"IB(1)", 1, true}, {"IB(1)", 2, false}, {"48", 48, true}, {"False(0)", 0, true}, {"N/A", 0, false}, {"", 0, false},
-		{"Array[0..15]", 0, false}, {"IB(1", 1, false}, {"ETH", 2, false}, {"_4_VLs(3)", 3, true},
+		{"Array[0..15]", 0, false}, {"0xff", 255, true}, {"0xFF", 255, true}, {"0x", 0, false}, {"1,2", 1, false}, {"IB(1", 1, false}, {"ETH", 2, false}, {"_4_VLs(3)", 3, true},
 	} {
 		if got := c.value.Is(c.number); got != c.want {
 			t.Errorf("%q is %d: %v", c.value, c.number, got)
@@ -97,3 +98,53 @@ func TestValue(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) { tooltest.Fuzz(f, Format, "mlxconfig.txt", "mlxconfig.short.txt") }
+
+// TestArray: elements of an array, asked for by name, are lines of their own, as in what NVIDIA's
+// operator for NIC configuration reads.
+func TestArray(t *testing.T) {
+	t.Parallel()
+	const text = "\nDevice #1:\n----------\n\nDevice type:    ConnectX8       \nName:           N/A\nDescription:    N/A\nDevice:         0000:18:00.0    \n\n" +
+		"Configurations:                              Default         Current         Next Boot\n" +
+		"*        MODULE_SPLIT_M0[0]                  1               1               2\n         MODULE_SPLIT_M0[15]                 255             255             255\n" +
+		"The '*' shows parameters with next value different from default/current value.\n"
+	l, problems, err := Parse([]byte(text))
+	if err != nil || len(problems) != 0 || len(l.Cards) != 1 || len(l.Cards[0].Settings) != 2 {
+		t.Fatalf("%+v, %v, %v", l, problems, err)
+	}
+	if s, ok := l.Cards[0].Setting("MODULE_SPLIT_M0[0]"); !ok || !s.Current.Is(1) || !s.Next.Is(2) {
+		t.Errorf("%+v", s)
+	}
+	if s, ok := l.Cards[0].Setting("MODULE_SPLIT_M0[15]"); !ok || !s.Next.Is(Unused) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSplits are the splits that NVIDIA publishes, lane by lane.
+func TestSplits(t *testing.T) {
+	t.Parallel()
+	const none = Unused
+	for _, c := range []struct {
+		model string
+		into  int
+		want  []int // of the first eight lanes; nil: no split
+	}{
+		{"ConnectX-8", 2, []int{1, 1, 1, 1, 2, 2, 2, 2}},
+		{"ConnectX-8 C8180", 4, []int{1, 1, 2, 2, 3, 3, 4, 4}},
+		{"BlueField-3 B3140H", 2, []int{1, 1, 2, 2, none, none, none, none}},
+		{"BlueField-3", 4, []int{1, 2, 3, 4, none, none, none, none}},
+		{"ConnectX-7", 4, []int{1, 2, 3, 4, none, none, none, none}},
+		{"ConnectX-7", 2, nil}, {"ConnectX-8", 3, nil}, {"ConnectX-6", 2, nil},
+	} {
+		m, _ := FindModel(c.model)
+		got := m.Split.Ports(c.into)
+		if c.want == nil {
+			if got != nil {
+				t.Errorf("%s into %d: %v", c.model, c.into, got)
+			}
+			continue
+		}
+		if len(got) != SplitLanes || !slices.Equal(got[:8], c.want) || slices.ContainsFunc(got[8:], func(p int) bool { return p != Unused }) {
+			t.Errorf("%s into %d: %v", c.model, c.into, got)
+		}
+	}
+}

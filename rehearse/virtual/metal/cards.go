@@ -4,6 +4,8 @@ package metal
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -64,12 +66,25 @@ func (n *Node) flash(at string) map[string]*flashSetting {
 	m, _ := n.cardModel(at)
 	for i, p := range n.shape.ports {
 		address := n.shape.functions[p.function].address
-		if _, function, _ := strings.Cut(address, "."); m.VPI && cardAt(address) == at {
+		if _, function, _ := strings.Cut(address, "."); m.VPI && cardAt(address) == at && !n.shape.hardware.AppearsLater(address) {
 			kind := typeEthernet
 			if n.shape.ports[i].ib {
 				kind = typeInfiniBand
 			}
 			set("LINK_TYPE_P"+nextDigit(function), kind)
+		}
+	}
+	if n.shape.splits(at) {
+		for i := range mlxconfig.SplitLanes {
+			port := 1
+			if i >= m.Split.Lanes {
+				port = mlxconfig.Unused
+			}
+			set(moduleSplit(i), port)
+		}
+		if m.Split.Functions {
+			set(mlxconfig.NumOfPF, 1)
+			set(mlxconfig.NumOfPlanes, 0)
 		}
 	}
 	arm := n.shape.hardware.Arch == inventory.ARM64
@@ -84,6 +99,35 @@ func (n *Node) flash(at string) map[string]*flashSetting {
 	}
 	n.settings[at] = list
 	return list
+}
+
+// moduleSplit is the name of an element of MODULE_SPLIT_M0.
+func moduleSplit(i int) string { return fmt.Sprintf("%s[%d]", mlxconfig.ModuleSplit, i) }
+
+// splits reports whether the site has the cage of the card at a place split into ports.
+func (s *shape) splits(at string) bool {
+	return slices.ContainsFunc(s.functions, func(f function) bool { return cardAt(f.address) == at && s.hardware.AppearsLater(f.address) })
+}
+
+// shows reports whether a card shows a function that it has once its cage is split. The caller
+// holds mu.
+func (n *Node) shows(address string) bool {
+	if !n.shape.hardware.AppearsLater(address) {
+		return true
+	}
+	most := 1
+	card := n.settings[cardAt(address)]
+	for i := range mlxconfig.SplitLanes {
+		if s := card[moduleSplit(i)]; s != nil && s.current != mlxconfig.Unused {
+			most = max(most, s.current)
+		}
+	}
+	if s := card[mlxconfig.NumOfPF]; s != nil {
+		most = min(most, s.current)
+	}
+	_, text, _ := strings.Cut(address, ".")
+	function, err := strconv.Atoi(text)
+	return err == nil && function < most
 }
 
 // nextDigit is the port of a function: 0 is port 1.
@@ -148,9 +192,13 @@ func (n *Node) PowerUp() {
 // linkType begins the names of the settings of link types, which end with the port's number.
 const linkType = "LINK_TYPE_P"
 
-// linkTypeOf is the name of the setting of the port at an address.
-func linkTypeOf(address string) string {
+// linkTypeOf is the name of the setting of the port at an address. The ports of one cage have
+// one.
+func (s *shape) linkTypeOf(address string) string {
 	_, digit, _ := strings.Cut(address, ".")
+	if s.hardware.AppearsLater(address) {
+		digit = "0"
+	}
 	return linkType + nextDigit(digit)
 }
 
@@ -163,7 +211,7 @@ func (n *Node) FlipLinkType(address string) (done bool) {
 	keep := ""
 	for _, p := range n.shape.ports {
 		if at := n.shape.functions[p.function].address; p.boot && cardAt(at) == cardAt(address) {
-			keep = linkTypeOf(at)
+			keep = n.shape.linkTypeOf(at)
 		}
 	}
 	for name, s := range n.flash(cardAt(address)) {
@@ -186,8 +234,9 @@ func (n *Node) LoseSettings(address string) {
 	n.volatile[cardAt(address)] = true
 }
 
-// OtherType reports whether a port runs as the other link type than its block says: its
-// interface is then none of those that the system knows, and no switch answers it.
+// OtherType reports whether a port runs as the other link type than its block says, or is not
+// there before its cage is split: its interface is then none of those that the system knows,
+// and no switch answers it.
 func (n *Node) OtherType(address string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -195,21 +244,30 @@ func (n *Node) OtherType(address string) bool {
 	return i >= 0 && n.misfits[i]
 }
 
-// findMisfits notes which ports run as the other link type than their block says. The
-// caller holds mu.
+// findMisfits notes which ports run as the other link type than their block says, or are not
+// there before their cage is split. The caller holds mu.
 func (n *Node) findMisfits() {
-	n.misfits = nil
+	n.misfits, n.hidden = nil, nil
 	for _, p := range n.shape.ports {
 		address := n.shape.functions[p.function].address
-		s := n.settings[cardAt(address)][linkTypeOf(address)]
-		if s == nil || p.ib == (s.current == typeInfiniBand) {
-			continue
+		s := n.settings[cardAt(address)][n.shape.linkTypeOf(address)]
+		hidden := !n.shows(address)
+		if hidden {
+			n.hidden = withMember(n.hidden, p.function)
 		}
-		if n.misfits == nil {
-			n.misfits = map[int]bool{}
+		if hidden || s != nil && p.ib != (s.current == typeInfiniBand) {
+			n.misfits = withMember(n.misfits, p.function)
 		}
-		n.misfits[p.function] = true
 	}
+}
+
+// withMember adds a function to a set, which may be nil.
+func withMember(all map[int]bool, function int) map[int]bool {
+	if all == nil {
+		all = map[int]bool{}
+	}
+	all[function] = true
+	return all
 }
 
 // isMisfit is OtherType of a function.
@@ -225,7 +283,7 @@ func hasNetdev(function int) func(*Kernel) bool {
 	return func(k *Kernel) bool {
 		k.node.mu.Lock()
 		defer k.node.mu.Unlock()
-		return !k.node.removed[function] && !k.node.misfits[function]
+		return !k.node.removed[function] && !k.node.misfits[function] // those that are hidden are among these
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"slices"
 	"testing"
+
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // settingsOf are the settings of a card by name.
@@ -72,5 +74,56 @@ func TestLinkType(t *testing.T) {
 	}
 	if n.RemovePCI(at); func() bool { _, _, ok := k.Card(at); return ok }() {
 		t.Error("a card that is gone answers")
+	}
+}
+
+// TestSplit: the second function of a cage is off the bus until both settings are written and
+// the card got power, and is there again after a change back alone.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	const first, second = "0000:18:00.0", "0000:18:00.1"
+	inv := hgxNode()
+	for i := range inv.Hardware.NICs {
+		if n := &inv.Hardware.NICs[i]; slices.ContainsFunc(n.Ports, func(p inventory.NICPort) bool { return p.PCI == first }) {
+			n.Model, n.Split = "ConnectX-8", 2
+			n.Ports = append(n.Ports, inventory.NICPort{Rail: 7, PCI: second})
+		}
+	}
+	n := BuildNode(inv, Options{})
+	k := n.Boot(ramdiskRelease, "", nil)
+	there := func() bool {
+		_, err := fs.Stat(k.FS(), "sys/bus/pci/devices/"+second+"/vendor")
+		return err == nil
+	}
+	if there() || !n.OtherType(second) || n.OtherType(first) {
+		t.Error("the second function is there before the split")
+	}
+	device, list, ok := k.Card(first)
+	if !ok || device != "ConnectX8" || !slices.ContainsFunc(list, func(s CardSetting) bool { return s == CardSetting{"MODULE_SPLIT_M0[4]", 1, 1, 1} }) {
+		t.Fatalf("%s %+v", device, list)
+	}
+	write := func(name string, v int) {
+		t.Helper()
+		if err := k.SetCard(first, name, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := 4; i < 8; i++ {
+		write(moduleSplit(i), 2)
+	}
+	if n.PowerUp(); there() {
+		t.Error("a second port without a second function is there")
+	}
+	if write("NUM_OF_PF", 2); there() {
+		t.Error("it is there before a power cycle")
+	}
+	if n.PowerUp(); !there() || n.OtherType(second) {
+		t.Error("it is not there after the power cycle")
+	}
+	if write("NUM_OF_PF", 1); !there() {
+		t.Error("it is gone before a power cycle")
+	}
+	if n.PowerUp(); there() {
+		t.Error("it is there without a function")
 	}
 }

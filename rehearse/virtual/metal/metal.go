@@ -106,6 +106,7 @@ type Node struct {
 	settings map[string]map[string]*flashSetting // of cards whose settings were looked at, by place
 	volatile map[string]bool                     // cards whose flash keeps nothing, by place
 	misfits  map[int]bool                        // functions whose port runs as the other link type than its block says
+	hidden   map[int]bool                        // functions that a card shows once its cage is split
 	flashes  map[int]string                      // firmware of NICs that is not that of their kind, by function
 	pauses   map[int]int                         // of PCI functions whose register of paused priorities has a bit that is stuck
 	lanes    map[int]int                         // of PCI functions whose link is narrower than it can
@@ -167,6 +168,7 @@ func BuildNode(n *inventory.Node, o Options) *Node {
 		m.ports = append(m.ports, portState{mac})
 	}
 	m.addDisks(n)
+	m.findMisfits()
 	m.kernel = &Kernel{node: m, began: o.Clock.Now()}
 	return m
 }
@@ -272,7 +274,7 @@ func (n *Node) Functions(vendor, class string) []string {
 func (n *Node) missing(function int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.removed[function]
+	return n.removed[function] || n.hidden[function]
 }
 
 // memory is the bytes of the DIMMs that are there.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ironrail/ironrail/tool/mlxconfig"
 )
 
 // Cards are the NICs of the node whose flash holds settings.
@@ -51,6 +53,9 @@ var valueWords = map[string][]string{
 // cardValue is a value with its word.
 func cardValue(name string, v int) string {
 	words := valueWords[name]
+	if strings.HasPrefix(name, "NUM_OF_") || arrayOf(name) != "" {
+		return strconv.Itoa(v)
+	}
 	if words == nil {
 		words = []string{"False", "True"}
 	}
@@ -84,7 +89,12 @@ func runMlxconfig(ctx context.Context, c call) int {
 	for i, word := range c.Argv {
 		switch word {
 		case "q", "query":
-			c.print(cardTable(device, kind, list, slices.Contains(c.Argv, "-e")))
+			shown, missing := selectSettings(list, c.Argv[i+1:])
+			if missing != "" {
+				c.print(fmt.Sprintf("-E- The Device doesn't support %s parameter\n", missing))
+				return cardError
+			}
+			c.print(cardTable(device, kind, shown, slices.Contains(c.Argv, "-e")))
 			return 0
 		case "s", "set":
 			return c.setCard(device, kind, list, c.Argv[i+1:])
@@ -94,10 +104,65 @@ func runMlxconfig(ctx context.Context, c call) int {
 	return cardError
 }
 
+// arrayOf is the array that an element belongs to: MODULE_SPLIT_M0 of MODULE_SPLIT_M0[3];
+// empty: it is a setting of its own.
+func arrayOf(name string) string {
+	array, _, element := strings.Cut(name, "[")
+	if !element {
+		return ""
+	}
+	return array
+}
+
+// elements are the settings that a name stands for: one, or each from MODULE_SPLIT_M0[0..3].
+func elements(name string) (list []string) {
+	array, inner, ranged := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+	first, last, ranged2 := strings.Cut(inner, "..")
+	low, err := strconv.Atoi(first)
+	high, err2 := strconv.Atoi(last)
+	if !ranged || !ranged2 || err != nil || err2 != nil || high-low > 100 {
+		return []string{name}
+	}
+	for i := low; i <= high; i++ {
+		list = append(list, fmt.Sprintf("%s[%d]", array, i))
+	}
+	return list
+}
+
+// selectSettings are the settings that a query asks for by name; without names those of the
+// card, of which an array is one line without its values. missing is a name that it does
+// not have.
+func selectSettings(list []CardSetting, names []string) (shown []CardSetting, missing string) {
+	for _, ask := range names {
+		for _, name := range elements(ask) {
+			i := slices.IndexFunc(list, func(s CardSetting) bool { return s.Name == name })
+			if i < 0 {
+				return nil, ask
+			}
+			shown = append(shown, list[i])
+		}
+	}
+	if len(names) > 0 {
+		return shown, ""
+	}
+	seen := map[string]bool{}
+	for _, s := range list {
+		if array := arrayOf(s.Name); array != "" {
+			if seen[array] {
+				continue
+			}
+			seen[array] = true
+			s = CardSetting{Name: array}
+		}
+		shown = append(shown, s)
+	}
+	return shown, ""
+}
+
 // cardHead is what stands above the table.
 func cardHead(device, kind string) string {
 	line := func(name, value string) string { return fmt.Sprintf("%-20s%-20s\n", name, value) }
-	return "\nDevice #1:\n----------\n\n" + line("Device type:", kind) + line("Name:", "IRN0001_Ax") + line("Description:", "simulated "+kind+"; PCIe5.0 x16; Secure Boot Enabled") + line("Device:", device) + "\n"
+	return "\nDevice #1:\n----------\n\n" + line("Device type:", kind) + line("Name:", "IRN0001_Ax") + line("Description:", "simulated "+kind+"; Port Split Capable; PCIe5.0 x16; Secure Boot Enabled") + line("Device:", device) + "\n"
 }
 
 // cardTable is the answer to a query, with all columns if asked for.
@@ -120,8 +185,11 @@ func cardTable(device, kind string, list []CardSetting, all bool) string {
 		}
 		fmt.Fprintf(&b, "%s       %-*s", mark, cardNameWidth, s.Name)
 		for _, name := range columns {
-			v := map[string]int{"Default": s.Default, "Current": s.Current, "Next Boot": s.Next}[name]
-			fmt.Fprintf(&b, "%-*s", cardValueWidth, cardValue(s.Name, v))
+			text := cardValue(s.Name, map[string]int{"Default": s.Default, "Current": s.Current, "Next Boot": s.Next}[name])
+			if s.Name == mlxconfig.ModuleSplit {
+				text = fmt.Sprintf("Array[0..%d]", mlxconfig.SplitLanes-1)
+			}
+			fmt.Fprintf(&b, "%-*s", cardValueWidth, text)
 		}
 		b.WriteString("\n")
 	}
@@ -137,15 +205,21 @@ func (c call) setCard(device, kind string, list []CardSetting, sets []string) in
 	b.WriteString(cardHead(device, kind) + fmt.Sprintf("%-*s%-*s %-*s\n", cardNameWidth+8, "Configurations:", cardValueWidth, "Next Boot", cardValueWidth, "New"))
 	values := map[string]int{}
 	for _, set := range sets {
-		name, text, _ := strings.Cut(set, "=")
-		i := slices.IndexFunc(list, func(s CardSetting) bool { return s.Name == name })
-		v, err := strconv.Atoi(text)
-		if i < 0 || err != nil {
-			c.print(fmt.Sprintf("%s-E- The Device doesn't support %s parameter\n", b.String(), name))
-			return cardError
+		asked, text, _ := strings.Cut(set, "=")
+		base := 10
+		if arrayOf(asked) != "" {
+			base = 16
 		}
-		values[name] = v
-		fmt.Fprintf(&b, "        %-*s%-*s%-*s\n", cardNameWidth, name, cardValueWidth, cardValue(name, list[i].Next), cardValueWidth, cardValue(name, v))
+		v, err := strconv.ParseInt(text, base, 32)
+		for _, name := range elements(asked) {
+			i := slices.IndexFunc(list, func(s CardSetting) bool { return s.Name == name })
+			if i < 0 || err != nil {
+				c.print(fmt.Sprintf("%s-E- The Device doesn't support %s parameter\n", b.String(), asked))
+				return cardError
+			}
+			values[name] = int(v)
+			fmt.Fprintf(&b, "        %-*s%-*s%-*s\n", cardNameWidth, name, cardValueWidth, cardValue(name, list[i].Next), cardValueWidth, cardValue(name, int(v)))
+		}
 	}
 	c.print(b.String() + "\n Apply new Configuration? (y/n) [n] : y\nApplying... ")
 	for name, v := range values {

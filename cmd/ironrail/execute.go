@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/status"
 )
 
 // ringSize is how many events late listeners still get.
@@ -106,7 +107,8 @@ func (a *app) ended(ctx context.Context, site *provision.Site, store state.Reade
 	if a.json {
 		a.printResult(res)
 	} else {
-		writeResult(a.out, res)
+		width, lines := screenOf(a.out)
+		writeResult(a.out, res, status.Places(site.Inv), width, lines)
 	}
 	a.saveReport(context.WithoutCancel(ctx), site, store)
 	if err != nil {

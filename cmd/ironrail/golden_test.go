@@ -31,8 +31,10 @@ var shown = []struct {
 	write func(w io.Writer, text string)
 }{
 	{"plan", func(w io.Writer, text string) { writePlan(w, samplePlan(text), sampleGuess(samplePlan(text))) }},
-	{"result", func(w io.Writer, text string) { writeResult(w, sampleResult(text)) }},
-	{"rehearsal", func(w io.Writer, text string) { writeRehearsal(w, sampleRehearsal(text), 400) }},
+	{"result", func(w io.Writer, text string) { writeResult(w, sampleResult(text), samplePlaces, 400, plainLines) }},
+	{"rehearsal", func(w io.Writer, text string) {
+		writeRehearsal(w, sampleRehearsal(text), samplePlaces, 400, plainLines)
+	}},
 	{"status", func(w io.Writer, text string) { writeStatus(w, sampleStatus(text), now) }},
 	{"standing", func(w io.Writer, text string) {
 		last := state.Run{ID: "r1", Outcome: state.RunDone, Ended: fixtureTime, Approvals: sampleStatus(text).Run.Approvals}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/ending"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -53,9 +54,10 @@ func TestManyNodesEndAlike(t *testing.T) {
 		res.Nodes = append(res.Nodes, n)
 	}
 	var b bytes.Buffer
-	writeResult(&b, res)
-	for _, want := range []string{"\n  64 nodes quarantined: r1n[01-60],r2n[01-04]\n      cause:   NODE: bmc 10.0.4.0: no route to host\n      part:    r1n01 BMC, ",
-		"seen:    dialed 5 times (r1n01)\n      do:      Check the BMC of NODE.\n  536 nodes accepted: r2n[05-60],r[3-10]n[01-60]\n"} {
+	writeResult(&b, res, samplePlaces, plainWidth, plainLines)
+	id := ending.Fold(res.Findings[0]).ID()
+	for _, want := range []string{"536 of 600 nodes accepted, 64 quarantined.\n  " + id + "  64: r1n[01-60],r2n[01-04] BMC: NODE: bmc 10.0.4.0: no route to host\n      seen: dialed 5 times (r1n01)\n",
+		"1. 64: r1n[01-60],r2n[01-04] BMC: Check the BMC of NODE.\n", "`ironrail apply` tests again", "`ironrail why " + id + "`"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/ending"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/provision/gaps"
@@ -15,7 +16,7 @@ import (
 )
 
 // showSummary says what came of a rehearsal of a site with these gaps.
-func (a *app) showSummary(sum rehearsal.Summary, list gaps.List) {
+func (a *app) showSummary(sum rehearsal.Summary, list gaps.List, places ending.Places) {
 	if a.json {
 		a.printLine(struct {
 			Type string `json:"type"`
@@ -24,59 +25,52 @@ func (a *app) showSummary(sum rehearsal.Summary, list gaps.List) {
 		}{"summary", sum, list})
 		return
 	}
-	width, _ := terminalSize(a.out)
-	writeRehearsal(a.out, sum, width)
+	width, lines := screenOf(a.out)
+	writeRehearsal(a.out, sum, places, width, lines)
 }
 
-// writeRehearsal writes it as text of that width.
-func writeRehearsal(w io.Writer, sum rehearsal.Summary, width int) {
+// writeRehearsal writes it as text of that width, as much as fits lines.
+func writeRehearsal(w io.Writer, sum rehearsal.Summary, places ending.Places, width, lines int) {
+	e := endOfRun{Ending: ending.Of(sum.Result, places), after: func(p *wrapped) { p.rehearsed(sum) }}
 	p := wrapped{width: width}
-	all := len(sum.Accepted) + len(sum.Quarantined) + len(sum.Waiting)
-	p.linef("")
-	p.linef("%d of %d %s accepted, %d quarantined, %d waiting.", len(sum.Accepted), all, pluralOf(all, "node", "nodes"), len(sum.Quarantined), len(sum.Waiting))
-	for _, q := range sum.Quarantined {
-		p.writeWrapped("  "+q.Node+"  ", describeFound(textOr(q.Part, q.Node), q.Cause))
-		p.because(q.Evidence, q.Action)
-		for _, f := range q.Also {
-			p.writeWrapped("  "+q.Node+"  ", describeFound(textOr(f.Part, q.Node), f.Cause))
-			p.because(f.Evidence, f.Action)
-		}
-	}
-	for _, f := range sum.Findings {
-		p.writeWrapped("  ", f.Part+": "+f.Cause)
-		p.because(f.Evidence, f.Action)
-	}
-	for _, same := range waitingTogether(sum.Waiting) {
-		p.writeWrapped("  "+shortenNames(same.nodes, mostNames)+"  ", pluralOf(len(same.nodes), "waits: ", "wait: ")+same.cause)
-	}
-	for _, f := range sum.Faults {
-		found := "found"
-		switch {
-		case !f.Found && sum.Outcome == state.RunInterrupted:
-			found = "not found before the end"
-		case !f.Found:
-			found = "NOT FOUND"
-		}
-		if !f.Found && f.Expected != "" {
-			found += "; expected suspect: " + f.Expected
-		}
-		p.writeWrapped("  ", "planted "+string(f.Kind)+" at "+f.Where+": "+found)
-	}
+	e.writeTo(&p, lines)
+	p.to(w)
+}
+
+// rehearsed says what a rehearsal says besides: which faults were found, what was simulated, and how
+// long it took.
+func (p *wrapped) rehearsed(sum rehearsal.Summary) {
+	p.planted(sum)
 	for _, b := range sum.Unexpected {
-		p.writeWrapped("  ", "UNEXPECTED: "+strings.TrimSpace(b.Subject+" "+b.Part)+" was blamed: "+b.Cause)
+		p.writeWrapped("", "UNEXPECTED: "+strings.TrimSpace(b.Subject+" "+b.Part)+" was blamed: "+b.Cause)
 	}
 	p.simulated(sum.Simulated)
 	p.writeWrapped("", "Rehearsed in "+formatSeconds(sum.WallTime)+", "+formatSeconds(sum.SimulatedTime)+" on the virtual rack; a real bring-up is expected to take "+
 		formatSeconds(sum.PredictedTime)+". Peak memory "+formatSize(int64(sum.PeakMemory))+".")
-	p.to(w)
 }
 
-// describeFound is a part and what is wrong with it; many causes name the part themselves.
-func describeFound(part, cause string) string {
-	if strings.HasPrefix(cause, part) {
-		return cause
+// planted says which faults were found: those that were in one line, the others each with what was
+// expected.
+func (p *wrapped) planted(sum rehearsal.Summary) {
+	var found []string
+	for _, f := range sum.Faults {
+		where := string(f.Kind) + " at " + f.Where
+		how := "NOT FOUND"
+		switch {
+		case f.Found:
+			found = append(found, where)
+			continue
+		case sum.Outcome == state.RunInterrupted:
+			how = "not found before the end"
+		}
+		if f.Expected != "" {
+			how += "; expected suspect: " + f.Expected
+		}
+		p.writeWrapped("", "Planted "+where+": "+how)
 	}
-	return part + ": " + cause
+	if len(found) > 0 {
+		p.writeWrapped("", fmt.Sprintf("Planted and found: %s.", strings.Join(found, ", ")))
+	}
 }
 
 // simulated lists what of the site was simulated, beside all hardware.
@@ -85,30 +79,16 @@ func (p *wrapped) simulated(list []gaps.Simulated) {
 		return
 	}
 	p.writeWrapped("", "Simulated, beside all hardware:")
-	for _, s := range list {
-		p.writeWrapped("  "+s.String()+"  ", fmt.Sprintf("%s (%d %s)", s.How, s.Nodes, pluralOf(s.Nodes, "node", "nodes")))
-	}
-}
-
-// together is what several nodes wait for.
-type together struct {
-	cause string
-	nodes []string
-}
-
-// waitingTogether puts nodes with one cause into one line.
-func waitingTogether(all []rehearsal.Waiting) (out []together) {
-	at := map[string]int{}
-	for _, w := range all {
-		i, ok := at[w.Cause]
-		if !ok {
-			i = len(out)
-			at[w.Cause] = i
-			out = append(out, together{cause: w.Cause})
+	var things []string
+	for i, s := range list {
+		if things = append(things, s.String()); i+1 < len(list) {
+			if next := list[i+1]; next.What == s.What && next.How == s.How && next.Nodes == s.Nodes {
+				continue
+			}
 		}
-		out[i].nodes = append(out[i].nodes, w.Node)
+		p.writeWrapped("  "+strings.Join(things, ", ")+"  ", fmt.Sprintf("%s (%d %s)", s.How, s.Nodes, pluralOf(s.Nodes, "node", "nodes")))
+		things = nil
 	}
-	return out
 }
 
 // wrapped is a page whose long lines are broken between words.
@@ -136,17 +116,6 @@ func (p *wrapped) writeWrapped(label, text string) {
 		line, used = line+word, used+n
 	}
 	p.linef("%s", line)
-}
-
-// because adds what was seen and what is to be done. Files that were attached as
-// evidence are gone with the state of the rehearsal.
-func (p *wrapped) because(evidence []string, action string) {
-	for _, e := range evidence {
-		if !strings.HasPrefix(e, "sha256:") {
-			p.writeWrapped(hang+"seen: ", e)
-		}
-	}
-	p.writeWrapped(hang+"do:   ", action)
 }
 
 // formatSeconds writes a duration as people say it.

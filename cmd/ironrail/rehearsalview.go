@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/ending"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -32,6 +33,7 @@ type rehearsalView struct {
 	all          []virtual.Endpoint
 	summaryShown bool      // the summary stands on the screen
 	gaps         gaps.List // what the files ask for and do not get
+	places       ending.Places
 }
 
 // planned is what is about to be rehearsed.
@@ -100,7 +102,7 @@ func (r *rehearsalView) follow() {
 	}
 	newView(r.app, p.plan).rehearsal(r.verbose).follow(r.bus.Subscribe(0))
 	if sum, ok := <-r.end; ok {
-		r.app.showSummary(sum, r.gaps)
+		r.app.showSummary(sum, r.gaps, r.places)
 		r.summaryShown = true
 		r.app.sayf("")
 		r.app.sayf("The virtual rack stays up until Ctrl-C. To look at it:")

@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/provision/status"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
@@ -138,6 +139,7 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 		return err
 	}
 	show := newRehearsalView(a, f.verbose)
+	show.places = status.Places(inv)
 	if show.gaps = a.gapsOf(inv); !a.json {
 		showGaps(a.err, show.gaps)
 	}
@@ -175,7 +177,7 @@ func (a *app) rehearsed(sum rehearsal.Summary, err error, show *rehearsalView, f
 		return err
 	}
 	if sum.Result.Run != "" && !show.summaryShown {
-		a.showSummary(sum, show.gaps)
+		a.showSummary(sum, show.gaps, show.places)
 	}
 	switch {
 	case errkind.Of(err) == errkind.Interrupted:

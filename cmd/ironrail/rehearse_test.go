@@ -17,6 +17,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
@@ -116,12 +119,15 @@ func summary(ts *testscript.TestScript, _ bool, args []string) {
 
 // sampleRehearsal has one of everything.
 func sampleRehearsal(text string) rehearsal.Summary {
-	return rehearsal.Summary{Site: "demo", Accepted: []string{"n1", "n2"},
-		Quarantined: []rehearsal.Quarantined{{Node: "n3", Part: "DIMM", Cause: "the hardware is not what hardware.hgx-h100 says, " + text,
-			Evidence: []string{"sha256:00/dmi.txt", "DIMM: 31 of 32 DIMMs are there, which is fewer than the block says and more than none " + text},
-			Action:   "Reseat or replace the DIMM that the firmware's log names."}},
-		Waiting:  []rehearsal.Waiting{{Node: "n4", Cause: "breaker 1 is open"}, {Node: "n5", Cause: "breaker 1 is open"}, {Node: "n6", Cause: "interrupted"}},
-		Findings: []rehearsal.Found{{Part: "r02/a breaker 1", Cause: "breaker 1 is open", Evidence: []string{"0 A"}, Action: "Close it."}},
+	dimm := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode("n3"), Part: "DIMM"}}, Step: "n3/install.inspect", Cause: "the hardware is not what hardware.hgx-h100 says, " + text,
+		Evidence: []string{"sha256:00/dmi.txt", "DIMM: 31 of 32 DIMMs are there, which is fewer than the block says and more than none " + text},
+		Action:   "Reseat or replace the DIMM that the firmware's log names."}
+	breaker := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.PDU, Name: "r02/a"}, Part: "breaker 1"}}, Affected: []subject.ID{subject.OfNode("n4"), subject.OfNode("n5")},
+		Cause: "breaker 1 is open", Evidence: []string{"0 A"}, Action: "Close it."}
+	res := apply.Result{Run: "r1", Findings: []stage.Finding{dimm, breaker}, Nodes: []apply.NodeResult{
+		{Name: "n1", Outcome: apply.NodeDone, Accepted: true}, {Name: "n2", Outcome: apply.NodeDone, Accepted: true}, {Name: "n3", Outcome: apply.NodeQuarantined, Finding: &dimm},
+		{Name: "n4", Outcome: apply.NodeQuarantined, Finding: &breaker}, {Name: "n5", Outcome: apply.NodeQuarantined, Finding: &breaker}, {Name: "n6", Outcome: apply.NodeInterrupted}}}
+	return rehearsal.Summary{Site: "demo", Result: res,
 		Faults:   []rehearsal.Planted{{Kind: fault.MissingDIMM, Where: "n3", Found: true}, {Kind: fault.PDUTrip, Where: "r02/a"}},
 		WallTime: rehearsal.Seconds(600 * time.Millisecond), SimulatedTime: rehearsal.Seconds(24 * time.Minute), PredictedTime: rehearsal.Seconds(35 * time.Minute),
 		PeakMemory: 80 << 20}
@@ -131,7 +137,7 @@ func sampleRehearsal(text string) rehearsal.Summary {
 func TestSummaryFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	writeRehearsal(&b, sampleRehearsal("text of some length"), 80)
+	writeRehearsal(&b, sampleRehearsal("text of some length"), samplePlaces, 80, plainLines)
 	for line := range strings.Lines(b.String()) {
 		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
 			t.Errorf("%d columns: %s", n, line)

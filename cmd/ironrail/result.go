@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/ending"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/fold"
-	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // printResult prints a result as the last line of a stream of events.
@@ -24,76 +24,18 @@ func (a *app) printResult(res apply.Result) {
 	}{"result", res})
 }
 
-// writeResult says how a run ended: each node with cause, evidence and next action
-// for those that are not done. Nodes that share them stand together.
-func writeResult(w io.Writer, res apply.Result) {
-	var p page
-	p.linef("")
-	p.linef("Run %s: %s after %s.", res.Run, res.Outcome, clock.Took(res.Started, res.Ended))
-	endings := make([]fold.Finding, len(res.Nodes))
-	for i, n := range res.Nodes {
-		endings[i] = describeEnding(n)
-	}
-	for _, g := range fold.Findings(endings) {
-		first := res.Nodes[g.Members[0]]
-		if n := len(g.Names); n > 1 && (g.Cause != "" || n > mostNames) {
-			p.linef("  %d nodes %s: %s", n, describeOutcome(first), fold.Names(g.Names))
-		} else {
-			for _, name := range g.Names {
-				p.linef("  %-12s %s", name, describeOutcome(first))
-			}
-		}
-		switch {
-		case first.Finding != nil:
-			list := make([]stage.Finding, len(g.Members))
-			for i, m := range g.Members {
-				list[i] = *res.Nodes[m].Finding
-			}
-			writeFindings(&p, g, list)
-		case first.Cause != nil:
-			p.linef("      because: %s", g.Cause)
-			writeOtherCauses(&p, "               ", g.Others)
+// writeResult says how a run ended, as much as fits lines: what keeps nodes from being accepted, with
+// evidence, and what is to be done about it.
+func writeResult(w io.Writer, res apply.Result, places ending.Places, width, lines int) {
+	e := endOfRun{Ending: ending.Of(res, places), head: fmt.Sprintf("Run %s: %s after %s. ", res.Run, res.Outcome, clock.Took(res.Started, res.Ended)), known: true}
+	e.after = func(p *wrapped) {
+		if plan.HasUnmanagedTargets(res.Unmanaged) {
+			writeUnmanaged(&p.page, res.Unmanaged)
 		}
 	}
-	writeOthers(&p, res)
-	if plan.HasUnmanagedTargets(res.Unmanaged) {
-		writeUnmanaged(&p, res.Unmanaged)
-	}
+	p := wrapped{width: width}
+	e.writeTo(&p, lines)
 	p.to(w)
-}
-
-// describeOutcome returns a word for how a node ended.
-func describeOutcome(n apply.NodeResult) string {
-	if n.Accepted && n.Outcome == apply.NodeDone {
-		return "accepted"
-	}
-	return string(n.Outcome)
-}
-
-// describeEnding is why a node ended as it did, without a cause where there is nothing to say.
-func describeEnding(n apply.NodeResult) fold.Finding {
-	f := fold.Finding{Kind: string(subject.Node), Name: n.Name, Apart: describeOutcome(n)}
-	switch {
-	case n.Finding != nil:
-		f.Apart += " " + shortStep(plan.StepID(n.Finding.Step))
-		f.Cause, f.Action = n.Finding.Cause, n.Finding.Action
-	case n.Cause != nil:
-		f.Cause = n.Cause.Text
-	}
-	return f
-}
-
-// writeOthers shows the findings that are not the root cause of any node: about
-// a group, an image, a hand-over.
-func writeOthers(p *page, res apply.Result) {
-	shown, of := map[string]bool{}, []stage.Finding(nil)
-	for _, n := range res.Nodes {
-		if n.Finding != nil {
-			of = append(of, *n.Finding)
-			shown[n.Finding.Step+n.Finding.Cause] = true
-		}
-	}
-	p.others(res.Findings, shown, of)
 }
 
 // others shows findings by what they are about, but those that are shown already, by

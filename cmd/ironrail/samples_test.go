@@ -3,11 +3,13 @@
 package main
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/ending"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
@@ -144,4 +146,18 @@ func sampleEvents(text string) []event.Event {
 		{Time: at(9), Type: event.StepProgress, Node: "n1", Step: "n1/install.write", Text: "writing " + text, Done: 1 << 30, Total: 4 << 30},
 		{Time: at(10), Type: event.StepProgress, Node: "n1", Step: "n1/install.write", Text: "writing " + text, Done: 2 << 30, Total: 4 << 30},
 	}
+}
+
+// samplePlaces has n1 to n9 in two racks, the later nodes in the first one, and PDUs in theirs.
+func samplePlaces(s subject.ID) (ending.Place, bool) {
+	n, err := strconv.Atoi(strings.TrimPrefix(s.Name, "n"))
+	switch {
+	case s.Kind == subject.PDU:
+		return ending.Place{Rack: "r02", Order: 2}, true
+	case err == nil && n <= 3:
+		return ending.Place{Rack: "r02", Order: 2, Unit: n}, true
+	case err == nil:
+		return ending.Place{Rack: "r01", Order: 1, Unit: n}, true
+	}
+	return ending.Place{}, false
 }

@@ -33,6 +33,15 @@ func terminalSize(w io.Writer) (width, height int) {
 	return plainWidth, plainHeight
 }
 
+// screenOf is the width of a text for w, and how many lines somebody sees of it at once.
+func screenOf(w io.Writer) (width, lines int) {
+	if !isTerminal(w) {
+		return plainWidth, plainLines
+	}
+	width, lines = terminalSize(w)
+	return width, lines - 1
+}
+
 // screen keeps a block of lines at the lower end of a terminal and redraws it in
 // place. What is printed above it scrolls away as usual. It is not safe for
 // concurrent use, and nothing else may write to the terminal meanwhile.

@@ -16,7 +16,7 @@ func TestTimeOfARunWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	for _, res := range []apply.Result{{Run: "r1", Outcome: "interrupted", Started: fixtureTime}, {Run: "r1", Outcome: "interrupted", Ended: fixtureTime}} {
 		var b bytes.Buffer
-		writeResult(&b, res)
+		writeResult(&b, res, samplePlaces, plainWidth, plainLines)
 		if !strings.Contains(b.String(), "Run r1: interrupted after an unknown time.") {
 			t.Errorf("%q", b.String())
 		}

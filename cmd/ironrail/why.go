@@ -24,7 +24,7 @@ type whyFlags struct{ offline, ask, all bool }
 func (a *app) whyCommand() *cobra.Command {
 	var f whyFlags
 	c := &cobra.Command{
-		Use:   "why [NODE... | SWITCH]",
+		Use:   "why [NODE... | SWITCH | FINDING]",
 		Short: "Say why a node is not up or a switch not right; what to do",
 		Long: `Say first why the node is not up or what it waits for, since when, whether that
 is late for its hardware, the most likely cause and the next action. Then tell
@@ -47,10 +47,15 @@ A switch is named as net/leaf-1, or leaf-1 where there is one of that name, and 
 port of it as net/leaf-1/17: what its own step found when it was configured, what
 other steps found about it or its cables, and what was read or swept last.
 
+A finding is named as the end of a run names it, such as f-k2q9va: what is alike
+has the same name in every run. All that was seen of each is shown, by which step,
+and what to do.
+
 --json prints one object, after those 10 seconds at most: answer, lines (what
 happened), and the details in node, place, steps, effects, skipped, active, waiting,
 evidence, refused and look; for several nodes: groups. Of a switch it has answer,
-lines, and the details in steps, suspect, near, read, sweep and cables.`,
+lines, and the details in steps, suspect, near, read, sweep and cables. Of a finding
+it has id and findings.`,
 		Example: "  ironrail why n7\n  ironrail why\n  ironrail why rack.r01\n  ironrail why n7 --ask\n  ironrail why n7 --json | jq .answer\n  ironrail why net/leaf-1",
 		Args:    asUsage(cobra.ArbitraryArgs), ValidArgsFunction: a.completeWordsAndSwitches,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -73,6 +78,9 @@ func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
 		return err
 	}
 	if len(words) == 1 {
+		if reported, err := a.whyFinding(ctx, inv, words[0]); reported || err != nil {
+			return err
+		}
 		if reported, err := a.whySwitch(ctx, inv, words[0], f); reported || err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@
 package fold
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,6 +21,18 @@ type Finding struct {
 	Apart  string // what keeps findings apart besides: an outcome, a step; may hold the name
 	Cause  string
 	Action string // what to do about it; may be empty
+}
+
+// like is what findings have in common that are alike.
+func (f Finding) like() string {
+	return strings.Join([]string{"like", f.Kind, Symptom(f.Apart, f.Name), Symptom(f.Cause, f.Name), Symptom(f.Action, f.Name)}, "\x00")
+}
+
+// ID names all findings that are alike by eight characters, such as f-k2q9va: the same in every run,
+// and for whatever subject.
+func (f Finding) ID() string {
+	sum := sha256.Sum256([]byte(f.like()))
+	return "f-" + strings.ToLower(base32.HexEncoding.EncodeToString(sum[:5]))[:6]
 }
 
 // Group is findings with the same kind of subject, cause and action.
@@ -45,7 +59,7 @@ func Findings(list []Finding) (groups []Group) {
 	named := map[member]bool{}
 	for i, f := range list {
 		raw := strings.Join([]string{"raw", f.Kind, f.Apart, f.Cause, f.Action}, "\x00")
-		like := strings.Join([]string{"like", f.Kind, Symptom(f.Apart, f.Name), Symptom(f.Cause, f.Name), Symptom(f.Action, f.Name)}, "\x00")
+		like := f.like()
 		at, ok := index[raw] // one finding may name several subjects
 		if !ok {
 			at, ok = index[like]

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ending sums up how a run ended: how many nodes are accepted, by what causes others are not,
+// and the work that follows, in the order of a walk past the racks.
+package ending
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/fold"
+	"github.com/ironrail/ironrail/internal/subject"
+)
+
+// Place is where a subject stands.
+type Place struct {
+	Rack  string // its name
+	Order int    // of the rack on a walk past all racks
+	Unit  int    // lowest rack unit; 0: the rack has none, or it stands beside them
+}
+
+// Places finds where a subject stands; false where that is not known, or nowhere.
+type Places func(subject.ID) (Place, bool)
+
+// Ending is how a run ended.
+type Ending struct {
+	Nodes    int                       // of the run
+	Accepted int                       // of them
+	Others   map[apply.NodeOutcome]int // the rest, by outcome
+	Causes   []*Cause                  // what was found, in the order of the run
+	Waits    []Wait                    // nodes without a finding of their own that are not done
+}
+
+// Cause is one thing that was found, of one subject or of several alike.
+type Cause struct {
+	ID       string   // see fold.Finding.ID; short, and the same in every run
+	Nodes    []string // that are out of service by it
+	Suspects []string // subjects with the part that is suspected; of several alike one after the other
+	Names    []string // of the subjects alone, each once
+	Part     string   // that is suspected, where it is the same of all subjects
+	Alike    bool     // several findings, each of another subject: the evidence is of the first
+	Text     string
+	Others   []string // causes of later subjects, where they differ in more than names and figures
+	Evidence []string // of the first
+	Action   string
+	Stops    []Stop // where the suspects stand, in the order of a walk, each place once
+}
+
+// Stop is a place with what is to be worked on there.
+type Stop struct {
+	Place
+	Suspects []string
+}
+
+// Wait is nodes that one cause keeps from being done.
+type Wait struct {
+	Outcome apply.NodeOutcome
+	Nodes   []string
+	Text    string // may be empty
+}
+
+// found is a finding with the nodes that it takes out of service.
+type found struct {
+	stage.Finding
+	nodes []string
+}
+
+// Of sums up a result. A finding that several tests made of the same parts is told once.
+func Of(res apply.Result, places Places) Ending {
+	e := Ending{Nodes: len(res.Nodes), Others: map[apply.NodeOutcome]int{}}
+	var all []*found
+	for _, n := range res.Nodes {
+		switch {
+		case n.Outcome == apply.NodeDone && n.Accepted:
+			e.Accepted++
+			continue
+		case n.Finding != nil:
+			all = add(all, *n.Finding, n.Name)
+		case n.Outcome != apply.NodeDone:
+			e.wait(n)
+		}
+		e.Others[n.Outcome]++
+	}
+	for _, f := range res.Findings {
+		all = add(all, f, "")
+	}
+	e.Causes = group(all, places)
+	return e
+}
+
+// add adds a finding that takes a node out of service, or none.
+func add(all []*found, f stage.Finding, node string) []*found {
+	at := slices.IndexFunc(all, func(o *found) bool {
+		return o.Step == f.Step && o.Cause == f.Cause && slices.Equal(o.Suspects, f.Suspects) || o.OfSameParts(f)
+	})
+	if at < 0 {
+		at = len(all)
+		all = append(all, &found{Finding: f})
+	}
+	if node != "" && !slices.Contains(all[at].nodes, node) {
+		all[at].nodes = append(all[at].nodes, node)
+	}
+	return all
+}
+
+// wait counts a node that waits.
+func (e *Ending) wait(n apply.NodeResult) {
+	w := Wait{Outcome: n.Outcome}
+	if n.Cause != nil {
+		w.Text = n.Cause.Text
+	}
+	at := slices.IndexFunc(e.Waits, func(o Wait) bool { return o.Outcome == w.Outcome && o.Text == w.Text })
+	if at < 0 {
+		at = len(e.Waits)
+		e.Waits = append(e.Waits, w)
+	}
+	e.Waits[at].Nodes = append(e.Waits[at].Nodes, n.Name)
+}
+
+// group puts findings together that are alike.
+func group(all []*found, places Places) (causes []*Cause) {
+	about := make([]fold.Finding, len(all))
+	for i, f := range all {
+		about[i] = Fold(f.Finding)
+	}
+	for _, g := range fold.Findings(about) {
+		first := all[g.Members[0]]
+		c := &Cause{ID: about[g.Members[0]].ID(), Text: g.Cause, Others: g.Others, Evidence: first.Evidence, Action: g.Action, Alike: len(g.Names) > 1}
+		parts := map[string]bool{}
+		for _, m := range g.Members {
+			for _, s := range all[m].Suspects {
+				c.suspect(s, places)
+				parts[s.Part] = true
+			}
+			c.Nodes = append(c.Nodes, all[m].nodes...)
+		}
+		if len(c.Suspects) == 0 {
+			c.Names, c.Suspects = g.Names, g.Names // a finding without a suspect is its step's
+		} else if first.Suspects[0].Part != "" && len(parts) == 1 {
+			c.Part = first.Suspects[0].Part
+		}
+		slices.SortStableFunc(c.Stops, func(a, b Stop) int { return a.compare(b.Place) })
+		causes = append(causes, c)
+	}
+	return causes
+}
+
+// suspect adds a suspect, once.
+func (c *Cause) suspect(s stage.Suspect, places Places) {
+	text := strings.TrimSpace(s.Subject.Name + " " + s.Part)
+	if slices.Contains(c.Suspects, text) {
+		return
+	}
+	c.Suspects = append(c.Suspects, text)
+	if !slices.Contains(c.Names, s.Subject.Name) {
+		c.Names = append(c.Names, s.Subject.Name)
+	}
+	p, known := places(s.Subject)
+	if !known {
+		return
+	}
+	at := slices.IndexFunc(c.Stops, func(o Stop) bool { return o.Place == p })
+	if at < 0 {
+		at = len(c.Stops)
+		c.Stops = append(c.Stops, Stop{Place: p})
+	}
+	c.Stops[at].Suspects = append(c.Stops[at].Suspects, text)
+}
+
+// Fold is a finding as those that are alike are folded: by the parts that are suspected, cause and
+// action, whatever step made it.
+func Fold(f stage.Finding) fold.Finding {
+	if len(f.Suspects) == 1 {
+		s := f.Suspects[0]
+		return fold.Finding{Kind: string(s.Subject.Kind), Name: s.Subject.Name, Apart: s.Part, Cause: f.Cause, Action: f.Action}
+	}
+	var names []string
+	for _, s := range f.Suspects {
+		names = append(names, strings.TrimSpace(s.Subject.Name+" "+s.Part))
+	}
+	return fold.Finding{Kind: "finding", Name: cmp.Or(strings.Join(names, ", "), f.Step), Cause: f.Cause, Action: f.Action}
+}
+
+func (p Place) compare(o Place) int {
+	return cmp.Or(cmp.Compare(p.Order, o.Order), cmp.Compare(p.Unit, o.Unit))
+}
+
+// Work lists the causes that somebody has to do something about in the order of a walk past the racks:
+// what stands in no rack comes last.
+func (e Ending) Work() []*Cause {
+	first := func(c *Cause) Place {
+		if len(c.Stops) == 0 {
+			return Place{Order: math.MaxInt}
+		}
+		return c.Stops[0].Place
+	}
+	work := slices.DeleteFunc(slices.Clone(e.Causes), func(c *Cause) bool { return c.Action == "" })
+	slices.SortStableFunc(work, func(a, b *Cause) int { return first(a).compare(first(b)) })
+	return work
+}
+
+// Again lists the nodes that another run works on again: those that are out of service, in the order of
+// the causes.
+func (e Ending) Again() (nodes []string) {
+	for _, c := range e.Causes {
+		for _, n := range c.Nodes {
+			if !slices.Contains(nodes, n) {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ending
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/subject"
+)
+
+// places has node nRUU in unit UU of rack R.
+func places(s subject.ID) (Place, bool) {
+	var rack, unit int
+	if s.Kind != subject.Node {
+		return Place{}, false
+	}
+	if _, err := fmt.Sscanf(s.Name, "n%1d%2d", &rack, &unit); err != nil {
+		return Place{}, false
+	}
+	return Place{Rack: fmt.Sprintf("r%d", rack), Order: rack, Unit: unit}, true
+}
+
+func suspects(part string, names ...string) (list []stage.Suspect) {
+	for _, n := range names {
+		list = append(list, stage.Suspect{Subject: subject.OfNode(n), Part: part})
+	}
+	return list
+}
+
+// sample is the end of a run of eight nodes: dead BMCs in two racks, exchanged cables, a finding about
+// the site, and two nodes that wait.
+func sample() apply.Result {
+	dead := func(n string) stage.Finding {
+		return stage.Finding{Suspects: suspects("BMC", n), Cause: "the BMC of " + n + " is silent", Action: "Look at " + n + ".", Evidence: []string{"dialed"}, Step: n + "/bmc"}
+	}
+	d1, d2 := dead("n305"), dead("n112")
+	swap := stage.Finding{Suspects: suspects("rail 0", "n201", "n104"), Cause: "cables are exchanged", Action: "Exchange them.", Step: "all/validate.pair"}
+	again := swap
+	again.Step = "site/cabling.check" // another test saw the same
+	site := stage.Finding{Cause: "another DHCP server", Action: "Switch it off.", Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Site, Name: "network.boot"}}}}
+	held := &state.Cause{Kind: state.ByHold, Text: "held by ann"}
+	return apply.Result{Findings: []stage.Finding{site, d1, d2, swap, again}, Nodes: []apply.NodeResult{
+		{Name: "n101", Outcome: apply.NodeDone, Accepted: true}, {Name: "n305", Outcome: apply.NodeQuarantined, Finding: &d1}, {Name: "n112", Outcome: apply.NodeQuarantined, Finding: &d2},
+		{Name: "n201", Outcome: apply.NodeQuarantined, Finding: &swap}, {Name: "n104", Outcome: apply.NodeQuarantined, Finding: &again}, {Name: "n401", Outcome: apply.NodeHeld, Cause: held},
+		{Name: "n402", Outcome: apply.NodeHeld, Cause: held}, {Name: "n403", Outcome: apply.NodeDone}}}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	e := Of(sample(), places)
+	if e.Nodes != 8 || e.Accepted != 1 || e.Others[apply.NodeQuarantined] != 4 || e.Others[apply.NodeHeld] != 2 || e.Others[apply.NodeDone] != 1 {
+		t.Errorf("%d nodes, %d accepted, %v", e.Nodes, e.Accepted, e.Others)
+	}
+	var got []string
+	for _, c := range e.Causes {
+		got = append(got, fmt.Sprintf("%v %v %q: %s", c.Nodes, c.Names, c.Part, c.Text))
+	}
+	want := []string{`[n305 n112] [n305 n112] "BMC": the BMC of NODE is silent`, `[n201 n104] [n201 n104] "rail 0": cables are exchanged`, `[] [network.boot] "": another DHCP server`}
+	if !slices.Equal(got, want) {
+		t.Errorf("causes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if !e.Causes[0].Alike || e.Causes[1].Alike {
+		t.Error("several findings that are alike are not told from one that names several")
+	}
+	if len(e.Waits) != 1 || !slices.Equal(e.Waits[0].Nodes, []string{"n401", "n402"}) || e.Waits[0].Text != "held by ann" {
+		t.Errorf("%+v wait", e.Waits)
+	}
+	if !slices.Equal(e.Again(), []string{"n305", "n112", "n201", "n104"}) {
+		t.Errorf("again %v", e.Again())
+	}
+}
+
+// TestWork: work goes by the first place of each cause, within a cause by place, and what has no place
+// comes last.
+func TestWork(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, c := range Of(sample(), places).Work() {
+		line := c.Action
+		for _, s := range c.Stops {
+			line += fmt.Sprintf(" %s/%d %v", s.Rack, s.Unit, s.Suspects)
+		}
+		got = append(got, line)
+	}
+	want := []string{"Exchange them. r1/4 [n104 rail 0] r2/1 [n201 rail 0]", "Look at NODE. r1/12 [n112 BMC] r3/5 [n305 BMC]", "Switch it off."}
+	if !slices.Equal(got, want) {
+		t.Errorf("work\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestNames: what is alike has one name in every run, and what is not has another.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	f := sample().Findings
+	a, b := Fold(f[1]).ID(), Fold(f[2]).ID()
+	if a != b || len(a) != len("f-000000") || !strings.HasPrefix(a, "f-") {
+		t.Errorf("%q and %q", a, b)
+	}
+	seen := map[string]bool{}
+	for _, x := range []stage.Finding{f[0], f[1], f[3]} {
+		seen[Fold(x).ID()] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("three findings have the names %v", seen)
+	}
+}

@@ -197,13 +197,24 @@ func machine(t *testing.T, args ...string) func() string {
 	return emulate(t, "qemu-system-x86_64", append([]string{"-machine", "q35,graphics=off"}, args...)...)
 }
 
+// machineOn is machine with another backend of its NIC than tap0.
+func machineOn(t *testing.T, netdev []string, args ...string) func() string {
+	t.Helper()
+	return emulateOn(t, "qemu-system-x86_64", netdev, append([]string{"-machine", "q35,graphics=off"}, args...)...)
+}
+
 // emulate starts a machine of any architecture.
 func emulate(t *testing.T, program string, args ...string) func() string {
+	t.Helper()
+	return emulateOn(t, program, []string{"-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no"}, args...)
+}
+
+func emulateOn(t *testing.T, program string, netdev []string, args ...string) func() string {
 	t.Helper()
 	dir := t.TempDir()
 	serial := filepath.Join(dir, "serial")
 	all := append([]string{"-accel", "tcg,tb-size=128", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot",
-		"-serial", "file:" + serial, "-uuid", nodeUUID, "-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no"}, args...)
+		"-serial", "file:" + serial, "-uuid", nodeUUID}, append(slices.Clone(netdev), args...)...)
 	cmd := exec.CommandContext(t.Context(), program, all...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -197,7 +197,7 @@ func bootPolicy(cfg Config, httpPort uint16, set loader.Set) dhcp.Policy {
 	for _, n := range set.Names() {
 		names[n] = true
 	}
-	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Chain: &dhcp.Chain{}, Relays: cfg.Relays, AnyRelay: cfg.AnyRelay, Proxy: cfg.Proxy, Networks: cfg.Networks, WrongPort: cfg.WrongPort}
+	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Untagged: set.Untagged(loader.SNPOnly), Chain: &dhcp.Chain{}, Relays: cfg.Relays, AnyRelay: cfg.AnyRelay, Proxy: cfg.Proxy, Networks: cfg.Networks, WrongPort: cfg.WrongPort}
 }
 
 func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.Listener, error) {

@@ -49,6 +49,8 @@ type Client struct {
 	// ForceUndionly sends undionly.kpxe once a boot even to a BIOS ROM that is
 	// iPXE itself, for ROMs that are too old for the boot script.
 	ForceUndionly bool
+	// VLAN is the ID of the VLAN that its firmware is to tag frames with (IEEE 802.1Q); 0: none.
+	VLAN int
 	// SecureBoot: only signed programs are offered, shim first.
 	SecureBoot bool
 	// MOK: MokManager is served, which shim asks for where a certificate waits to be enrolled.

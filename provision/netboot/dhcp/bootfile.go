@@ -19,6 +19,7 @@ type Policy struct {
 	HTTPPort uint16
 	Lease    uint32          // seconds; 0xffffffff is forever
 	Loaders  map[string]bool // names of the loaders that there are
+	Untagged string          // version of a snponly.efi that sends untagged frames whatever the firmware does; "": it does not, or nobody knows
 	Chain    *Chain          // memory of forced chains; nil: none is forced
 	Relays   []netip.Addr    // relay agents that are answered, beside the gateway of the client's network
 	AnyRelay bool            // all relay agents are
@@ -70,6 +71,25 @@ func programOf(c boot.Client, a Arch) (bootProgram, error) {
 	return l, nil
 }
 
+// tagged says why a program does not boot a client whose firmware tags frames; nil where it does, or
+// where nothing is tagged. iPXE's snponly.efi behind PXE alone is known to: it makes a VLAN
+// interface by the device path, but for that of EDK2's HTTP boot. GRUB 2.12 behind shim was started on a VLAN and sent nothing.
+func (p Policy) tagged(c boot.Client, a Arch, l bootProgram) error {
+	switch {
+	case c.VLAN == 0:
+		return nil
+	case a == ArchBIOS:
+		return fmt.Errorf("%s boots, whose frames have no tag, and its boot network has vlan = %d: set its boot mode to UEFI, with that VLAN for the NIC; or make the port an untagged member, and remove vlan", a, c.VLAN)
+	case l.http && l.names[0] == loader.SNPOnly:
+		return fmt.Errorf("its boot network has vlan = %d, and iPXE sends untagged frames behind HTTP boot: have its firmware boot by PXE", c.VLAN)
+	case l.names[0] != loader.SNPOnly:
+		return fmt.Errorf("its boot network has vlan = %d, and %s sends nothing on a VLAN: make the port an untagged member, and remove vlan", c.VLAN, l.names[0])
+	case p.Untagged != "":
+		return fmt.Errorf("its boot network has vlan = %d, and the iPXE of this controller, %s, sends untagged frames: install the package ipxe of Debian 13, or another iPXE since 2023, and start ironrail again", c.VLAN, p.Untagged)
+	}
+	return nil
+}
+
 // has reports whether a loader is there, with what it loads in turn.
 func (p Policy) has(name string) bool {
 	behind := loader.Behind(name)
@@ -98,6 +118,9 @@ func (p Policy) bootFile(c boot.Client, cl Class, mac addr.MAC, forced bool) (st
 	}
 	l, err := programOf(c, cl.Arch)
 	if err != nil {
+		return "", err
+	}
+	if err := p.tagged(c, cl.Arch, l); err != nil {
 		return "", err
 	}
 	n := slices.IndexFunc(l.names, p.has)

@@ -84,6 +84,40 @@ const (
 	scriptN1   = "http://10.0.0.2:80/boot/02-00-00-00-00-01/script.ipxe"
 )
 
+// TestTagged: a client whose firmware is to tag frames gets iPXE by UEFI alone, and one that tags.
+func TestTagged(t *testing.T) {
+	t.Parallel()
+	cs := site()
+	cs[0].VLAN = 30
+	for _, c := range []struct {
+		name, vendor string
+		arch         byte
+		old          string // version of iPXE
+		file, detail string
+	}{
+		{"UEFI", pxeVendor, 7, "", "snponly.efi", "snponly.efi"},
+		{"UEFI HTTP", httpVendor, 16, "", "", "iPXE sends untagged frames behind HTTP boot"},
+		{"an old iPXE", pxeVendor, 7, "1.0.0+git-20190125", "", "the iPXE of this controller, 1.0.0+git-20190125, sends untagged frames"},
+		{"BIOS", "PXEClient:Arch:00000:UNDI:002001", 0, "", "", "whose frames have no tag, and its boot network has vlan = 30"},
+		{"arm64", pxeVendor, 11, "", "", "shimaa64.efi sends nothing on a VLAN"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := rules()
+			p.Untagged = c.old
+			p.Loaders = map[string]bool{loader.Undionly: true, loader.SNPOnly: true, loader.ShimARM64: true, loader.GRUBARM64: true}
+			d := p.Decide(cs, ask(dhcpv4.MessageTypeDiscover, n1mac, vendor(c.vendor), arch(c.arch)), now)
+			file := ""
+			if d.Reply != nil {
+				file = d.Reply.BootFileNameOption()
+			}
+			if file != c.file || !strings.Contains(d.Detail, c.detail) {
+				t.Errorf("%q, %q", file, d.Detail)
+			}
+		})
+	}
+}
+
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const discover, request = dhcpv4.MessageTypeDiscover, dhcpv4.MessageTypeRequest

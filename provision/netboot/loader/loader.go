@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
 // Dir is where the Debian package ipxe keeps its loaders.
@@ -109,6 +110,24 @@ func (s Set) With(more Set) Set {
 	maps.Copy(all, more)
 	return all
 }
+
+// firstTagging is the day since which iPXE makes a VLAN interface by the device path that UEFI
+// started it with ("[vlan] Support automatic VLAN device creation"); before, it sends untagged frames whatever the
+// firmware does.
+const firstTagging = "20230201"
+
+// Untagged returns the version of an iPXE that is known to send untagged frames where the
+// firmware tags them; "" where it tags, or where nobody can tell: only distributions write the
+// day into the version, as in 1.0.0+git-20190125.
+func (s Set) Untagged(name string) string {
+	found := dayOfVersion.FindSubmatch(s[name])
+	if found == nil || string(found[2]) >= firstTagging {
+		return ""
+	}
+	return string(found[1])
+}
+
+var dayOfVersion = lazyregexp.New(`([0-9]+\.[0-9]+\.[0-9]+\+git-?(20[0-9]{6})[0-9A-Za-z.+-]*)`)
 
 // Has reports whether the loader is there.
 func (s Set) Has(name string) bool { _, ok := s[name]; return ok }

@@ -11,6 +11,21 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
+// TestUntagged: versions as Debian 12 and 13, Ubuntu 24.04 and upstream write them.
+func TestUntagged(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"MZ..1.0.0+git-20190125.36a4c85-5.1\x00..":                                    "1.0.0+git-20190125.36a4c85-5.1",
+		"ipxe,1,iPXE,snponly.efi,1.21.1+git20250501.dad20602+dfsg-1,https://ipxe.org": "",
+		"iPXE 1.21.1+git-20220113.fbbdc3926-0ubuntu2\n":                               "1.21.1+git-20220113.fbbdc3926-0ubuntu2",
+		"iPXE 1.21.1+ (g5ba496a)":                                                     "", "": "",
+	} {
+		if got := (Set{SNPOnly: []byte(text)}).Untagged(SNPOnly); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestRead(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

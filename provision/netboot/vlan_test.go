@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netboot_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/vlanport"
+	"github.com/ironrail/ironrail/provision/netboot"
+	"github.com/ironrail/ironrail/provision/netboot/loader"
+)
+
+// trunkPort puts the node's NIC at a port of a switch that is a tagged member of a VLAN, and the
+// boot network behind it; it returns QEMU's arguments of the NIC's backend, n1.
+func trunkPort(t *testing.T, p vlanport.Port) []string {
+	t.Helper()
+	bridge(t)
+	tap, err := vlanport.OpenTap("tap0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(t.TempDir(), "port")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Serve(ctx, at, tap) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return vlanport.Args("n1", at)
+}
+
+// withVLAN is a store of OVMF's variables (MdeModulePkg, Guid/VariableFormat.h) in which a NIC
+// has a VLAN, as its setup or a BMC's BIOS attributes set it: a variable with the name of the MAC,
+// of the owner EFI_VLAN_CONFIG_PROTOCOL (UEFI 2.10, 28.1), that holds 802.1Q tags.
+func withVLAN(t *testing.T, store []byte, mac string, id uint16) []byte {
+	t.Helper()
+	const first, header = 0x48 + 28, 60
+	at := first
+	for binary.LittleEndian.Uint16(store[at:]) == 0x55aa {
+		at = (at + header + int(binary.LittleEndian.Uint32(store[at+36:])) + int(binary.LittleEndian.Uint32(store[at+40:])) + 3) &^ 3
+	}
+	name := utf16.Encode([]rune(strings.ToUpper(strings.ReplaceAll(mac, ":", "")) + "\x00"))
+	v := make([]byte, header)
+	copy(v, []byte{0xaa, 0x55, 0x3f})
+	binary.LittleEndian.PutUint32(v[4:], 3) // non-volatile, boot services
+	binary.LittleEndian.PutUint32(v[36:], uint32(2*len(name)))
+	binary.LittleEndian.PutUint32(v[40:], 2)
+	copy(v[44:], []byte{0x68, 0xd7, 0x23, 0x9e, 0xf3, 0xd2, 0x66, 0x43, 0x9f, 0xc3, 0x3a, 0x7a, 0xba, 0x86, 0x43, 0x74})
+	for _, u := range name {
+		v = binary.LittleEndian.AppendUint16(v, u)
+	}
+	v = binary.LittleEndian.AppendUint16(v, id)
+	store = bytes.Clone(store)
+	copy(store[at:], v)
+	return store
+}
+
+// taggingIPXE is the path of snponly.efi of Debian 13's package ipxe, or of another iPXE that makes a
+// VLAN interface by the device path; that of Debian 12 does not.
+const taggingIPXE = "IRONRAIL_TEST_IPXE"
+
+const vlanID = 30
+
+// TestPeerBootVLAN boots EDK2's PXE with a VLAN for its NIC, at a port that is a tagged member of it alone,
+// through iPXE to a kernel.
+func TestPeerBootVLAN(t *testing.T) {
+	if !inNamespace(t, "qemu-system-x86_64", ovmfCode) {
+		return
+	}
+	file := os.Getenv(taggingIPXE)
+	if file == "" {
+		t.Skip("needs " + taggingIPXE + ": snponly.efi of Debian 13's package ipxe")
+	}
+	snponly, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, serial := bootTagged(t, vlanport.Port{Tagged: vlanID}, loader.Set{loader.SNPOnly: snponly})
+	defer func() { t.Logf("\n%s\n%s", d, serial()) }()
+	d.wait(t, 240*time.Second, "initrd", saw("http", "initrd.end"))
+	until(t, time.Minute, serial, fmt.Sprintf("net0-%d: 10.99.0.11", vlanID))
+}
+
+// TestPeerBootVLANOld: the iPXE of Debian 12 would send untagged frames, so that it is not offered.
+func TestPeerBootVLANOld(t *testing.T) {
+	if !inNamespace(t, "qemu-system-x86_64", ovmfCode) {
+		return
+	}
+	peertest.Need(t, "/usr/lib/ipxe")
+	d, _ := bootTagged(t, vlanport.Port{Tagged: vlanID}, nil)
+	e := d.wait(t, 240*time.Second, "refusal", func(e netboot.Evidence) bool { return e.Refused })
+	if !strings.Contains(e.Detail, "vlan = 30") || !strings.Contains(e.Detail, "1.0.0+git-20190125") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestPeerBootVLANUntagged: at a port that is an untagged member nothing of such firmware is heard.
+func TestPeerBootVLANUntagged(t *testing.T) {
+	if !inNamespace(t, "qemu-system-x86_64", ovmfCode) {
+		return
+	}
+	d, serial := bootTagged(t, vlanport.Port{}, nil)
+	until(t, 240*time.Second, serial, "PXE-E")
+	if len(d.all()) > 0 {
+		t.Errorf("heard\n%s", d)
+	}
+}
+
+// bootTagged starts a machine whose firmware has VLAN 30 for its NIC, at a port.
+func bootTagged(t *testing.T, p vlanport.Port, loaders loader.Set) (*diary, func() string) {
+	t.Helper()
+	vars, err := os.ReadFile(ovmfVars)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(t.TempDir(), "vars.fd")
+	if err := os.WriteFile(mine, withVLAN(t, vars, nodeMAC, vlanID), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	nic := trunkPort(t, p)
+	// OVMF's driver of virtio takes 1,514 bytes with the tag: a full segment of TCP would not fit.
+	sh(t, "ip link set boot0 mtu 1496")
+	mount, attempt := bootFiles(t, "ipxe.efi")
+	src, d := newOne(t), newDiary()
+	src.attempt, src.client.VLAN = attempt, vlanID
+	c := config(mount)
+	c.Loaders = loaders
+	serve(t, c, src, d)
+	return d, machineOn(t, nic, "-drive", "if=pflash,format=raw,unit=0,readonly=on,file="+ovmfCode, "-drive", "if=pflash,format=raw,unit=1,file="+mine,
+		"-device", "virtio-net-pci,netdev=n1,romfile=,mac="+nodeMAC+",bootindex=0", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n")
+}

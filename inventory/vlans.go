@@ -4,11 +4,14 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory/language"
 )
 
@@ -34,6 +37,20 @@ func (n *NIC) TaggedOn() []*Network {
 		list = append(list, n.Network)
 	}
 	return append(list, n.Tagged...)
+}
+
+// BootVLAN is the VLAN interface with the node's own address: its boot network has a vlan, and is
+// tagged on the port that it boots from, or on the bond over it. False: it is untagged there.
+func (n *Node) BootVLAN() (t TaggedNetwork, ok bool) {
+	if n.Hardware == nil || n.BootNetwork == nil || n.BootNetwork.VLAN == 0 {
+		return t, false
+	}
+	nic, ok := n.Hardware.BootNIC()
+	if !ok {
+		return t, false
+	}
+	over, ok := parentOf(nic, n.Host)
+	return TaggedNetwork{Network: n.BootNetwork, Over: over, Address: n.Address, Address6: n.Address6}, ok
 }
 
 // vlanCheck is the check of VLAN interfaces that cannot be made.
@@ -111,7 +128,7 @@ func networksOn(h *Hardware, b *language.Body) (list []onNIC) {
 			continue
 		}
 		if net := nic.Network; net != nil {
-			list = append(list, onNIC{nic, net, nb.Range("network"), nb.Decl, net.VLAN != 0 && !nic.Boot})
+			list = append(list, onNIC{nic, net, nb.Range("network"), nb.Decl, net.VLAN != 0})
 		}
 		for i, net := range nic.Tagged {
 			list = append(list, onNIC{nic, net, nb.ElementRange("tagged", i), nb.Decl, true})
@@ -122,6 +139,7 @@ func networksOn(h *Hardware, b *language.Body) (list []onNIC) {
 
 // checkTagged looks at the tagged networks of the NICs of a hardware block.
 func (l *loader) checkTagged(h *Hardware, b *language.Body) {
+	l.checkTaggedBoot(h, b)
 	all := networksOn(h, b)
 	for i, x := range all {
 		if !x.tagged {
@@ -146,6 +164,38 @@ func (l *loader) checkTagged(h *Hardware, b *language.Body) {
 		}
 	}
 }
+
+// checkTaggedBoot looks whether what boots the nodes of a hardware block can send tagged frames, where
+// the network that they boot from has a vlan.
+func (l *loader) checkTaggedBoot(h *Hardware, b *language.Body) {
+	nic, ok := h.BootNIC()
+	if !ok || nic.Network == nil || nic.Network.VLAN == 0 {
+		return
+	}
+	const untagged = "Make their ports untagged members (native, PVID) of the VLAN on the switches, and remove vlan."
+	add := func(at, why, do string) {
+		l.diags.Add(vlanCheck, b.Range(at), "Tagged network that cannot be booted from",
+			fmt.Sprintf("Nodes of hardware %q boot from network %q, which has vlan = %d, and %s. %s", h.Name, nic.Network.Name, nic.Network.VLAN, why, do)).
+			Also("the VLAN", l.place(nic.Network, "vlan")).In(b.Decl)
+	}
+	switch {
+	case h.Boot != BootUEFI:
+		add("boot", fmt.Sprintf("boot is %q: frames are tagged by boot = \"uefi\" alone, PXE of UEFI with a VLAN in its settings", h.Boot), untagged)
+	case h.SecureBoot:
+		add("secure_boot", "with secure_boot GRUB boots them, which sends nothing on a VLAN", untagged)
+	case h.Arch != AMD64:
+		add("arch", fmt.Sprintf("processors of %s are booted by GRUB, which sends nothing on a VLAN", h.Arch), untagged)
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.BIOS)) {
+		if id := vlanSetting.FindString(name); id != "" && h.BIOS[name] != strconv.Itoa(nic.Network.VLAN) {
+			add("bios", fmt.Sprintf("bios says %s = %q", name, h.BIOS[name]), "Give both one number.")
+		}
+	}
+}
+
+// vlanSetting are the names that vendors give the VLAN ID of a boot NIC among their BIOS settings:
+// PxeDev1VlanId of Dell, VlanId of HPE.
+var vlanSetting = lazyregexp.New(`^(PxeDev[0-9]+)?VlanId$`)
 
 // mtuOf is the MTU of interfaces on a network, bytes; nil has the usual one.
 func mtuOf(n *Network) int {
@@ -182,6 +232,9 @@ func (l *loader) checkTaggedPorts() {
 			if n.Host != nil {
 				l.checkBondNames(n.Host, tagged)
 			}
+		}
+		if t, ok := n.BootVLAN(); ok && n.Host != nil {
+			l.checkBondNames(n.Host, []*Network{t.Network})
 		}
 	}
 }

@@ -27,8 +27,6 @@ var unimplementedSettings = []struct {
 	{"secure_boot", "hardware \"h\" {", "hardware \"h\" {\n  secure_boot = true", "secure_boot of hardware h with image os of kind ubuntu", true},
 	{"dpu", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" { model = \"BlueField-3\" }", "dpu bf of hardware h", false},
 	{"dpu bmc", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" {\n    model = \"BlueField-3\"\n    mode = \"nic\"\n    pci = [\"0000:3b:00.0\"]\n    bmc = true\n  }", "bmc of dpu bf of hardware h", false},
-	{"vlan", "network \"boot\" {", "network \"boot\" {\n  vlan = 20", "vlan of network boot", true},
-	{"vlan without ports", "network \"boot\" {", "network \"oob\" {\n  cidr = \"203.0.113.0/24\"\n  vlan = 20\n}\nnetwork \"boot\" {", "vlan of network oob", false},
 	{"cidr6", "network \"boot\" {", "network \"oob\" {\n  cidr = \"203.0.113.0/24\"\n  cidr6 = \"2001:db8::/64\"\n}\nnetwork \"boot\" {", "cidr6 of network oob", false},
 	{"mtu", "network \"boot\" {", "network \"oob\" {\n  cidr = \"203.0.113.0/24\"\n  mtu = 9000\n}\nnetwork \"boot\" {", "mtu of network oob", false},
 	{"pool", "dhcp { mode = \"authoritative\" }", "dhcp {\n    mode = \"proxy\"\n    pool = \"192.0.2.200-192.0.2.220\"\n  }", "pool of the dhcp block of network boot", true},

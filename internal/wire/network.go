@@ -48,6 +48,7 @@ type NetworkVLAN struct {
 	MAC       addr.MAC       `json:"mac,omitzero"`   // of that NIC, where Over is ""
 	MTU       int            `json:"mtu"`            // bytes of IP, at most that of what it is on
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
+	Boot      bool           `json:"boot,omitempty"` // of the network that the node boots from: it has the node's own address, gateways and name servers
 }
 
 // NetworkResult is how the interfaces are. Apply and check both end with looking.

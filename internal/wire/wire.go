@@ -46,6 +46,7 @@ type Boot struct {
 	BootMAC    addr.MAC `json:"boot_mac"`   // the NIC that booted; every other NIC is left alone
 	Address    string   `json:"address"`    // CIDR of this node on the boot network, e.g. 10.77.0.11/24
 	Gateway    string   `json:"gateway,omitempty"`
+	VLAN       int      `json:"vlan,omitempty"`  // ID of the VLAN that the address is on, tagged on the NIC that booted; 0: untagged
 	Debug      bool     `json:"debug,omitempty"` // say more on the console
 }
 

@@ -44,10 +44,6 @@ func Settings() []Setting {
 				return node.Address6.IsValid() && node.BootNetwork == n || slices.ContainsFunc(node.Tagged, func(t inventory.TaggedNetwork) bool { return t.Network == n && t.Address6.IsValid() })
 			})
 		})},
-		{Refused, "network", "vlan", "nodes boot from this network, and neither the ramdisk nor most firmware tags packets. Remove it, and make the ports untagged members (native, PVID) of the VLAN on their switches; other networks are tagged on the same ports by tagged of the nic block.", networks("vlan", func(inv *inventory.Inventory, n *inventory.Network) bool { return n.VLAN != 0 && isBootNetwork(inv, n) })},
-		{NoEffect, "network", "vlan", "no port of a node is on this network, and BMCs, PDUs and switches keep the VLANs that they have.", networks("vlan", func(inv *inventory.Inventory, n *inventory.Network) bool {
-			return n.VLAN != 0 && !hasPorts(inv, n)
-		})},
 		{NoEffect, "network", "mtu", "no port of a node is on this network, and BMCs, PDUs and switches keep the MTU that they have.", networks("mtu", func(inv *inventory.Inventory, n *inventory.Network) bool {
 			return n.MTU != 0 && n.MTU != defaultMTU && !hasPorts(inv, n)
 		})},
@@ -128,14 +124,6 @@ func onNetwork(n *inventory.Network) func(*inventory.Node) bool {
 func hasPorts(inv *inventory.Inventory, n *inventory.Network) bool {
 	return slices.ContainsFunc(inv.Hardware, func(h *inventory.Hardware) bool {
 		return slices.ContainsFunc(h.NICs, func(nic inventory.NIC) bool { return nic.Network == n || slices.Contains(nic.Tagged, n) })
-	})
-}
-
-// isBootNetwork reports whether the firmware of a hardware block boots from a network.
-func isBootNetwork(inv *inventory.Inventory, n *inventory.Network) bool {
-	return slices.ContainsFunc(inv.Hardware, func(h *inventory.Hardware) bool {
-		nic, ok := h.BootNIC()
-		return ok && nic.Network == n
 	})
 }
 

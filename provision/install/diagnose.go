@@ -141,6 +141,33 @@ const checkHTTP = "Check HTTP from the node's network to this controller: a fire
 
 // diagnosis is what comes next after what was seen and did not.
 func (r reached) diagnosis(n *inventory.Node) Diagnosis {
+	d := r.untaggedDiagnosis(n)
+	if t, tagged := n.BootVLAN(); tagged {
+		if hint := r.vlanHint(t.Network.VLAN); hint != "" {
+			d.Action = hint + " " + d.Action
+		}
+	}
+	return d
+}
+
+// vlanHint is what to look at first where the boot network is tagged; "" where the VLAN is not the
+// matter. The controller's own interface shows no tags, so that it is not known whether frames had one.
+func (r reached) vlanHint(id int) string {
+	switch {
+	case r.initrdEnd:
+		return fmt.Sprintf("Look whether the switch port is a tagged member of VLAN %d: at an untagged one firmware without a VLAN boots up to here, and the ramdisk, which tags, is not heard.", id)
+	case r.script || r.chain || r.refused || r.other != "":
+		return ""
+	case r.loader:
+		return fmt.Sprintf("Look on the console whether iPXE asks on net0-%d: one that asks on net0 is too old to tag with VLAN %d.", id, id)
+	case r.dhcp:
+		return ""
+	}
+	return fmt.Sprintf("Look whether the firmware has VLAN %d for the NIC (its setup, or the BIOS settings of its BMC), and whether the switch port is a tagged member of it.", id)
+}
+
+// untaggedDiagnosis is diagnosis without the VLAN of the boot network.
+func (r reached) untaggedDiagnosis(n *inventory.Node) Diagnosis {
 	nic := "boot NIC " + n.BootMAC.String()
 	switch {
 	case r.initrdEnd:

@@ -431,6 +431,33 @@ func TestReplaceErasesItsOwn(t *testing.T) {
 	}
 }
 
+// TestDiagnoseTagged: where the boot network is tagged, the VLAN is named where it may be the cause.
+func TestDiagnoseTagged(t *testing.T) {
+	t.Parallel()
+	of := func(proto netboot.Proto, what, detail string) BootEvent {
+		return BootEvent{netboot.Evidence{Proto: proto, What: what, Detail: detail}}
+	}
+	asked, loaded := of("dhcp", "ack", "gets 10.30.0.9"), of("tftp", "done", "snponly.efi")
+	n := &inventory.Node{Name: "n1", Hardware: &inventory.Hardware{NICs: []inventory.NIC{{Name: "mgmt", Boot: true, Ports: []inventory.NICPort{{}}}}}, BootNetwork: &inventory.Network{Name: "boot", VLAN: 30}}
+	for _, c := range []struct {
+		seen []BootEvent
+		want string
+	}{
+		{nil, "Look whether the firmware has VLAN 30 for the NIC"},
+		{[]BootEvent{asked}, "Check TFTP"},
+		{[]BootEvent{asked, loaded}, "Look on the console whether iPXE asks on net0-30"},
+		{[]BootEvent{asked, loaded, of("http", "initrd.end", "GET initrd")}, "Look whether the switch port is a tagged member of VLAN 30"},
+	} {
+		if d := Diagnose(n, c.seen, nil); !strings.HasPrefix(d.Action, c.want) {
+			t.Errorf("%v: %+v", c.seen, d)
+		}
+	}
+	n.BootNetwork = &inventory.Network{Name: "boot"}
+	if d := Diagnose(n, nil, nil); strings.Contains(d.Action, "VLAN") {
+		t.Errorf("without a VLAN: %+v", d)
+	}
+}
+
 func TestDiagnoseNamesTheFurthestStage(t *testing.T) {
 	t.Parallel()
 	n := site().Nodes[0]

@@ -78,6 +78,15 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	if err != nil {
 		return nil, err
 	}
+	if network.IsOS(s.Network) {
+		have, err := vlanInterfaces()
+		if err == nil {
+			err = checkVLANs(s.Inv, have)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	boots, bootLog := s.Boots, s.BootLog
 	limiter := evidence.NewLimiter(bootLog)
 	v := &Services{boots: boots, bootLog: bootLog, limiter: limiter, network: served.Name, proxy: served.DHCP.Mode == inventory.DHCPProxy, fetches: newSiteFindings(moreFetches(served.Name)), duplicateMACs: newSiteFindings(moreDuplicateMACs(served.Name))}
@@ -173,6 +182,7 @@ func (s Config) words(c *inventory.Controller) func(string) (wire.Boot, error) {
 		}
 		b := wire.Boot{Controller: "https://" + netip.AddrPortFrom(c.Address, agentPort).String(), Pin: s.Keys.Pin,
 			BootMAC: addr.MAC(n.BootMAC), Address: install.Prefix(n).String()}
+		b.VLAN = n.BootNetwork.VLAN
 		if n.BootNetwork.Gateway.IsValid() {
 			b.Gateway = n.BootNetwork.Gateway.String()
 		}

@@ -51,6 +51,10 @@ func Read(fs sysfs.FS) (wire.Boot, error) {
 			return wire.Boot{}, errkind.New(errkind.Invalid, "boot file %s: gateway: %w", path, err).Do(again)
 		}
 	}
+	const mostVLAN = 4094 // IEEE 802.1Q, 9.6
+	if boot.VLAN < 0 || boot.VLAN > mostVLAN {
+		return wire.Boot{}, errkind.New(errkind.Invalid, "boot file %s: VLAN %d", path, boot.VLAN).Do(again)
+	}
 	if boot.BootMAC.IsZero() {
 		boot.BootMAC = bootIF(words["BOOTIF"])
 	}

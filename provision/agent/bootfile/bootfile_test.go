@@ -46,6 +46,7 @@ func TestRead(t *testing.T) {
 		{"damaged", map[string]string{wire.BootFile: `{"version`}, "", "boot file"},
 		{"no NIC", map[string]string{wire.BootFile: other}, "", "says which NIC booted"},
 		{"no address", map[string]string{wire.BootFile: `{"boot_mac":"52:54:00:77:00:11"}`}, "", "address"},
+		{"bad VLAN", map[string]string{wire.BootFile: strings.Replace(boot, "}", `,"vlan":4095}`, 1)}, "", "VLAN 4095"},
 		{"bad gateway", map[string]string{wire.BootFile: strings.Replace(other, "10.77.0.1\"", "x\"", 1)}, "", "gateway"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

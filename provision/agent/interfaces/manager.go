@@ -22,7 +22,11 @@ func Manager(b Boot, l Layout) (list []File) {
 	if bonded {
 		begin = l.bondProfile(b, own, "boot")
 	}
-	list = []File{profile("boot", begin+l.managerAddresses(b), own.MTU)}
+	end := l.managerAddresses(b)
+	if _, tagged := l.bootVLAN(); tagged {
+		end = unaddressed
+	}
+	list = []File{profile("boot", begin+end, own.MTU)}
 	for _, x := range l.Bonds {
 		if !bonded || x.Name != own.Name {
 			list = append(list, profile("bond-"+x.Name, l.bondProfile(b, x, "bond-"+x.Name)+unaddressed, x.MTU))

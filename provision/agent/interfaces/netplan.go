@@ -39,9 +39,12 @@ type netplanSection struct {
 // between kernels.
 func Netplan(b Boot, l Layout) []File {
 	own, bonded := l.bootBond(b.MAC)
-	ethernets := []netplanSection{}
+	ethernets, bootLines := []netplanSection{}, l.netplanAddresses(b)
+	if _, tagged := l.bootVLAN(); tagged {
+		bootLines = netplanUnaddressed
+	}
 	if !bonded {
-		ethernets = append(ethernets, netplanEthernet(netplanBoot, b.MAC.String(), l.netplanAddresses(b)))
+		ethernets = append(ethernets, netplanEthernet(netplanBoot, b.MAC.String(), bootLines))
 	}
 	for _, p := range l.Ports {
 		switch _, member := bondOf(l.Bonds, p.Name); {
@@ -60,7 +63,7 @@ func Netplan(b Boot, l Layout) []File {
 	for _, x := range l.Bonds {
 		lines := netplanUnaddressed
 		if bonded && x.Name == own.Name {
-			lines = l.netplanAddresses(b)
+			lines = bootLines
 		}
 		bonds = append(bonds, l.netplanBond(b, x, lines))
 	}

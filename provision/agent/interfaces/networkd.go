@@ -46,18 +46,9 @@ const bondingFile, bondingText = "etc/modprobe.d/ironrail-bonding.conf", written
 // Those of ports match by MAC: names of interfaces differ between kernels. Type=ether
 // keeps bonds, bridges and VLANs with the same MAC out.
 func Networkd(b Boot, l Layout) (list []File) {
-	boot := "[Network]\nDHCP=no\nIPv6AcceptRA=no\n"
-	for _, a := range l.addresses(b) {
-		boot += "Address=" + a + "\n"
-	}
-	for _, g := range l.gateways(b) {
-		boot += "Gateway=" + g + "\n"
-	}
-	for _, d := range b.DNS {
-		boot += "DNS=" + d + "\n"
-	}
-	if b.Domain != "" {
-		boot += "Domains=" + b.Domain + "\n"
+	link, boot := "", l.networkdAddresses(b)
+	if _, tagged := l.bootVLAN(); tagged {
+		link, boot = notRequired, noAddress
 	}
 	boot += networkdVLANs(l.vlansOverBoot(b))
 	match := "MACAddress=" + b.MAC.String() + "\nType=ether\n"
@@ -65,7 +56,7 @@ func Networkd(b Boot, l Layout) (list []File) {
 	if bonded {
 		match = "Name=" + own.Name + "\n"
 	}
-	list = []File{network("boot", match, "", boot, own.MTU)}
+	list = []File{network("boot", match, link, boot, own.MTU)}
 	for _, x := range l.Bonds {
 		list = append(list, l.netdev(b, x))
 		if !bonded || x.Name != own.Name {
@@ -83,12 +74,30 @@ func Networkd(b Boot, l Layout) (list []File) {
 		}
 	}
 	for _, v := range l.VLANs {
-		list = append(list, networkdVLAN(v)...)
+		list = append(list, l.networkdVLAN(b, v)...)
 	}
 	if len(l.Bonds) > 0 {
 		list = append(list, File{bondingFile, bondingText, 0o644})
 	}
 	return list
+}
+
+// networkdAddresses is what the interface with the addresses of the node has.
+func (l Layout) networkdAddresses(b Boot) string {
+	text := "[Network]\nDHCP=no\nIPv6AcceptRA=no\n"
+	for _, a := range l.addresses(b) {
+		text += "Address=" + a + "\n"
+	}
+	for _, g := range l.gateways(b) {
+		text += "Gateway=" + g + "\n"
+	}
+	for _, d := range b.DNS {
+		text += "DNS=" + d + "\n"
+	}
+	if b.Domain != "" {
+		text += "Domains=" + b.Domain + "\n"
+	}
+	return text
 }
 
 // A port without addresses; one without a cable does not hold up the boot.

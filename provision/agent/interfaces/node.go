@@ -70,7 +70,7 @@ func (n Node) Look(p wire.NetworkParams) wire.NetworkResult {
 		add(l)
 	}
 	for _, v := range p.VLANs {
-		add(n.lookAtVLAN(v, netdevs[v.Over]))
+		add(n.lookAtVLAN(v, netdevs))
 	}
 	if p.IPv6 != nil {
 		add(n.lookAtIPv6(*p.IPv6))

@@ -4,6 +4,7 @@ package interfaces
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -62,6 +63,16 @@ func (l Layout) vlansOverBoot(b Boot) (names []string) {
 	return names
 }
 
+// bootVLAN is the VLAN interface that has the node's own address; false: the boot NIC, or the bond
+// over it, has that itself.
+func (l Layout) bootVLAN() (wire.NetworkVLAN, bool) {
+	i := slices.IndexFunc(l.VLANs, func(v wire.NetworkVLAN) bool { return v.Boot })
+	if i < 0 {
+		return wire.NetworkVLAN{}, false
+	}
+	return l.VLANs[i], true
+}
+
 // networkdVLANs are the lines of what VLAN interfaces are on.
 func networkdVLANs(names []string) (text string) {
 	for _, name := range names {
@@ -71,13 +82,16 @@ func networkdVLANs(names []string) (text string) {
 }
 
 // networkdVLAN makes a VLAN interface and gives it its addresses.
-func networkdVLAN(v wire.NetworkVLAN) []File {
-	text := "[Network]\nDHCP=no\nIPv6AcceptRA=no\n"
+func (l Layout) networkdVLAN(b Boot, v wire.NetworkVLAN) []File {
+	link, text := notRequired, "[Network]\nDHCP=no\nIPv6AcceptRA=no\n"
 	for _, a := range v.Addresses {
 		text += "Address=" + a.String() + "\n"
 	}
+	if v.Boot {
+		link, text = "", l.networkdAddresses(b)
+	}
 	made := fmt.Sprintf("%s[NetDev]\nName=%s\nKind=vlan\n\n[VLAN]\nId=%d\n", written, v.Name, v.ID)
-	return []File{{NetworkdPrefix + v.Name + ".netdev", made, 0o644}, network(v.Name, "Name="+v.Name+"\n", notRequired, text, v.MTU)}
+	return []File{{NetworkdPrefix + v.Name + ".netdev", made, 0o644}, network(v.Name, "Name="+v.Name+"\n", link, text, v.MTU)}
 }
 
 // netplanVLAN is a VLAN interface.
@@ -89,7 +103,13 @@ func (l Layout) netplanVLAN(b Boot, v wire.NetworkVLAN) netplanSection {
 	case l.isOverBoot(b, v):
 		link = netplanBoot
 	}
-	s := netplanSection{v.Name, append([]string{"id: " + strconv.Itoa(v.ID), "link: " + link, "optional: true"}, netplanQuiet...)}
+	s := netplanSection{v.Name, []string{"id: " + strconv.Itoa(v.ID), "link: " + link}}
+	if v.Boot {
+		s.lines = append(s.lines, l.netplanAddresses(b)...)
+		s.setMTU(v.MTU)
+		return s
+	}
+	s.lines = append(append(s.lines, "optional: true"), netplanQuiet...)
 	for i, a := range v.Addresses {
 		if i == 0 {
 			s.lines = append(s.lines, "addresses:")
@@ -112,6 +132,9 @@ func (l Layout) managerVLAN(b Boot, v wire.NetworkVLAN) File {
 		}
 	}
 	text := connection(v.Name, "vlan", b.MAC) + fmt.Sprintf("interface-name=%s\n\n[vlan]\nid=%d\nparent=%s\n\n[ethernet]\n", v.Name, v.ID, profileID(parent, mac))
+	if v.Boot {
+		return profile(v.Name, text+l.managerAddresses(b), v.MTU)
+	}
 	for _, six := range []bool{false, true} {
 		n := 0
 		text += "\n[" + map[bool]string{false: "ipv4", true: "ipv6"}[six] + "]\n"
@@ -144,9 +167,10 @@ func (n Node) vlanFile(v wire.NetworkVLAN) File {
 	return n.edited(File{NetworkdPrefix + v.Name + ".network", "", 0o644}, v.MTU)
 }
 
-// lookAtVLAN holds a VLAN interface against what was set; over is the interface that it is to be
-// on, "" that with the MAC of the NIC that the node booted from.
-func (n Node) lookAtVLAN(v wire.NetworkVLAN, over string) wire.InterfaceState {
+// lookAtVLAN holds a VLAN interface against what was set; netdevs are the interfaces that it may be
+// on, by the names of ports and bonds.
+func (n Node) lookAtVLAN(v wire.NetworkVLAN, netdevs map[string]string) wire.InterfaceState {
+	over := netdevs[v.Over]
 	l := wire.InterfaceState{Name: v.Name, Netdev: v.Name, VLAN: true}
 	problem := func(format string, args ...any) { l.Problems = append(l.Problems, fmt.Sprintf(format, args...)) }
 	if !n.FS.Exists("sys/class/net", v.Name) {
@@ -166,6 +190,16 @@ func (n Node) lookAtVLAN(v wire.NetworkVLAN, over string) wire.InterfaceState {
 	} else if over != "" && on != over {
 		problem("it is on %s, not on %s", on, over)
 	}
+	n.lookAtAddresses(v, problem)
+	if judged := slices.Contains(slices.Collect(maps.Values(netdevs)), on); judged && int(n.FS.Int("sys/class/net", on, "mtu")) < v.MTU {
+		return l // it follows, and is a problem of what it is on
+	}
+	n.lookAtMTU(&l, v.MTU, n.vlanFile(v))
+	return l
+}
+
+// lookAtAddresses says which addresses a VLAN interface lacks, or has twice on its network.
+func (n Node) lookAtAddresses(v wire.NetworkVLAN, problem func(format string, args ...any)) {
 	have, err := n.Addresses(v.Name)
 	if err != nil {
 		problem("its addresses cannot be read: %v", err)
@@ -179,8 +213,6 @@ func (n Node) lookAtVLAN(v wire.NetworkVLAN, over string) wire.InterfaceState {
 			problem("it has no address %s", a)
 		}
 	}
-	n.lookAtMTU(&l, v.MTU, n.vlanFile(v))
-	return l
 }
 
 // vlan is the VLAN ID of an interface and what it is on, by /proc/net/vlan; 0: it is none. The

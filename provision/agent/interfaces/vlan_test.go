@@ -176,3 +176,80 @@ func TestPeerVLANManager(t *testing.T) {
 			"id=30\nparent=" + id + "\n", "[ipv4]\naddress1=10.30.0.11/24\nmethod=manual\n", "[ipv6]\naddress1=fd30::b/64\nmethod=manual\n"})
 	}
 }
+
+// onVLAN are parameters with the node's own address on a VLAN interface over a port or bond; "": over
+// the NIC that boots.
+func onVLAN(p wire.NetworkParams, over string) wire.NetworkParams {
+	p = tagged(p, over)
+	p.VLANs[0].Boot, p.VLANs[0].Addresses = true, []netip.Prefix{netip.MustParsePrefix(boot.Address)}
+	return p
+}
+
+// TestBootVLAN: the node's own addresses and what goes with them are the VLAN interface's, and what it is
+// on has none.
+func TestBootVLAN(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ over, parent string }{{"mgmt/0", "boot"}, {"", "boot"}, {"bond0", "bond0"}} {
+		p := onVLAN(ports(9000), c.over)
+		if c.over == "bond0" {
+			p = onVLAN(bonded("active-backup", 9000), c.over)
+		}
+		for kind, wants := range map[string][2][]string{
+			"networkd": {{"LinkLocalAddressing=no\nConfigureWithoutCarrier=yes\nVLAN=vlan30\n", "RequiredForOnline=no\n"}, {"Address=10.77.0.11/24\nGateway=10.77.0.1\nDNS=10.77.0.2\nDomains=lab.example\n", "MTUBytes=4200\n"}},
+			"manager":  {{"[ipv4]\nmethod=disabled\n"}, {"type=vlan\n", "id=30\n", "method=manual\naddress1=10.77.0.11/24\ngateway=10.77.0.1\ndns=10.77.0.2;\ndns-search=lab.example;\n", "mtu=4200\n"}},
+			"netplan":  {{"dhcp4: false\n", "optional: true\n", "link-local: []\n"}, {"id: 30\n", "link: " + c.parent + "\n", "- \"10.77.0.11/24\"\n", "via: \"10.77.0.1\"\n", "mtu: 4200\n"}},
+		} {
+			var on, vlan string
+			switch kind {
+			case "netplan":
+				text := withNetplan(t, p).read(t, NetplanFile)
+				_, on, _, _ = cutNetplan(text, c.parent)
+				_, vlan, _, _ = cutNetplan(text, "vlan30")
+			default:
+				f := newFake(t, kind == "manager")
+				f.install(t, kind == "manager", p)
+				prefix, end := NetworkdPrefix, ".network"
+				if kind == "manager" {
+					prefix, end = ManagerPrefix, ".nmconnection"
+				}
+				on, vlan = f.read(t, prefix+"boot"+end), f.read(t, prefix+"vlan30"+end)
+			}
+			for i, text := range []string{on, vlan} {
+				for _, want := range wants[i] {
+					if !strings.Contains(text, want) {
+						t.Errorf("%s over %q: no %q in\n%s", kind, c.over, want, text)
+					}
+				}
+			}
+			if strings.Contains(on, "10.77.0") || strings.Contains(vlan, "RequiredForOnline=no") || strings.Contains(vlan, "optional") {
+				t.Errorf("%s over %q:\n%s\n%s", kind, c.over, on, vlan)
+			}
+		}
+	}
+}
+
+// TestPeerBootVLAN: systemd-networkd and NetworkManager read every line, and netplan makes the same
+// of its file.
+func TestPeerBootVLAN(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "netplan", "nmcli", "/usr/lib/systemd/systemd-networkd", "unshare", "ip")
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for namespaces")
+	}
+	p := onVLAN(ports(9000), "mgmt/0")
+	made, ours, manager := withNetplan(t, p), newFake(t, false), newFake(t, true)
+	dir := generate(t, made)
+	if text := made.read(t, dir+"/10-netplan-vlan30.network"); !strings.Contains(text, "Address=10.77.0.11/24\n") || !strings.Contains(text, "Gateway=10.77.0.1\n") || strings.Contains(text, "RequiredForOnline=no") {
+		t.Errorf("netplan makes\n%s", text)
+	}
+	if text := made.read(t, dir+"/10-netplan-boot.network"); !strings.Contains(text, "VLAN=vlan30\n") || strings.Contains(text, "Address=10") || !strings.Contains(text, "RequiredForOnline=no") {
+		t.Errorf("netplan makes\n%s", text)
+	}
+	ours.install(t, false, p)
+	if out := runNetworkd(t, ours, "5"); !strings.Contains(out, `vlan30: loaded "vlan"`) {
+		t.Errorf("networkd did not load the VLAN:\n%s", out)
+	}
+	manager.install(t, true, p)
+	managerReads(t, filepath.Join(manager.dir, managerFolder, "ironrail-vlan30.nmconnection"), []string{"type=vlan\n", "id=30\n", "address1=10.77.0.11/24,10.77.0.1\n", "dns=10.77.0.2;\n"})
+	managerReads(t, filepath.Join(manager.dir, managerFolder, "ironrail-boot.nmconnection"), []string{"[ipv4]\nmethod=disabled\n"})
+}

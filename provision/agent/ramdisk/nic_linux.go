@@ -4,6 +4,7 @@ package ramdisk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -44,14 +46,49 @@ func bringUp(ctx context.Context, fs sysfs.FS, boot wire.Boot, log *slog.Logger)
 	if err := netlink.LinkSetUp(link); err != nil {
 		return fmt.Errorf("NIC %s: set up: %w", name, err)
 	}
+	carrier := link
+	if boot.VLAN != 0 {
+		if link, err = addVLAN(link, boot.VLAN); err != nil {
+			return err
+		}
+	}
 	if err := setAddress(link, boot); err != nil {
 		return err
 	}
-	log.Info("boot NIC is up", "nic", name, "mac", boot.BootMAC, "pci", fs.NetdevPCI(name), "addr", boot.Address)
+	log.Info("boot NIC is up", "nic", carrier.Attrs().Name, "vlan", boot.VLAN, "mac", boot.BootMAC, "pci", fs.NetdevPCI(name), "addr", boot.Address)
 	if !waitCarrier(ctx, fs, name) {
 		log.Warn("boot NIC has no link yet", "nic", name, "hint", "Look at the cable and the switch port if this stays.")
 	}
 	return nil
+}
+
+// vlanModule makes VLAN interfaces; kernels ask for it by themselves where modprobe is there.
+const vlanModule = "8021q"
+
+// addVLAN makes the VLAN interface of the boot network on the NIC that booted, or takes the one
+// that the agent made before it crashed.
+func addVLAN(nic netlink.Link, id int) (netlink.Link, error) {
+	name := fmt.Sprintf("vlan%d", id)
+	fail := func(err error) (netlink.Link, error) {
+		return nil, errkind.New(errkind.Unsupported, "NIC %s: VLAN %d: %w", nic.Attrs().Name, id, err).
+			Do("Look whether the kernel of the image has the module " + vlanModule + ", and build the image again.")
+	}
+	if err := load(vlanModule); err != nil && errkind.Of(err) != errkind.Unsupported { // that: no modules, so that it may be built in
+		return fail(err)
+	}
+	vlan := &netlink.Vlan{LinkAttrs: netlink.NewLinkAttrs(), VlanId: id}
+	vlan.Name, vlan.ParentIndex = name, nic.Attrs().Index
+	if err := netlink.LinkAdd(vlan); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fail(err)
+	}
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fail(err)
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fail(err)
+	}
+	return link, nil
 }
 
 // waitNIC waits for the interface with the MAC. Drivers and firmware of large

@@ -36,6 +36,12 @@ func quiet(log *slog.Logger) {
 		if l.Attrs().Flags&unix.IFF_UP == 0 || l.Attrs().Flags&unix.IFF_LOOPBACK != 0 {
 			continue
 		}
+		if _, is := l.(*netlink.Vlan); is { // the system makes its own
+			if err := netlink.LinkDel(l); err != nil {
+				log.Warn("VLAN interface stays", "nic", l.Attrs().Name, "err", err)
+			}
+			continue
+		}
 		if err := netlink.LinkSetDown(l); err != nil {
 			log.Warn("NIC stays up", "nic", l.Attrs().Name, "err", err)
 			continue

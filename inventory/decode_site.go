@@ -73,6 +73,9 @@ func (l *loader) bmc(b *language.Body) *BMCProfile {
 	}
 	p.Port, p.CipherSuite = l.bmcPort(b, p.Protocol, 0, -1)
 	p.TLS = l.trust(b, p.Protocol, TLSTrust{Mode: TLSPinFirstSeen})
+	if n := p.Network; p.VLAN != 0 && n != nil && n.VLAN != 0 && n.VLAN != p.VLAN {
+		l.diags.Add("bmc.attach", b.Range("vlan"), "VLAN of another network", fmt.Sprintf("The BMCs have vlan = %d, and their network %q has vlan = %d. Correct one of the two.", p.VLAN, n.Name, n.VLAN)).Also("the network", l.place(n, "vlan")).In(b.Decl)
+	}
 	if p.VLAN != 0 && p.Attach != "shared" {
 		l.diags.Add("bmc.attach", b.Range("vlan"), "VLAN of a dedicated BMC", `vlan is for BMCs that share a port with the node. Remove it: the VLAN of a BMC is set in the BMC.`).In(b.Decl)
 	}

@@ -31,7 +31,6 @@ var unimplementedSettings = []struct {
 	{"mtu", "network \"boot\" {", "network \"oob\" {\n  cidr = \"203.0.113.0/24\"\n  mtu = 9000\n}\nnetwork \"boot\" {", "mtu of network oob", false},
 	{"pool", "dhcp { mode = \"authoritative\" }", "dhcp {\n    mode = \"proxy\"\n    pool = \"192.0.2.200-192.0.2.220\"\n  }", "pool of the dhcp block of network boot", true},
 	{"dhcp", "network \"boot\" {", "network \"oob\" {\n  cidr = \"203.0.113.0/24\"\n  dhcp { mode = \"authoritative\" }\n}\nnetwork \"boot\" {", "the dhcp block of network oob", false},
-	{"bmc vlan", "bmc \"b\" {", "bmc \"b\" {\n  attach = \"shared\"\n  vlan = 30", "vlan of bmc b", true},
 	{"attach", "bmc \"b\" {", "bmc \"b\" {\n  attach = \"shared\"", "attach of bmc b", false},
 	{"factory", "bmc \"b\" {", "bmc \"b\" {\n  factory { username = \"ADMIN\" }", "factory of bmc b", true},
 	{"factory_password", "role     = role.w", "role     = role.w\n    factory_password = secret(\"env:FACTORY\")", "factory_password of bmc b", false},

@@ -73,6 +73,13 @@ type Diagnostics interface {
 	CollectDiagnostics(ctx context.Context, most int64) ([]byte, error)
 }
 
+// VLANTagger reads how the BMC tags the frames of its own network interface (IEEE 802.1Q).
+type VLANTagger interface {
+	// VLAN returns the ID of the VLAN, 1 to 4094, or 0 for untagged frames. A BMC that does
+	// not say is an error of kind Unsupported.
+	VLAN(context.Context) (int, error)
+}
+
 // NIC is a network port of the node, as its BMC shows it.
 type NIC = redfish.NIC
 

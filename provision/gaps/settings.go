@@ -54,7 +54,6 @@ func Settings() []Setting {
 		{NoEffect, "network", "dhcp", "this controller is not on it, and neither a gateway nor relays are given that could pass requests on.", dhcp("", func(inv *inventory.Inventory, n *inventory.Network) bool {
 			return len(inv.Controllers) > 0 && n.DHCP.Mode != inventory.DHCPOff && !services.IsAnswered(inv, n)
 		})},
-		{Refused, "bmc", "vlan", "the BMC's own network settings are not changed. Set the VLAN in the BMC, and remove it here.", bmcs("vlan", func(b *inventory.BMCProfile) bool { return b.VLAN != 0 })},
 		{Refused, "bmc", "factory", "nobody logs in with the account as delivered, and it is not changed. Make the account of username on the BMCs, and remove the block.", bmcs("factory", func(b *inventory.BMCProfile) bool { return b.FactoryUsername != "" })},
 		{NoEffect, "bmc", "attach", "the BMC is spoken to as one with a port of its own.", bmcs("attach", func(b *inventory.BMCProfile) bool { return b.Attach == "shared" })},
 		{NoEffect, "bmc", "factory_password", "it is not read.", factoryPasswords},

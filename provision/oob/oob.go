@@ -186,6 +186,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	if err := s.compare(ctx, run, n, id); err != nil {
 		return err
 	}
+	if err := s.checkVLAN(ctx, run, n, b); err != nil {
+		return err
+	}
 	if err := s.checkSecureBoot(ctx, run, n, b); err != nil {
 		return err
 	}

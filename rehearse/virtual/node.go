@@ -197,6 +197,14 @@ func (n *Node) ports() (all []system.Port) {
 	return all
 }
 
+// bmcVLAN is the VLAN that a BMC has, as its bmc block says.
+func bmcVLAN(b inventory.BMCTarget) int {
+	if b.Profile == nil {
+		return 0
+	}
+	return b.Profile.VLAN
+}
+
 // openBMC opens the socket of the node's BMC.
 func (n *Node) openBMC(ctx context.Context) (part, error) {
 	b := n.inv.BMC
@@ -204,12 +212,12 @@ func (n *Node) openBMC(ctx context.Context) (part, error) {
 	if b.Protocol == "redfish" {
 		ln, err := n.oob.Listen(ctx, "tcp", at)
 		return func(ctx context.Context) error {
-			return redfish.Serve(ctx, ln, n.chassis, n.kind, redfish.Options{Address: n.bmcAt, MAC: b.MAC, Hardware: n.parts(), SecureBoot: n.metal.SecureBoot})
+			return redfish.Serve(ctx, ln, n.chassis, n.kind, redfish.Options{Address: n.bmcAt, MAC: b.MAC, VLAN: bmcVLAN(b), Hardware: n.parts(), SecureBoot: n.metal.SecureBoot})
 		}, err
 	}
 	conn, err := n.oob.ListenPacket(ctx, "udp", at)
 	return func(ctx context.Context) error {
-		return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{Serial: n.serial})
+		return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{Serial: n.serial, VLAN: bmcVLAN(b)})
 	}, err
 }
 

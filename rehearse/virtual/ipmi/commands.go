@@ -4,6 +4,7 @@ package ipmi
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"time"
 
@@ -56,6 +57,7 @@ func (k *controller) commands() *handlers.Registry {
 		{types.CommandDeactivatePayload, operator, 6, k.deactivate},
 		{types.CommandGetPayloadActivationStatus, user, 1, k.activation},
 		{types.CommandGetSOLConfigParam, operator, 4, k.serialConfig},
+		{types.CommandGetLanConfigParam, operator, 4, k.lanConfig},
 	} {
 		reg.RegisterFunc(r.cmd, func(_ context.Context, h *handlers.HandlerContext, req []byte) ([]byte, types.CompletionCode, error) {
 			switch {
@@ -91,6 +93,24 @@ func splitRevision(version string) (major, minor uint8) {
 
 func (k *controller) systemGUID([]byte) ([]byte, types.CompletionCode) {
 	return k.lib.GUID[:], types.CodeOK
+}
+
+// lanConfig is Get LAN Configuration Parameters (23.2), of the VLAN alone.
+func (k *controller) lanConfig(req []byte) ([]byte, types.CompletionCode) {
+	const revision, thisChannel, enabled = 0x11, 0x0e, 0x80
+	switch channel := req[0] & 0x0f; {
+	case channel != thisChannel && channel != lanChannel:
+		return nil, types.CodeParameterOutOfRange
+	case types.LanConfigParamSelector(req[1]) != types.LanConfigParamSelector_VLANID:
+		return nil, types.CodeParameterNotSupported
+	case req[0]&0x80 != 0: // the revision only
+		return []byte{revision}, types.CodeOK
+	}
+	out := binary.LittleEndian.AppendUint16([]byte{revision}, uint16(k.o.VLAN))
+	if k.o.VLAN != 0 {
+		out[2] |= enabled
+	}
+	return out, types.CodeOK
 }
 
 // coldReset restarts the BMC; its answer is the last thing that it says.

@@ -92,7 +92,7 @@ func getOwnPort(c *call) obj {
 	}
 	o := obj{"@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": c.s.ownPort(), "Name": "Manager Ethernet Interface",
 		"InterfaceEnabled": true, "MACAddress": c.s.o.MAC.String(), "SpeedMbps": 1000, "FullDuplex": true, "LinkStatus": "LinkUp", "Status": statusOK(),
-		"IPv4Addresses": []obj{}}
+		"IPv4Addresses": []obj{}, "VLAN": obj{"VLANEnable": c.s.o.VLAN != 0, "VLANId": c.s.o.VLAN}}
 	if a := c.s.o.Address; a.Is4() {
 		o["IPv4Addresses"] = []obj{{"Address": a.String(), "AddressOrigin": "Static"}}
 	}

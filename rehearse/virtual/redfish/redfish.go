@@ -25,6 +25,8 @@ type Options struct {
 	Address netip.Addr
 	// MAC is that of the BMC's own port.
 	MAC addr.MAC
+	// VLAN is the ID of the VLAN that its port tags frames with; 0: untagged.
+	VLAN int
 	// Hardware is what the BMC has learned of the node; nil: nothing but its
 	// identity.
 	Hardware *Hardware

@@ -129,6 +129,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 // showBefore shows the plan that is about to be applied, on standard error when
 // standard output is a stream of JSON.
 func (a *app) showBefore(p *plan.Plan, guess predict.Prediction) {
+	a.shown = guess
 	w := a.out
 	if a.json {
 		w = a.err

@@ -49,7 +49,7 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	})
 	log := &event.Log{Dir: filepath.Join(a.stateDir(), "events"), Trouble: func(err error) { say("warning: events are not kept: " + err.Error()) }}
 	wg.Go(func() { _ = log.Follow(side, o.Bus.Subscribe(0)) }) // it has said its trouble
-	wg.Go(func() { newView(a, o.Plan).follow(o.Bus.Subscribe(0)) })
+	wg.Go(func() { newView(a, o.Plan).predicted(a.shown).follow(o.Bus.Subscribe(0)) })
 	res, err := run.Run(ctx)
 	o.Bus.Close()
 	end()

@@ -79,13 +79,19 @@ var shown = []struct {
 			v.board.take(e)
 			writeLines(w, v.news(e))
 		}
-		writeLines(w, v.frame(now, 20))
+		writeFrame(w, v.frame(now, 200, 20))
 		for _, e := range badEnd(text) {
 			v.board.take(e)
 			writeLines(w, v.news(e))
 		}
-		writeLines(w, v.frame(now, 20))
+		writeFrame(w, v.frame(now, 200, 20))
 	}},
+}
+
+func writeFrame(w io.Writer, lines []line) {
+	for _, l := range lines {
+		io.WriteString(w, l.text+"\n")
+	}
 }
 
 func writeLines(w io.Writer, lines []string) {

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // Exit codes, as `ironrail --help` lists them.
@@ -50,6 +51,9 @@ type app struct {
 	dir  string // the site's folder
 	json bool
 	vars []string // NAME=VALUE, of the site's variables
+
+	color string             // when lines on a terminal have colors: auto, always or never
+	shown predict.Prediction // of the plan that was shown last
 }
 
 // exit ends a command with a code other than 1; err may be nil.
@@ -152,6 +156,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site; of a sensitive one, where it lies: NAME=env:OTHER")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
+	root.PersistentFlags().StringVar(&a.color, "color", "auto", "`WHEN` the live view has colors: auto (on a terminal, unless NO_COLOR is set), always, never")
 	root.SetFlagErrorFunc(wrongUsage)
 	return root
 }

@@ -100,7 +100,7 @@ func (r *rehearsalView) follow() {
 		}
 		r.app.sayf("")
 	}
-	newView(r.app, p.plan).rehearsal(r.verbose).follow(r.bus.Subscribe(0))
+	newView(r.app, p.plan).predicted(p.time).rehearsal(r.verbose).follow(r.bus.Subscribe(0))
 	if sum, ok := <-r.end; ok {
 		r.app.showSummary(sum, r.gaps, r.places)
 		r.summaryShown = true

@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
@@ -33,13 +32,14 @@ type board struct {
 	step    map[plan.StepID]*row
 	node    map[string]*row
 	settled map[plan.StepID]bool
+	planned map[plan.StepID]*plan.Step
 	columns [2]int // widths of the names of rows and steps
 }
 
 // row is one thing that steps work on.
 type row struct {
 	name    string
-	steps   []plan.Step
+	steps   []*plan.Step
 	mark    mark // waiting until something worse or better is known
 	at      string
 	text    string
@@ -52,13 +52,17 @@ type task struct {
 	id           plan.StepID
 	text         string
 	since, until time.Time
+	waits        bool  // for a resource
+	done, total  int64 // what it counts; total 0: nothing
 }
 
 // newBoard makes the rows of a plan.
 func newBoard(p *plan.Plan, now time.Time) *board {
-	b := &board{step: map[plan.StepID]*row{}, node: map[string]*row{}, settled: map[plan.StepID]bool{}}
+	b := &board{step: map[plan.StepID]*row{}, node: map[string]*row{}, settled: map[plan.StepID]bool{}, planned: map[plan.StepID]*plan.Step{}}
 	of := map[subject.ID]*row{}
-	for _, s := range p.Steps {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		b.planned[s.ID] = s
 		r := of[s.Subject]
 		if r == nil {
 			r = b.add(rowName(s.Subject), now)
@@ -118,7 +122,7 @@ func (b *board) take(e event.Event) {
 	id := plan.StepID(e.Step)
 	switch e.Type {
 	case event.StepReady:
-		r.putTask(task{id: id, text: e.Text, since: e.Time})
+		r.putTask(task{id: id, text: e.Text, since: e.Time, waits: true})
 	case event.StepStarted:
 		r.putTask(task{id: id, text: e.Text, since: e.Time, until: e.Until})
 	case event.StepProgress:
@@ -173,7 +177,7 @@ func (r *row) end(id plan.StepID, at time.Time) {
 func (r *row) progress(e event.Event) {
 	for i := range r.active {
 		if t := &r.active[i]; t.id == plan.StepID(e.Step) {
-			t.text = addProgress(e.Text, e.Done, e.Total)
+			t.text, t.done, t.total = addProgress(e.Text, e.Done, e.Total), e.Done, e.Total
 			if !e.Until.IsZero() {
 				t.until = e.Until
 			}
@@ -206,26 +210,6 @@ func (b *board) currentMark(r *row) mark {
 
 // widest is the most that a name takes of a line.
 const widest = 22
-
-// lines shows rows in columns: how far each is, at which step, since when and
-// until when at the latest, and last, because it may be cut off, what it does or
-// waits for.
-func (b *board) lines(rows []*row, now time.Time) []string {
-	type cells struct{ at, when, text string }
-	all, wide := make([]cells, len(rows)), 0
-	for i, r := range rows {
-		at, when, text := b.cells(r, now)
-		all[i] = cells{at, when, text}
-		wide = max(wide, len(when))
-	}
-	var p page
-	for i, r := range rows {
-		c := all[i]
-		p.linef("%s %-*s %3d/%-3d %-*s %-*s  %s", b.currentMark(r), min(widest, b.columns[0]), r.name, b.done(r), len(r.steps),
-			min(widest, b.columns[1]), c.at, wide, c.when, c.text)
-	}
-	return strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
-}
 
 // cells are what a row says now: the step, the time, and the text.
 func (b *board) cells(r *row, now time.Time) (at, when, text string) {
@@ -282,21 +266,4 @@ func (b *board) summary() string {
 		}
 	}
 	return text
-}
-
-// choose returns at most n rows, in the order of the plan: those that need
-// somebody first, then those that work, then those that wait, then the rest.
-func (b *board) choose(n int) []*row {
-	if len(b.rows) <= n {
-		return b.rows
-	}
-	picked := map[*row]bool{}
-	for _, m := range []mark{broken, onHold, working, waiting, missed, ended} {
-		for _, r := range b.rows {
-			if len(picked) < n && b.currentMark(r) == m {
-				picked[r] = true
-			}
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(b.rows), func(r *row) bool { return !picked[r] })
 }

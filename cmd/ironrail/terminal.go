@@ -33,6 +33,18 @@ func terminalSize(w io.Writer) (width, height int) {
 	return plainWidth, plainHeight
 }
 
+// colors reports whether lines for w have colors (https://no-color.org).
+func (a *app) colors(w io.Writer) bool {
+	switch a.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	no, _ := a.environ("NO_COLOR")
+	return no == "" && isTerminal(w)
+}
+
 // screenOf is the width of a text for w, and how many lines somebody sees of it at once.
 func screenOf(w io.Writer) (width, lines int) {
 	if !isTerminal(w) {
@@ -48,6 +60,7 @@ func screenOf(w io.Writer) (width, lines int) {
 type screen struct {
 	w     io.Writer
 	size  func() (width, height int)
+	color bool
 	drawn int // lines of the block that stand on the terminal
 	last  [2]int
 }
@@ -66,7 +79,7 @@ const (
 // makes for a width and at most a height; it never has more lines than fit, so
 // that moving the cursor up always reaches its first. Wrapping is off while the
 // block is drawn: a line that is wider than it looks stays one line.
-func (s *screen) draw(above []string, frame func(width, height int) []string) {
+func (s *screen) draw(above []string, frame func(width, height int) []line) {
 	width, height := s.size()
 	lines := frame(width, height-1)
 	lines = lines[:max(0, min(len(lines), height-1))]
@@ -88,7 +101,11 @@ func (s *screen) draw(above []string, frame func(width, height int) []string) {
 	}
 	b.WriteString(wrapOff)
 	for _, l := range lines {
-		b.WriteString(clipLine(l, width) + eraseLine + "\n")
+		text := clipLine(l.text, width)
+		if s.color && l.style != normal {
+			text = "\x1b[" + string(l.style) + "m" + text + "\x1b[0m"
+		}
+		b.WriteString(text + eraseLine + "\n")
 	}
 	b.WriteString(eraseBelow + wrapOn)
 	s.drawn = len(lines)

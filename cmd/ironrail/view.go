@@ -5,19 +5,21 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // How often the rows are drawn: while nothing happens, and at most.
 const (
 	redrawIdle = time.Second / 2
 	redrawMost = time.Second / 10
+	// redrawShare is how many times longer than a drawing takes none follows it.
+	redrawShare = 10
 )
 
 // view shows a run while it goes: on a terminal one line a node, redrawn in
@@ -31,21 +33,38 @@ type view struct {
 	begun time.Time
 	at    time.Time // of a rehearsal: the virtual time of the last event; zero: the clock on the wall counts
 
+	guess    predict.Prediction // zero: there is none
+	whole    time.Duration      // the longest chain of the plan's steps
+	computed time.Time          // by the clock on the wall, when what follows was computed
+	asOf     time.Time          // what left is counted from
+	share    float64            // of the work that is done
+	left     time.Duration      // the longest chain of what is not
+	found    []discovery
+	over     bool // the run has ended
+
 	screen *screen // nil: plain lines or JSON
 	above  []string
 	drawn  time.Time
+	took   time.Duration // to draw it
 
 	phases      phases            // of a rehearsal: what plain lines sum up; nil: they tell all
 	phase       map[string]string // last phase printed of each step
-	cause       string            // last cause printed above the rows
+	cause       string            // last cause that was found
 	shownCauses map[string]bool   // causes that plain lines have told, alone and with their step or row
 }
 
 func newView(a *app, p *plan.Plan) *view {
 	v := &view{app: a, plan: p, stops: "Ctrl-C drains", board: newBoard(p, a.now()), begun: a.now(), phase: map[string]string{}, shownCauses: map[string]bool{}}
+	_, v.whole = v.board.remaining(p, v.begun)
 	if name, _ := a.environ("TERM"); !a.json && isTerminal(a.err) && name != "dumb" {
-		v.screen = &screen{w: a.err, size: func() (int, int) { return terminalSize(a.err) }}
+		v.screen = &screen{w: a.err, size: func() (int, int) { return terminalSize(a.err) }, color: a.colors(a.err)}
 	}
+	return v
+}
+
+// predicted gives the view how long the run may take.
+func (v *view) predicted(guess predict.Prediction) *view {
+	v.guess = guess
 	return v
 }
 
@@ -76,9 +95,9 @@ func (v *view) follow(sub *event.Subscription) {
 		for ok := err == nil; ok; e, ok = sub.Ready() {
 			v.take(e)
 		}
-		over := errors.Is(err, io.EOF)
-		v.redraw(over)
-		if over {
+		v.over = errors.Is(err, io.EOF)
+		v.redraw(v.over)
+		if v.over {
 			return
 		}
 	}
@@ -104,7 +123,7 @@ func (v *view) take(e event.Event) {
 	v.above = append(v.above, v.news(e)...)
 }
 
-// news is what somebody must read of an event: it stays above the rows.
+// news is what somebody must read of an event and no row shows: it stays above the rows.
 func (v *view) news(e event.Event) []string {
 	var p page
 	switch e.Type {
@@ -115,15 +134,12 @@ func (v *view) news(e event.Event) []string {
 		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), eventPrefix(e), e.Text)
 	case event.Held, event.Released:
 		p.linef("%s  %s: %s", e.Time.Local().Format(time.TimeOnly), e.Node, e.Text)
-	case event.FindingMade, event.StepFailed:
-		if e.Data["kind"] == "interrupted" || v.cause == e.Step+e.Text {
-			return nil
+	case event.FindingMade, event.StepFailed: // in the pane of findings
+		if e.Data["kind"] != "interrupted" && (e.Type == event.FindingMade || v.cause != e.Step+e.Text) {
+			v.cause = e.Step + e.Text
+			v.discover(e)
 		}
-		v.cause = e.Step + e.Text
-		p.linef("%s  %s%s", e.Time.Local().Format(time.TimeOnly), eventPrefix(e), e.Text)
-		if do := e.Data["action"]; do != "" {
-			p.linef("          do: %s", do)
-		}
+		return nil
 	default:
 		return nil
 	}
@@ -141,21 +157,11 @@ func eventPrefix(e event.Event) string {
 // redraw draws the rows, unless they were drawn just before.
 func (v *view) redraw(now bool) {
 	t := v.app.now()
-	if v.screen == nil || !now && t.Sub(v.drawn) < redrawMost {
+	if v.screen == nil || !now && t.Sub(v.drawn) < max(redrawMost, redrawShare*v.took) {
 		return
 	}
-	v.screen.draw(v.above, func(_, height int) []string { return v.frame(v.now(), height) })
-	v.above, v.drawn = nil, t
-}
-
-// frame is the rows and the line below them, at most height lines.
-func (v *view) frame(now time.Time, height int) []string {
-	rows := v.board.choose(max(1, height-1))
-	foot := fmt.Sprintf("%s elapsed: %s", formatAgo(v.begun, now), v.board.summary())
-	if hidden := len(v.board.rows) - len(rows); hidden > 0 {
-		foot += fmt.Sprintf("; %d %s not shown", hidden, pluralOf(hidden, "line", "lines"))
-	}
-	return append(v.board.lines(rows, now), foot+" ("+v.stops+")")
+	v.screen.draw(v.above, func(width, height int) []line { return v.frame(v.now(), width, height) })
+	v.above, v.drawn, v.took = nil, t, v.app.now().Sub(t)
 }
 
 // sumUp prints an event as a line, or, of a rehearsal, only what is found and what

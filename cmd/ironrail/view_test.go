@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/provision/predict"
 )
 
 // badEnd ends a run of samplePlan badly: n1 is broken by a finding, then its
@@ -113,30 +114,154 @@ func manyNodes(n int) *plan.Plan {
 	return p
 }
 
+// textOf is what a frame shows.
+func textOf(lines []line) string {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.text + "\n")
+	}
+	return b.String()
+}
+
+// TestFrameFitsTheTerminal: a hundred nodes are a few lines, those that stand the same way together, what is
+// found first; where there is room, each has a line.
 func TestFrameFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	v := newView(newApp(nil, &bytes.Buffer{}), manyNodes(100))
-	v.board.take(event.Event{Type: event.FindingMade, Node: "n090", Step: "n090/bmc", Text: "broken"})
-	v.board.take(event.Event{Type: event.StepStarted, Node: "n050", Step: "n050/bmc"})
+	take := func(e event.Event) {
+		v.board.take(e)
+		v.news(e)
+	}
+	for _, n := range []string{"n090", "n091"} {
+		take(event.Event{Type: event.FindingMade, Node: n, Step: n + "/bmc", Text: "no answer from " + n, Data: map[string]string{"action": "look at " + n}})
+	}
+	take(event.Event{Type: event.StepStarted, Node: "n050", Step: "n050/bmc"})
 	for i := range 40 {
 		id := fmt.Sprintf("n%03d/bmc", i)
-		v.board.take(event.Event{Type: event.StepDone, Node: id[:4], Step: id})
+		take(event.Event{Type: event.StepDone, Node: id[:4], Step: id})
 	}
-	for _, height := range []int{2, 5, 30, 100, 101, 200} {
-		lines := v.frame(now, height)
-		if want := min(height, 101); len(lines) != want {
+	for _, height := range []int{2, 3, 4, 5, 8, 30, 100, 101, 200} {
+		lines := v.frame(now, 80, height)
+		if len(lines) > height {
 			t.Errorf("%d lines on %d", len(lines), height)
 		}
-		all := strings.Join(lines, "\n")
-		if !strings.Contains(all, "✗ n090") || height > 2 && !strings.Contains(all, "> n050") {
-			t.Errorf("height %d does not show first what is broken and what works:\n%s", height, all)
+		all := textOf(lines)
+		if height >= 8 && (!strings.Contains(all, "✗ 2: n[090-091]: no answer from NODE\n") || !strings.Contains(all, "> n050")) {
+			t.Errorf("height %d does not show what is broken and what works:\n%s", height, all)
 		}
-		if height < 61 && strings.Contains(all, "✓") {
-			t.Errorf("height %d shows what is done while others wait", height)
+		if !strings.Contains(all, "40 done, 1 working, 57 waiting, 2 failed") {
+			t.Errorf("height %d does not count:\n%s", height, all)
 		}
 	}
-	if foot := v.frame(now, 5)[4]; !strings.Contains(foot, "40 done, 1 working, 58 waiting, 1 failed; 96 lines not shown") {
-		t.Errorf("foot %q", foot)
+	if all := textOf(v.frame(now, 80, 30)); !strings.Contains(all, "  57 nodes   bmc") || !strings.Contains(all, "n[040-049,051-089,092-099]\n") || !strings.Contains(all, "✓ 40 nodes ") {
+		t.Errorf("nodes that stand the same way are not together:\n%s", all)
+	}
+	if all := textOf(v.frame(now, 80, 200)); strings.Count(all, "\n  n") != 57 || strings.Count(all, "✓ n") != 40 {
+		t.Errorf("on a tall terminal not each node has its line:\n%s", all)
+	}
+}
+
+// TestLateRows: a row that takes longer than such steps do is alone, before those that are not late, and
+// says by how much.
+func TestLateRows(t *testing.T) {
+	t.Parallel()
+	p := manyNodes(100)
+	for i := range p.Steps {
+		p.Steps[i].Deadline = plan.Budget{Expected: 10 * time.Minute, Slow: 20 * time.Minute}
+	}
+	a := newApp(nil, &bytes.Buffer{})
+	a.now = func() time.Time { return fixtureTime }
+	v := newView(a, p)
+	for i := range 30 {
+		name := fmt.Sprintf("n%03d", i)
+		since := fixtureTime.Add(time.Duration(i) * time.Second)
+		if i == 7 {
+			since = fixtureTime.Add(-20 * time.Minute)
+		}
+		v.board.take(event.Event{Time: since, Type: event.StepStarted, Node: name, Step: name + "/bmc", Text: "x"})
+	}
+	at := fixtureTime.Add(5 * time.Minute)
+	lines := v.frame(at, 160, 10)
+	all := textOf(lines)
+	for _, want := range []string{"> n007       bmc  [##########]  99%  25m0s of 10m0s, LATE: P95 is 20m0s  x\n", "> 29 nodes   bmc  [#####-----]  47%  5m0s of 10m0s", "  70 nodes   bmc"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is not in\n%s", want, all)
+		}
+	}
+	if late := slices.IndexFunc(lines, func(l line) bool { return strings.Contains(l.text, "LATE") }); late < 0 || lines[late].style != yellow || !strings.Contains(lines[late+1].text, "29 nodes") {
+		t.Errorf("the late one is not before the others:\n%s", all)
+	}
+}
+
+// TestTimeLeft: it is the longest chain of what is not done, scaled by the prediction, which knows limits.
+func TestTimeLeft(t *testing.T) {
+	t.Parallel()
+	step := func(id string, takes time.Duration, needs ...plan.StepID) plan.Step {
+		s := plan.Step{ID: plan.StepID(id), Subject: subject.OfNode("n1"), Deadline: plan.Budget{Expected: takes}}
+		for _, n := range needs {
+			s.Needs = append(s.Needs, plan.Need{Step: n})
+		}
+		return s
+	}
+	p := &plan.Plan{Format: plan.Format, ID: "p", Site: "s", Steps: []plan.Step{step("n1/a", 10*time.Minute), step("n1/b", 20*time.Minute, "n1/a"), step("n1/c", 10*time.Minute, "n1/a")}}
+	at := fixtureTime
+	a := newApp(nil, &bytes.Buffer{})
+	a.now = func() time.Time { return at }
+	for _, c := range []struct {
+		guess predict.Prediction
+		want  string
+	}{
+		{predict.Prediction{}, "[####------]  37% 15m0s elapsed, about 15m0s left: "},
+		{predict.Prediction{Low: 50 * time.Minute, Expected: time.Hour, High: 2 * time.Hour}, "[####------]  37% 15m0s elapsed, about 30m0s left (25m0s to 1h0m): "},
+	} {
+		at = fixtureTime
+		v := newView(a, p).predicted(c.guess)
+		at = fixtureTime.Add(15 * time.Minute)
+		v.board.take(event.Event{Type: event.StepDone, Node: "n1", Step: "n1/a", Time: fixtureTime.Add(10 * time.Minute)})
+		v.board.take(event.Event{Type: event.StepStarted, Node: "n1", Step: "n1/b", Time: fixtureTime.Add(10 * time.Minute)})
+		if got := textOf(v.frame(at, 119, 5)); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%q, want %q first", got, c.want)
+		}
+		v.board.take(event.Event{Type: event.StepDone, Node: "n1", Step: "n1/b", Time: at})
+		v.board.take(event.Event{Type: event.StepDone, Node: "n1", Step: "n1/c", Time: at})
+		if got := textOf(v.frame(at, 119, 5)); !strings.HasPrefix(got, "[##########] 100% 15m0s elapsed: 1 done") {
+			t.Errorf("at the end: %q", got)
+		}
+	}
+}
+
+// TestLastFrame: how a run ended is written below, so that its rows are gone.
+func TestLastFrame(t *testing.T) {
+	t.Parallel()
+	v := newView(newApp(nil, &bytes.Buffer{}), manyNodes(100))
+	if v.over = true; len(v.frame(now, 200, 40)) != 1 {
+		t.Errorf("the last frame is\n%s", textOf(v.frame(now, 200, 40)))
+	}
+}
+
+func TestColors(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	lines := func(int, int) []line { return []line{{"a long text in red", red}, {"plain", normal}} }
+	size := func() (int, int) { return 10, 5 }
+	(&screen{w: &b, size: size, color: true}).draw(nil, lines)
+	if !strings.Contains(b.String(), "\x1b[31ma long te…\x1b[0m\x1b[K\nplain\x1b[K\n") {
+		t.Errorf("%q", b.String())
+	}
+	b.Reset()
+	(&screen{w: &b, size: size}).draw(nil, lines)
+	if strings.Contains(b.String(), "m") && strings.Contains(b.String(), "\x1b[31m") {
+		t.Errorf("%q", b.String())
+	}
+	for _, c := range []struct {
+		flag, no string
+		want     bool
+	}{{"always", "1", true}, {"never", "", false}, {"auto", "", false}, {"", "", false}} { // a buffer is no terminal
+		a := newApp(nil, &b)
+		a.color, a.environ = c.flag, func(string) (string, bool) { return c.no, c.no != "" }
+		if got := a.colors(&b); got != c.want {
+			t.Errorf("--color %q, NO_COLOR %q: %v", c.flag, c.no, got)
+		}
 	}
 }
 
@@ -226,7 +351,12 @@ func TestScreenRedrawsInPlace(t *testing.T) {
 	s := &screen{w: g, size: func() (int, int) { return g.width, g.height }}
 	show := func(above []string, lines ...string) {
 		t.Helper()
-		s.draw(above, func(_, height int) []string { return lines[:min(len(lines), height)] })
+		s.draw(above, func(_, height int) (out []line) {
+			for _, l := range lines[:min(len(lines), height)] {
+				out = append(out, line{text: l})
+			}
+			return out
+		})
 	}
 	want := func(lines ...string) {
 		t.Helper()
@@ -265,12 +395,12 @@ func TestViewOnATerminalShowsEachRowOnce(t *testing.T) {
 		v.redraw(true)
 	}
 	got := g.String()
-	for _, want := range []string{"✓ image.os", "✗ n1", "- group/all", "‖ n9", "elapsed: 1 done"} {
+	for _, want := range []string{"✓ image.os", "✗ n1", "- group/all ", "‖ n9", "elapsed\n1 done, 0 working"} {
 		if strings.Count(got, want) != 1 {
 			t.Errorf("%q is there %d times in\n%s", want, strings.Count(got, want), got)
 		}
 	}
-	if !strings.Contains(got, "do: replace the disk x") || strings.Count(got, "n1/install.write: the disk reads back wrong x") != 1 {
+	if strings.Count(got, "✗ n1: the disk reads back wrong x") != 1 || strings.Count(got, "do: replace the disk x") != 1 {
 		t.Errorf("the finding is not shown once, with what to do:\n%s", got)
 	}
 }

@@ -144,9 +144,6 @@ func (m *Maker) MakeLoaders(ctx context.Context) error {
 		return err
 	}
 	if all := m.platform().signed; len(all) > 0 {
-		if len(m.Storage) > 0 {
-			return errkind.New(errkind.Unsupported, "disk layouts beside the image's own need a GRUB that is made here, and this image for %s has only signed ones", m.Arch)
-		}
 		if err := m.fetchSigned(ctx, all); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/loadercfg"
 )
 
 // signed is a boot program that a package has, and where it goes.
@@ -60,7 +61,12 @@ set prefix=($root)/boot/grub
 configfile /boot/grub/grub.cfg
 `
 
-// stubOf is the same for GRUB whose menu is in another folder.
+// signedLayoutConfig is the same where layouts of disks are: it hands over to the configuration
+// that the agent writes, on the partition that GRUB came from. What the root may be on (arrays,
+// volume groups, XFS) is built into Debian's signed GRUB, as a list of its modules shows.
+const signedLayoutConfig = "configfile " + loadercfg.Folder + "/grub.cfg\n"
+
+// stubOf is signedConfig for GRUB whose menu is in another folder.
 func stubOf(l *distribution.Loader) string {
 	return strings.ReplaceAll(signedConfig, "/boot/grub", "/"+l.Folder)
 }
@@ -106,7 +112,11 @@ func (m *Maker) placeSigned(all []signed) error {
 			}
 		}
 	}
-	return errors.Join(os.MkdirAll(m.Path("EFI/debian"), 0o755), os.WriteFile(m.Path("EFI/debian/grub.cfg"), []byte(signedConfig), 0o644))
+	config := signedConfig
+	if len(m.Storage) > 0 {
+		config = signedLayoutConfig
+	}
+	return errors.Join(os.MkdirAll(m.Path("EFI/debian"), 0o755), os.WriteFile(m.Path("EFI/debian/grub.cfg"), []byte(config), 0o644))
 }
 
 // BootFiles are the files, by name, that nodes of the architecture need to boot from the

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/loadercfg"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -97,8 +98,9 @@ func TestSecureBootLoaders(t *testing.T) {
 		t.Errorf("a kernel that nobody signed: %v", err)
 	}
 	m.Storage = []string{inventory.StorageTree}
-	if err := m.MakeLoaders(t.Context()); errkind.Of(err) != errkind.Unsupported {
-		t.Errorf("with a layout: %v", err)
+	must(t, m.placeSigned(m.platform().signed))
+	if got, err := os.ReadFile(m.Path("EFI/debian/grub.cfg")); err != nil || string(got) != signedLayoutConfig {
+		t.Errorf("with a layout: %q, %v", got, err)
 	}
 }
 
@@ -148,8 +150,7 @@ const securePackages = "IRONRAIL_TEST_SECUREBOOT"
 // Debian's kernel, which is locked down; one that nobody signed is refused.
 func TestPeerSecureBootDisk(t *testing.T) {
 	t.Parallel()
-	const code, vars = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"
-	peertest.Need(t, "qemu-system-x86_64", code, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
+	peertest.Need(t, "qemu-system-x86_64", secureCode, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
 	from := os.Getenv(securePackages)
 	if from == "" || os.Geteuid() != 0 {
 		t.Skip("needs root, and " + securePackages + ": a folder with the folder packages, the trees of shim-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
@@ -174,17 +175,72 @@ func TestPeerSecureBootDisk(t *testing.T) {
 		put(t, filepath.Join(m.Root, "boot/grub/grub.cfg"), grubConfig(m.Family, m.Arch))
 		put(t, filepath.Join(m.Root, "boot/grub/ironrail.cfg"), "linux /vmlinuz console=ttyS0 panic=-1\nboot\n")
 		put(t, filepath.Join(m.Root, "vmlinuz"), string(c.kernel))
-		must(t, m.placeSigned(m.platform().signed))
-		for _, l := range m.platform().loaders {
-			must(t, m.Run(t.Context(), nil, slices.Concat([]string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", grubPrefix, "-o", m.Path(l.file)}, grubModules, l.modules)...))
-		}
-		must(t, m.MakeDisk(t.Context()))
-		said := consoleOf(t, "qemu-system-x86_64", []string{"-machine", "q35,smm=on", "-accel", "tcg,tb-size=128", "-m", "512", "-display", "none", "-nic", "none", "-no-reboot",
-			"-global", "driver=cfi.pflash01,property=secure,value=on", "-serial", "stdio", "-monitor", "none",
-			"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code, "-drive", "if=pflash,format=raw,unit=1,snapshot=on,file=" + vars,
-			"-drive", "file=" + m.Path(DiskFile) + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, c.want)
-		if !strings.Contains(said, c.want) {
+		signedDisk(t, m)
+		if said := secureConsole(t, m.Path(DiskFile), c.want); !strings.Contains(said, c.want) {
 			t.Errorf("%s: the console does not say %q:\n%s", name, c.want, said)
+		}
+	}
+}
+
+// signedDisk makes the disk of a maker whose signed loaders are unpacked.
+func signedDisk(t *testing.T, m *Maker) {
+	t.Helper()
+	must(t, m.placeSigned(m.platform().signed))
+	for _, l := range m.platform().loaders {
+		must(t, m.Run(t.Context(), nil, slices.Concat([]string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", grubPrefix, "-o", m.Path(l.file)}, grubModules, l.modules)...))
+	}
+	must(t, m.MakeDisk(t.Context()))
+}
+
+// OVMF that enforces Secure Boot, and its variables with Microsoft's keys.
+const (
+	secureCode = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd"
+	secureVars = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"
+)
+
+// secureConsole is what a machine with Secure Boot says, which starts from a disk, until it says
+// text.
+func secureConsole(t *testing.T, disk, text string) string {
+	t.Helper()
+	return console(t, []string{"-machine", "q35,smm=on", "-accel", "tcg,tb-size=128", "-m", "512", "-display", "none", "-nic", "none", "-no-reboot",
+		"-global", "driver=cfi.pflash01,property=secure,value=on", "-serial", "stdio", "-monitor", "none",
+		"-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + secureCode, "-drive", "if=pflash,format=raw,unit=1,snapshot=on,file=" + secureVars,
+		"-drive", "file=" + disk + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, text)
+}
+
+// TestPeerSecureBootFindsRoot: Debian's signed GRUB has built in what the roots of layouts lie on.
+// On OVMF with Microsoft's keys it finds the root of the image's own disk by its label, and one of
+// XFS by its UUID, on a partition and in a volume group, by what the agent writes.
+func TestPeerSecureBootFindsRoot(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "qemu-system-x86_64", secureCode, "mke2fs", "mkfs.vfat", "mkfs.xfs", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
+	from := os.Getenv(securePackages)
+	if from == "" || os.Geteuid() != 0 {
+		t.Skip("needs root, and " + securePackages + ": a folder with the folder packages, the trees of shim-signed, shim-helpers-amd64-signed and grub-efi-amd64-signed of Debian 13")
+	}
+	const uuid, config = "11111111-2222-4333-8444-555555555555", "echo reached $root $prefix $grub_platform end\nhalt\n"
+	family, _ := distribution.Find(distribution.Debian)
+	m := &Maker{Family: family, SecureBoot: true, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}, Storage: []string{inventory.StorageLVM, inventory.StorageTree, inventory.StorageXFS}}
+	m.Root = m.Path("root")
+	must(t, os.Symlink(filepath.Join(from, "packages"), m.Path(loadersDir)))
+	put(t, filepath.Join(m.Root, "boot/grub/grub.cfg"), grubConfig(m.Family, m.Arch))
+	put(t, filepath.Join(m.Root, "boot/grub/ironrail.cfg"), config)
+	must(t, m.layoutConfig())
+	signedDisk(t, m)
+	xfs, logical := m.Path("xfs.disk"), m.Path("logical.disk")
+	for _, to := range []string{xfs, logical} {
+		must(t, exec.CommandContext(t.Context(), "cp", "--sparse=always", m.Path(DiskFile), to).Run())
+		text, err := loadercfg.ByUUID(uuid)
+		must(t, err)
+		replaceConfig(t, to, text)
+	}
+	putXFS(t, xfs, rootStart, uuid, config)
+	must(t, os.Truncate(logical, rootStart+350*mib))
+	putXFS(t, logical, rootStart+putGroup(t, logical), uuid, config)
+	for disk, want := range map[string]string{m.Path(DiskFile): "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end", xfs: "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi end",
+		logical: "reached lvm/vg0-root (lvm/vg0-root)/boot/grub efi end"} {
+		if said := secureConsole(t, disk, " end"); !strings.Contains(said, want) {
+			t.Errorf("%s: the console does not say %q:\n%s", filepath.Base(disk), want, said)
 		}
 	}
 }

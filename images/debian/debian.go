@@ -41,9 +41,6 @@ func (Kind) Supports(i *inventory.Image) error {
 	if i.Arch == inventory.ARM64 && len(i.Storage) > 0 {
 		return errkind.New(errkind.Unsupported, "disk layouts with RAID, XFS, swap or data disks are made of images of %s; image %q is of %s", inventory.AMD64, i.Name, i.Arch)
 	}
-	if i.SecureBoot && len(i.Storage) > 0 {
-		return errkind.New(errkind.Unsupported, "disk layouts with RAID, XFS, swap or data disks need a GRUB that is made on the controller, which nobody signs; image %q has nodes with secure_boot", i.Name)
-	}
 	r, ok := distribution.ParseRelease(distribution.Debian, i.Release)
 	if !ok || !slices.Contains(releases, r.Version) {
 		return errkind.New(errkind.Unsupported, "images of Debian %s are built; image %q has release %q", strings.Join(releases, " and "), i.Name, i.Release)

@@ -119,7 +119,7 @@ func TestSecureBootArchives(t *testing.T) {
 	if got, want := r.Archives(), []images.Archive{mirror, {URL: mirror.URL, Suite: "trixie"}}; !slices.Equal(got, want) {
 		t.Errorf("archives %v, want %v", got, want)
 	}
-	if err := (Kind{}).Supports(&inventory.Image{Block: inventory.Block{Name: "os"}, Release: "12", SecureBoot: true, Storage: []string{inventory.StorageRAID}}); errkind.Of(err) != errkind.Unsupported {
+	if err := (Kind{}).Supports(&inventory.Image{Block: inventory.Block{Name: "os"}, Release: "12", SecureBoot: true, Storage: []string{inventory.StorageRAID, inventory.StorageTree}}); err != nil {
 		t.Errorf("with a layout: %v", err)
 	}
 }

@@ -36,11 +36,11 @@ func TestEncryption(t *testing.T) {
 	l.Want(labtest.ExitDone, l.Outside("image", "build"))
 	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
 	l.Accepted(node)
-	wantEncrypted(t, l)
+	wantEncrypted(t, l, node)
 	l.OnNode(node, "echo kept >/scratch/kept && echo lost >/home/lost && sync")
 
 	l.Reboot(node)
-	wantEncrypted(t, l)
+	wantEncrypted(t, l, node)
 	l.OnNode(node, `test "$(cat /scratch/kept)" = kept`)
 	if p := l.Plan("--refresh"); len(p.Steps) != 0 {
 		t.Errorf("there is something to do: %+v", p.Steps)
@@ -57,9 +57,9 @@ func TestEncryption(t *testing.T) {
 	l.Want(labtest.ExitDone, l.Ironrail("apply", "--refresh", "--auto-approve"))
 	l.Accepted(node)
 	l.Reboot(node)
-	wantEncrypted(t, l)
+	wantEncrypted(t, l, node)
 	l.OnNode(node, `test "$(cat /scratch/kept)" = kept`)
-	wantRecovery(t, l)
+	wantRecovery(t, l, node)
 
 	// Another certificate in db of the firmware, which is in setup mode and asks for no signature.
 	const db = "/sys/firmware/efi/efivars/db-d719b2cb-3d3a-4596-a3bc-dad00e67656f"
@@ -72,40 +72,40 @@ func TestEncryption(t *testing.T) {
 	}
 	l.Want(labtest.ExitDone, l.Ironrail("apply", "--refresh", "--auto-approve"))
 	l.Accepted(node)
-	wantEncrypted(t, l)
+	wantEncrypted(t, l, node)
 
 	l.Want(labtest.ExitDone, l.Ironrail("rebuild", "--auto-approve", node))
 	l.Accepted(node)
-	wantEncrypted(t, l)
+	wantEncrypted(t, l, node)
 	l.OnNode(node, `test "$(cat /scratch/kept)" = kept && test ! -e /home/lost`)
 }
 
 // wantEncrypted fails the test unless the node's own programs see both volumes as they are to be.
-func wantEncrypted(t *testing.T, l *labtest.Lab) {
+func wantEncrypted(t *testing.T, l *labtest.Lab, node string) {
 	t.Helper()
-	t.Logf("%s", l.OnNode("n12", "lsblk -o NAME,TYPE,FSTYPE,LABEL,MOUNTPOINTS; cat /etc/crypttab /etc/fstab; cat /sys/class/tpm/tpm0/pcr-sha256/7; systemctl --failed --no-legend"))
+	t.Logf("%s", l.OnNode(node, "lsblk -o NAME,TYPE,FSTYPE,LABEL,MOUNTPOINTS; cat /etc/crypttab /etc/fstab; cat /sys/class/tpm/tpm0/pcr-sha256/7; systemctl --failed --no-legend"))
 	for _, look := range []string{
 		`test "$(findmnt -no FSTYPE /scratch)" = xfs && test "$(findmnt -no FSTYPE /home)" = ext4`,
-		`for m in /scratch /home; do lsblk -nso TYPE "$(findmnt -no SOURCE $m)" | head -1 | grep -x crypt || exit 1; done`,
+		`for m in /scratch /home; do test "$(lsblk -dno TYPE "$(findmnt -no SOURCE $m)")" = crypt || exit 1; done`,
 		`for d in $(blkid -t TYPE=crypto_LUKS -o device); do cryptsetup luksDump "$d" | grep -q systemd-tpm2 && cryptsetup luksDump "$d" | grep -Eq 'tpm2-(pcrs|hash-pcrs): +7' && cryptsetup open --test-passphrase --token-only "$d" || exit 1; done`,
 		`test "$(blkid -t TYPE=crypto_LUKS -o device | wc -l)" = 2`,
 	} {
-		l.OnNode("n12", look)
+		l.OnNode(node, look)
 	}
 }
 
 // wantRecovery fails the test unless the recovery keys open the volumes, and stand nowhere but in
 // the folder of keys.
-func wantRecovery(t *testing.T, l *labtest.Lab) {
+func wantRecovery(t *testing.T, l *labtest.Lab, node string) {
 	t.Helper()
-	got := l.Ironrail("state", "keys", "--recovery", "n12")
+	got := l.Ironrail("state", "keys", "--recovery", node)
 	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 	if len(lines) != 2 {
 		t.Fatalf("recovery keys: %d lines", len(lines))
 	}
 	for _, line := range lines {
 		f := strings.Fields(line) // label, UUID, key
-		l.OnNode("n12", "printf %s "+f[2]+" | cryptsetup open --test-passphrase --key-file - /dev/disk/by-uuid/"+f[1])
+		l.OnNode(node, "printf %s "+f[2]+" | cryptsetup open --test-passphrase --key-file - /dev/disk/by-uuid/"+f[1])
 		if files := l.Holds(f[2]); len(files) > 0 {
 			t.Errorf("the recovery key of %s stands in %v", f[0], files)
 		}

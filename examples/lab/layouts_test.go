@@ -108,7 +108,7 @@ func (s system) pulled(t *testing.T, l *labtest.Lab) {
 			for _, node := range s.nodes {
 				l.PowerOff(node)
 				if c.lost && node != "n1" {
-					l.ResetNVRAM(node)
+					l.ResetNVRAM(node, labtest.FirmwareVars)
 				}
 			}
 			back := l.Pull(mirrored(labtest.Options{}, s.nodes...).Disks, c.disk, "mirror", s.nodes...)

@@ -119,7 +119,7 @@ func Args(m rack.Machine, f Files, s Start) []string {
 		"-device", "virtio-rng-pci,addr="+rngAddr,
 	)
 	a = append(a, firmwareArgs(m.Hardware, f)...)
-	if m.Hardware == rack.TPM {
+	if m.Hardware.HasTPM() {
 		a = append(a, "-chardev", "socket,id=tpm,path="+f.TPMSocket, "-tpmdev", "emulator,id=tpm0,chardev=tpm", "-device", "tpm-tis,tpmdev=tpm0")
 	}
 	a = append(a, bootNIC(m, s)...)
@@ -136,7 +136,7 @@ func Args(m rack.Machine, f Files, s Start) []string {
 // TPMArgs is the argument vector of the emulator of a machine's TPM 2.0, which ends with QEMU;
 // nil where the machine has none.
 func TPMArgs(m rack.Machine, f Files) []string {
-	if m.Hardware != rack.TPM {
+	if !m.Hardware.HasTPM() {
 		return nil
 	}
 	return []string{"swtpm", "socket", "--tpm2", "--tpmstate", "dir=" + f.TPM, "--ctrl", "type=unixio,path=" + f.TPMSocket, "--log", "file=" + f.TPMLog + ",level=1", "--terminate"}
@@ -195,7 +195,7 @@ func Prepare(m rack.Machine, f Files, disks []rack.Disk) error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return fmt.Errorf("machine %s: folder: %w", m.Name, err)
 	}
-	if m.Hardware == rack.TPM {
+	if m.Hardware.HasTPM() {
 		if err := os.MkdirAll(f.TPM, 0o700); err != nil {
 			return fmt.Errorf("machine %s: folder of the TPM: %w", m.Name, err)
 		}

@@ -29,7 +29,7 @@ func TestArgs(t *testing.T) {
 		{"bios from net", rack.BIOS, Start{NICIndex: netFirst}, []string{"mac=52:54:00:77:00:11,bootindex=0,addr=0x3"}, nil},
 		{"uefi", rack.UEFI, Start{NICIndex: netFirst}, []string{"mac=52:54:00:77:00:11,romfile=,bootindex=0", "vars.fd", "IPv6PXESupport"}, []string{"IPv4PXESupport"}},
 		{"uefi http", rack.UEFIHTTP, Start{NICIndex: netFirst}, []string{"romfile=,bootindex=0", "IPv4PXESupport,string=n"}, nil},
-		{"secure boot", rack.Secure, Start{NICIndex: netFirst}, []string{"-machine q35,graphics=off,smm=on -global driver=cfi.pflash01,property=secure,value=on", "OVMF_CODE_4M.secboot.fd", "romfile=,bootindex=0"}, nil},
+		{"secure boot", rack.Secure, Start{NICIndex: netFirst}, []string{"-machine q35,graphics=off,smm=on -global driver=cfi.pflash01,property=secure,value=on", "OVMF_CODE_4M.secboot.fd", "romfile=,bootindex=0", "tpm-tis"}, nil},
 		{"a TPM", rack.TPM, Start{NICIndex: netFirst}, []string{"OVMF_CODE_4M.fd", "-chardev socket,id=tpm,path=/state/n1/tpm.sock -tpmdev emulator,id=tpm0,chardev=tpm -device tpm-tis,tpmdev=tpm0"}, []string{"smm"}},
 		{"arm64", rack.ARM64, Start{NICIndex: netFirst, SOLPort: 9001}, []string{"qemu-system-aarch64 -name n1 -machine virt -cpu cortex-a57 ", "AAVMF_CODE.fd", "vars.fd", "romfile=,bootindex=0,addr=0x3",
 			"bootindex=1,addr=0x05", "product=lab-arm64", "port=9001"}, []string{"q35", "OVMF_CODE", "IPv4PXESupport"}},

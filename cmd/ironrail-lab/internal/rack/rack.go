@@ -33,8 +33,11 @@ const (
 	UEFIHTTP Hardware = "lab-uefi-http" // OVMF; PXE off, EDK2's HTTP boot client
 	ARM64    Hardware = "lab-arm64"     // AAVMF, on processors of arm64; EDK2's own PXE client
 	TPM      Hardware = "lab-tpm"       // OVMF, with a TPM 2.0; EDK2's own PXE client
-	Secure   Hardware = "lab-secure"    // OVMF with Microsoft's keys and Secure Boot on; EDK2's own PXE client
+	Secure   Hardware = "lab-secure"    // OVMF with Microsoft's keys and Secure Boot on, with a TPM 2.0; EDK2's own PXE client
 )
+
+// HasTPM reports whether machines of a kind have an emulated TPM 2.0.
+func (h Hardware) HasTPM() bool { return h == TPM || h == Secure }
 
 // Machine is one row: one QEMU machine with its BMC.
 type Machine struct {

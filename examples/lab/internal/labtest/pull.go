@@ -12,8 +12,11 @@ import (
 	"time"
 )
 
-// firmwareVars is what the firmware of a machine of x86-64 begins with; of Debian's ovmf.
-const firmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"
+// What the firmware of machines of x86-64 begins with; of Debian's ovmf.
+const (
+	FirmwareVars = "/usr/share/OVMF/OVMF_VARS_4M.fd"    // no keys: firmware with Secure Boot is in setup mode
+	SecureVars   = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd" // Microsoft's keys, and Secure Boot on
+)
 
 // Pull takes the disks of a name out of machines without power, which have all of these
 // disks. A machine always has a disk that is called SystemDisk: where that one is pulled,
@@ -58,10 +61,10 @@ func (l *Lab) Pull(all []Disk, name, instead string, machines ...string) (back f
 }
 
 // ResetNVRAM makes the firmware of a machine without power forget its variables, as an
-// empty battery does.
-func (l *Lab) ResetNVRAM(machine string) {
+// empty battery does, and begin with others: FirmwareVars or SecureVars.
+func (l *Lab) ResetNVRAM(machine, vars string) {
 	l.t.Helper()
-	from, err := os.Open(firmwareVars)
+	from, err := os.Open(vars)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -289,6 +289,12 @@ func (s *Site) Report(ctx context.Context, r state.Reader, version string, now t
 	if err != nil {
 		return in, err
 	}
+	switch virtual, err := keys.IsVirtual(ctx, r); {
+	case err != nil:
+		return in, err
+	case virtual:
+		in.Origin = report.Simulated
+	}
 	return in, acceptance.AddChain(&in, s.path("evidence"))
 }
 

@@ -21,7 +21,8 @@ const plainLines = 40
 type endOfRun struct {
 	ending.Ending
 	head  string // the first words
-	known bool   // the state is kept: `ironrail why` knows the findings by their names
+	why   string // the command that knows the findings by their names; empty: nothing is kept
+	again string // the command that works on what was left out; empty: none does
 	after func(p *wrapped)
 }
 
@@ -83,15 +84,19 @@ func (e endOfRun) text(width int, seen []int) string {
 	if e.after != nil {
 		e.after(&p)
 	}
-	if e.known && len(e.Causes) > 0 {
-		p.writeWrapped("", "Then `ironrail apply"+targetsOf(e.Again())+"` tests again what it left out. `ironrail why "+e.Causes[0].ID+"` shows all that is known of a line by its name.")
+	if e.why != "" && len(e.Causes) > 0 {
+		then := ""
+		if e.again != "" {
+			then = "Then `" + e.again + targetsOf(e.Again()) + "` tests again what it left out. "
+		}
+		p.writeWrapped("", then+"`"+e.why+" "+e.Causes[0].ID+"` shows all that is known of a line by its name.")
 	}
 	return p.String()
 }
 
 // mark is what a cause is called by, where somebody knows it.
 func (e endOfRun) mark(c *ending.Cause) string {
-	if !e.known {
+	if e.why == "" {
 		return ""
 	}
 	return c.ID + "  "

@@ -33,7 +33,7 @@ var shown = []struct {
 	{"plan", func(w io.Writer, text string) { writePlan(w, samplePlan(text), sampleGuess(samplePlan(text))) }},
 	{"result", func(w io.Writer, text string) { writeResult(w, sampleResult(text), samplePlaces, 400, plainLines) }},
 	{"rehearsal", func(w io.Writer, text string) {
-		writeRehearsal(w, sampleRehearsal(text), samplePlaces, 400, plainLines)
+		writeRehearsal(w, sampleRehearsal(text), samplePlaces, "", 400, plainLines)
 	}},
 	{"status", func(w io.Writer, text string) { writeStatus(w, sampleStatus(text), now) }},
 	{"standing", func(w io.Writer, text string) {

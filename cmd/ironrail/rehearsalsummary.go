@@ -15,23 +15,24 @@ import (
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
-// showSummary says what came of a rehearsal of a site with these gaps.
-func (a *app) showSummary(sum rehearsal.Summary, list gaps.List, places ending.Places) {
+// showSummary says what came of a rehearsal.
+func (a *app) showSummary(sum rehearsal.Summary, show *rehearsalView) {
 	if a.json {
 		a.printLine(struct {
 			Type string `json:"type"`
 			rehearsal.Summary
 			Gaps gaps.List `json:"gaps"` // as check --json has them
-		}{"summary", sum, list})
+		}{"summary", sum, show.gaps})
 		return
 	}
 	width, lines := screenOf(a.out)
-	writeRehearsal(a.out, sum, places, width, lines)
+	writeRehearsal(a.out, sum, show.places, show.why(), width, lines)
 }
 
-// writeRehearsal writes it as text of that width, as much as fits lines.
-func writeRehearsal(w io.Writer, sum rehearsal.Summary, places ending.Places, width, lines int) {
-	e := endOfRun{Ending: ending.Of(sum.Result, places), after: func(p *wrapped) { p.rehearsed(sum) }}
+// writeRehearsal writes it as text of that width, as much as fits lines; why is the command that knows
+// its findings by their names.
+func writeRehearsal(w io.Writer, sum rehearsal.Summary, places ending.Places, why string, width, lines int) {
+	e := endOfRun{Ending: ending.Of(sum.Result, places), why: why, after: func(p *wrapped) { p.rehearsed(sum) }}
 	p := wrapped{width: width}
 	e.writeTo(&p, lines)
 	p.to(w)

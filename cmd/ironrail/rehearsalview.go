@@ -34,6 +34,7 @@ type rehearsalView struct {
 	summaryShown bool      // the summary stands on the screen
 	gaps         gaps.List // what the files ask for and do not get
 	places       ending.Places
+	kept         string // the folder that the rehearsal is kept in; empty: nothing is
 }
 
 // planned is what is about to be rehearsed.
@@ -44,6 +45,14 @@ type planned struct {
 
 func newRehearsalView(a *app, verbose bool) *rehearsalView {
 	return &rehearsalView{app: a, verbose: verbose, bus: event.NewBus(ringSize), plan: make(chan planned, 1), end: make(chan rehearsal.Summary, 1)}
+}
+
+// why is the command that knows the findings of a rehearsal that is kept.
+func (r *rehearsalView) why() string {
+	if r.kept == "" {
+		return ""
+	}
+	return "ironrail -C " + r.kept + " why"
 }
 
 // planned takes the plan. It never waits: only one is ever sent.
@@ -102,7 +111,7 @@ func (r *rehearsalView) follow() {
 	}
 	newView(r.app, p.plan).predicted(p.time).rehearsal(r.verbose).follow(r.bus.Subscribe(0))
 	if sum, ok := <-r.end; ok {
-		r.app.showSummary(sum, r.gaps, r.places)
+		r.app.showSummary(sum, r)
 		r.summaryShown = true
 		r.app.sayf("")
 		r.app.sayf("The virtual rack stays up until Ctrl-C. To look at it:")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -36,6 +38,7 @@ type rehearseFlags struct {
 	linger   bool
 	verbose  bool
 	report   string
+	keep     string
 }
 
 // repoIndexes is the environment variable that names a folder with indexes of real
@@ -101,6 +104,7 @@ What it does not model stands in docs/rehearsal.md.`,
 	fs.BoolVar(&f.linger, "linger", false, "with --loopback: keep the virtual rack running until Ctrl-C")
 	fs.BoolVar(&f.verbose, "verbose", false, "where there is no terminal: print every step")
 	fs.StringVar(&f.report, "report", "", "write the acceptance report into this `FILE`, in the form that its name says: .html, .json, .txt, .xml (JUnit)")
+	fs.StringVar(&f.keep, "keep", "", "leave the site with the state, events and evidence of the rehearsal in this new `FOLDER`, for status, why, events and report")
 	return c
 }
 
@@ -135,11 +139,14 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	}
 	a.showDiagnostics(withoutGaps(diags), files)
 	faults, err := a.plant(inv, f)
+	if err == nil && f.keep != "" {
+		err = checkKeep(f.keep)
+	}
 	if err != nil {
 		return err
 	}
 	show := newRehearsalView(a, f.verbose)
-	show.places = status.Places(inv)
+	show.places, show.kept = status.Places(inv), f.keep
 	if show.gaps = a.gapsOf(inv); !a.json {
 		showGaps(a.err, show.gaps)
 	}
@@ -147,12 +154,16 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	defer end()
 	var wg sync.WaitGroup
 	var sum rehearsal.Summary
-	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: thisVersion(), Indexes: repo.Recorded(os.Getenv(repoIndexes)),
+	o := rehearsal.Options{Past: a.past(ctx, inv), Seed: f.seed, Faults: faults, Loopback: f.loopback, Speed: f.speed, Linger: f.linger, Version: thisVersion(), Keep: keptFolder(f.keep), Variables: a.vars, Indexes: repo.Recorded(os.Getenv(repoIndexes)),
 		OnPlan: show.planned, OnEvent: show.bus.Emit, OnReady: show.showEndpoints, OnLinger: show.lingers, Interrupted: stop}
 	if f.report != "" {
 		o.OnReport = func(in report.Input) error {
 			return replaceWith(f.report, func(w io.Writer) error { return formOf(f.report)(w, in) })
 		}
+	}
+	if f.keep != "" {
+		log := &event.Log{Dir: filepath.Join(keptFolder(f.keep), "events"), Trouble: func(err error) { a.sayf("warning: events are not kept: %v", err) }}
+		wg.Go(func() { _ = log.Follow(context.WithoutCancel(ctx), show.bus.Subscribe(0)) }) // it has said its trouble
 	}
 	wg.Go(func() {
 		defer show.over()
@@ -160,7 +171,7 @@ func (a *app) rehearse(ctx context.Context, f rehearseFlags) error {
 	})
 	show.follow()
 	wg.Wait()
-	return a.rehearsed(sum, err, show, files)
+	return errors.Join(a.rehearsed(sum, err, show, files), a.keepRest(f.keep))
 }
 
 // rehearsed says how a rehearsal ended, and turns it into an exit code.
@@ -177,7 +188,7 @@ func (a *app) rehearsed(sum rehearsal.Summary, err error, show *rehearsalView, f
 		return err
 	}
 	if sum.Result.Run != "" && !show.summaryShown {
-		a.showSummary(sum, show.gaps, show.places)
+		a.showSummary(sum, show)
 	}
 	switch {
 	case errkind.Of(err) == errkind.Interrupted:

@@ -137,7 +137,7 @@ func sampleRehearsal(text string) rehearsal.Summary {
 func TestSummaryFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	writeRehearsal(&b, sampleRehearsal("text of some length"), samplePlaces, 80, plainLines)
+	writeRehearsal(&b, sampleRehearsal("text of some length"), samplePlaces, "ironrail -C demo why", 80, plainLines)
 	for line := range strings.Lines(b.String()) {
 		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
 			t.Errorf("%d columns: %s", n, line)

@@ -27,7 +27,7 @@ func (a *app) printResult(res apply.Result) {
 // writeResult says how a run ended, as much as fits lines: what keeps nodes from being accepted, with
 // evidence, and what is to be done about it.
 func writeResult(w io.Writer, res apply.Result, places ending.Places, width, lines int) {
-	e := endOfRun{Ending: ending.Of(res, places), head: fmt.Sprintf("Run %s: %s after %s. ", res.Run, res.Outcome, clock.Took(res.Started, res.Ended)), known: true}
+	e := endOfRun{Ending: ending.Of(res, places), head: fmt.Sprintf("Run %s: %s after %s. ", res.Run, res.Outcome, clock.Took(res.Started, res.Ended)), why: "ironrail why", again: "ironrail apply"}
 	e.after = func(p *wrapped) {
 		if plan.HasUnmanagedTargets(res.Unmanaged) {
 			writeUnmanaged(&p.page, res.Unmanaged)

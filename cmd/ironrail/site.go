@@ -47,14 +47,14 @@ func checkNames() []string {
 	return names
 }
 
-// checkVars refuses --var words that are not NAME=VALUE.
-func (a *app) checkVars(*cobra.Command, []string) error {
+// checkVars refuses --var words that are not NAME=VALUE, and what must not be done in this folder.
+func (a *app) checkVars(c *cobra.Command, _ []string) error {
 	for _, v := range a.vars {
 		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
 			return exit{exitUsage, fmt.Errorf("--var %q is not NAME=VALUE", v)}
 		}
 	}
-	return nil
+	return a.checkKept(c)
 }
 
 // load loads the site for a command that acts on it, and on these nodes: errors

@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -65,6 +66,8 @@ type siteStatus struct {
 	Findings []stage.Finding `json:"findings,omitempty"`
 	// Last is the run that was begun last, while nobody owns the state.
 	Last *state.Run `json:"last,omitempty"`
+	// Rehearsal says that this is what a rehearsal left: nothing of it is true of hardware.
+	Rehearsal bool `json:"rehearsal,omitempty"`
 	// Stopped is Last when it was stopped or died before its end: apply continues with it.
 	Stopped *state.Run `json:"stopped,omitempty"`
 }
@@ -79,7 +82,9 @@ func (a *app) status(ctx context.Context) (s siteStatus, err error) {
 	if err != nil {
 		return s, err
 	}
-	return newSiteStatus(site, owner), nil
+	s = newSiteStatus(site, owner)
+	_, s.Rehearsal, err = rehearsal.ReadKept(a.stateDir())
+	return s, err
 }
 
 // lastText says of the run that was begun last how it ended; of one that did not come
@@ -128,6 +133,9 @@ func writeStatus(w io.Writer, s siteStatus, now time.Time) {
 		p.ofSite(s.Findings)
 		p.to(w)
 	}()
+	if s.Rehearsal {
+		p.linef("What a rehearsal left: its nodes were simulated.")
+	}
 	if s.Run == nil {
 		p.linef("No run is active.")
 		if s.Last != nil {

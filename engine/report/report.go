@@ -22,6 +22,9 @@ import (
 // Format is the version of the JSON form.
 const Format = 1
 
+// Simulated stands at the head of every report of a rehearsal, as its Origin.
+const Simulated = "A rehearsal: the hardware was simulated, and no figure here was measured on any."
+
 // Input is everything that a report says. Texts may quote the outside world:
 // Text escapes them, JSON carries them as they are.
 type Input struct {

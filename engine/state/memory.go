@@ -6,6 +6,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -193,4 +197,54 @@ func (m *Memory) usable(ctx context.Context) error {
 		return ErrClosed
 	}
 	return nil
+}
+
+// mostAtOnce is how many records or objects SaveAs writes in one batch.
+const mostAtOnce = 100
+
+// SaveAs writes all that the store has into a new state file. The records have their numbers and times;
+// versions of objects are new. The error is fs.ErrExist where there is a file.
+func (m *Memory) SaveAs(ctx context.Context, path string) (err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("state: %s: %w", path, fs.ErrExist)
+	}
+	d := m.disk
+	d.mu.Lock()
+	journal, puts := d.journal, make([]Put, 0, len(d.objects))
+	for k, o := range d.objects {
+		puts = append(puts, Put{Key: k, Value: o.Value, Want: Any})
+	}
+	d.mu.Unlock()
+	slices.SortFunc(puts, func(a, b Put) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	to, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	fence, err := to.Claim(ctx, "rehearsal")
+	if err != nil {
+		return err
+	}
+	var b Batch
+	flush := func(least int) error {
+		if n := len(b.Records) + len(b.Puts); n == 0 || n < least {
+			return nil
+		}
+		_, err := to.Append(ctx, fence, b)
+		b = Batch{}
+		return err
+	}
+	for i := range journal.n {
+		b.Records = append(b.Records, journal.at(i))
+		if err := flush(mostAtOnce); err != nil {
+			return err
+		}
+	}
+	for _, p := range puts {
+		b.Puts = append(b.Puts, p)
+		if err := flush(mostAtOnce); err != nil {
+			return err
+		}
+	}
+	return flush(1)
 }

@@ -28,6 +28,8 @@ import (
 type Identity struct {
 	Site string            `json:"site"`
 	Keys map[string]string `json:"keys,omitempty"` // fingerprints, by the name of the file
+	// Virtual says that the nodes were simulated: the state is that of a rehearsal.
+	Virtual bool `json:"virtual,omitempty"`
 }
 
 // IdentityKey is the key of the state's Identity.
@@ -241,18 +243,44 @@ func CheckSite(ctx context.Context, r state.Reader, site string) error {
 	return nil
 }
 
+// MarkVirtual says of a state that its nodes were simulated.
+func MarkVirtual(ctx context.Context, store state.Store, fence state.Fence) error {
+	id, _, err := state.Get[Identity](ctx, store, IdentityKey)
+	if err != nil {
+		return err
+	}
+	id.Virtual = true
+	put, err := state.PutOf(IdentityKey, id)
+	if err != nil {
+		return err
+	}
+	put.Want = state.Any
+	_, err = store.Append(ctx, fence, state.Batch{Puts: []state.Put{put}})
+	return err
+}
+
+// IsVirtual reports whether a state is that of a rehearsal.
+func IsVirtual(ctx context.Context, r state.Reader) (bool, error) {
+	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
+	return id.Virtual, err
+}
+
 // CheckIdentity refuses a state that is another site's, or whose nodes trust other keys
 // than k.
 func (k Keys) CheckIdentity(ctx context.Context, r state.Reader, site string) error {
 	if err := CheckSite(ctx, r, site); err != nil {
 		return err
 	}
-	if k.gone != nil {
-		return k.gone
-	}
 	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
 	if err != nil {
 		return err
+	}
+	if id.Virtual {
+		return errkind.New(errkind.Refused, "the state is that of a rehearsal: its nodes were simulated, and what it knows is true of no hardware").
+			Do("Use the folder of the site itself. `status`, `why`, `events` and `report` read a rehearsal's.")
+	}
+	if k.gone != nil {
+		return k.gone
 	}
 	have := k.Fingerprints()
 	if have != nil && have[ModulesFile] == "" && id.Keys[ModulesFile] != "" {

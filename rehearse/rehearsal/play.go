@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/images/repo"
@@ -91,18 +92,26 @@ func (t *Rehearsal) play(ctx context.Context) (err error) {
 		t.opt.OnReady(t.World.Endpoints())
 	}
 	err = t.rehearse(ctx)
-	if t.opt.Then != nil && err == nil {
-		err = t.opt.Then(ctx, t)
-	}
-	if t.opt.Linger && t.opt.Loopback && err == nil {
-		t.linger(ctx)
-	}
-	if t.opt.OnEnd != nil {
-		t.opt.OnEnd(t.World, t.Store)
-	}
+	err = errors.Join(err, t.after(ctx, err == nil))
 	down()
 	wg.Wait()
 	return errors.Join(err, broken)
+}
+
+// after is what follows the first run, while the virtual rack is up: more than keeping its state only where
+// the run went well.
+func (t *Rehearsal) after(ctx context.Context, well bool) (err error) {
+	if t.opt.Then != nil && well {
+		err = t.opt.Then(ctx, t)
+	}
+	if t.opt.Linger && t.opt.Loopback && well && err == nil {
+		t.linger(ctx)
+	}
+	err = errors.Join(err, t.keep(context.WithoutCancel(ctx)))
+	if t.opt.OnEnd != nil {
+		t.opt.OnEnd(t.World, t.Store)
+	}
+	return err
 }
 
 // Open opens the site beside its state, with simulated images and packages.
@@ -180,9 +189,6 @@ func (t *Rehearsal) rehearse(ctx context.Context) error {
 	return err
 }
 
-// simulated stands at the head of every report of a rehearsal.
-const simulated = "A rehearsal: the hardware was simulated, and no figure here was measured on any."
-
 // report hands over the report of the run that ended, if somebody wants it.
 func (t *Rehearsal) report(ctx context.Context) error {
 	if t.opt.OnReport == nil || t.sum.Result.Run == "" {
@@ -192,7 +198,7 @@ func (t *Rehearsal) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in.Origin = simulated
+	in.Origin = report.Simulated
 	return t.opt.OnReport(in)
 }
 

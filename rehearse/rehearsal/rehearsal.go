@@ -42,6 +42,9 @@ type Options struct {
 	Kill    Kill   // the controller dies once more, at a record
 	Dir     string // folder for the throw-away state; empty: one of its own, removed at the end
 	Version string
+	// Keep is a folder that gets the state, marked as that of a rehearsal; empty: nothing is kept.
+	Keep      string
+	Variables []string // NAME=VALUE that the site was loaded with, for what is kept
 
 	// What the prediction of the real bring-up is made from beside its table:
 	// the site's own past, and the sizes of its images. nil: neither is known.

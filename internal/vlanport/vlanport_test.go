@@ -85,3 +85,28 @@ func TestServe(t *testing.T) {
 		t.Error(args)
 	}
 }
+
+// TestFirmware: a second variable comes behind the first; what is no store is refused.
+func TestFirmware(t *testing.T) {
+	t.Parallel()
+	mac := net.HardwareAddr{0x52, 0x54, 0, 0x99, 0, 0x11}
+	blank := append(make([]byte, firstVariable), bytes.Repeat([]byte{0xff}, 400)...)
+	one, err := Firmware(blank, mac, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := Firmware(one, mac, 31)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := []byte("5\x002\x005\x004\x000\x000\x009\x009\x000\x000\x001\x001\x00\x00\x00")
+	first, second := bytes.Index(two, append(bytes.Clone(name), 30, 0)), bytes.Index(two, append(bytes.Clone(name), 31, 0))
+	if first < 0 || second < first || bytes.Contains(one, append(bytes.Clone(name), 31, 0)) || len(two) != len(blank) {
+		t.Errorf("at %d and %d", first, second)
+	}
+	for _, bad := range [][]byte{nil, make([]byte, 400), blank[:firstVariable+60]} {
+		if _, err := Firmware(bad, mac, 30); err == nil {
+			t.Errorf("%d bytes were taken", len(bad))
+		}
+	}
+}

@@ -3,16 +3,14 @@
 package netboot_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf16"
 
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/vlanport"
@@ -40,32 +38,6 @@ func trunkPort(t *testing.T, p vlanport.Port) []string {
 		}
 	})
 	return vlanport.Args("n1", at)
-}
-
-// withVLAN is a store of OVMF's variables (MdeModulePkg, Guid/VariableFormat.h) in which a NIC
-// has a VLAN, as its setup or a BMC's BIOS attributes set it: a variable with the name of the MAC,
-// of the owner EFI_VLAN_CONFIG_PROTOCOL (UEFI 2.10, 28.1), that holds 802.1Q tags.
-func withVLAN(t *testing.T, store []byte, mac string, id uint16) []byte {
-	t.Helper()
-	const first, header = 0x48 + 28, 60
-	at := first
-	for binary.LittleEndian.Uint16(store[at:]) == 0x55aa {
-		at = (at + header + int(binary.LittleEndian.Uint32(store[at+36:])) + int(binary.LittleEndian.Uint32(store[at+40:])) + 3) &^ 3
-	}
-	name := utf16.Encode([]rune(strings.ToUpper(strings.ReplaceAll(mac, ":", "")) + "\x00"))
-	v := make([]byte, header)
-	copy(v, []byte{0xaa, 0x55, 0x3f})
-	binary.LittleEndian.PutUint32(v[4:], 3) // non-volatile, boot services
-	binary.LittleEndian.PutUint32(v[36:], uint32(2*len(name)))
-	binary.LittleEndian.PutUint32(v[40:], 2)
-	copy(v[44:], []byte{0x68, 0xd7, 0x23, 0x9e, 0xf3, 0xd2, 0x66, 0x43, 0x9f, 0xc3, 0x3a, 0x7a, 0xba, 0x86, 0x43, 0x74})
-	for _, u := range name {
-		v = binary.LittleEndian.AppendUint16(v, u)
-	}
-	v = binary.LittleEndian.AppendUint16(v, id)
-	store = bytes.Clone(store)
-	copy(store[at:], v)
-	return store
 }
 
 // taggingIPXE is the path of snponly.efi of Debian 13's package ipxe, or of another iPXE that makes a
@@ -126,8 +98,15 @@ func bootTagged(t *testing.T, p vlanport.Port, loaders loader.Set) (*diary, func
 	if err != nil {
 		t.Fatal(err)
 	}
+	mac, err := net.ParseMAC(nodeMAC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if vars, err = vlanport.Firmware(vars, mac, vlanID); err != nil {
+		t.Fatal(err)
+	}
 	mine := filepath.Join(t.TempDir(), "vars.fd")
-	if err := os.WriteFile(mine, withVLAN(t, vars, nodeMAC, vlanID), 0o600); err != nil {
+	if err := os.WriteFile(mine, vars, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	nic := trunkPort(t, p)

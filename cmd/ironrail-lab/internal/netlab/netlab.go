@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,10 @@ const (
 	bootAddress = "10.77.0.2/24"
 	oobAddress  = "10.77.1.1/24"
 )
+
+// taggedMTU is the MTU of the controller where machines tag: OVMF's driver of virtio takes 1,514 bytes
+// with the tag.
+const taggedMTU = 1496
 
 // callTimeout bounds one call of ip or tc; they answer in milliseconds.
 const callTimeout = 15 * time.Second
@@ -96,6 +101,9 @@ func batchCommands(owner string, ms []rack.Machine) []byte {
 			line("link set %s addrgenmode none", tap)
 			line("link set %s master %s up", tap, bridge)
 		}
+	}
+	if slices.ContainsFunc(ms, func(m rack.Machine) bool { return m.Hardware == rack.Tagged }) {
+		line("link set %s mtu %d", bootBridge, taggedMTU)
 	}
 	// Only the boot bridge speaks IPv6: it has to answer router solicitations.
 	line("link set %s addrgenmode none", railBridge)

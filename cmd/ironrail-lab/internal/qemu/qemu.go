@@ -9,8 +9,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/ironrail/ironrail/cmd/ironrail-lab/internal/rack"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/vlanport"
 )
 
 // platform is what machines of an architecture are emulated with. Only TCG is used:
@@ -64,6 +65,7 @@ type Files struct {
 	Console string // all that the serial port ever printed
 	Log     string // what QEMU itself says
 	QMP     string // socket
+	Port    string // socket of the switch port of a machine that is Tagged
 
 	TPM, TPMSocket, TPMLog string // of machines with a TPM: what swtpm keeps (a folder), where QEMU finds it, what it says
 }
@@ -73,7 +75,7 @@ func FilesIn(state, machine string) Files {
 	dir := filepath.Join(state, machine)
 	return Files{
 		Dir: dir, Disk: filepath.Join(dir, "disk.raw"), Vars: filepath.Join(dir, "vars.fd"),
-		Console: filepath.Join(dir, "console.log"), Log: filepath.Join(dir, "qemu.log"), QMP: filepath.Join(dir, "qmp.sock"),
+		Console: filepath.Join(dir, "console.log"), Log: filepath.Join(dir, "qemu.log"), QMP: filepath.Join(dir, "qmp.sock"), Port: filepath.Join(dir, "port"),
 		TPM: filepath.Join(dir, "tpm"), TPMSocket: filepath.Join(dir, "tpm.sock"), TPMLog: filepath.Join(dir, "tpm.log"),
 	}
 }
@@ -122,7 +124,7 @@ func Args(m rack.Machine, f Files, s Start) []string {
 	if m.Hardware.HasTPM() {
 		a = append(a, "-chardev", "socket,id=tpm,path="+f.TPMSocket, "-tpmdev", "emulator,id=tpm0,chardev=tpm", "-device", "tpm-tis,tpmdev=tpm0")
 	}
-	a = append(a, bootNIC(m, s)...)
+	a = append(a, bootNIC(m, f, s)...)
 	if !s.NoRail {
 		a = append(a, "-netdev", "tap,id=rail0,ifname="+m.RailTap()+",script=no,downscript=no",
 			"-device", "virtio-net-pci,id=nic1,netdev=rail0,mac="+m.RailMAC+",romfile=,addr="+railAddr)
@@ -160,16 +162,16 @@ func diskArgs(f Files, i int, d rack.Disk) []string {
 
 // bootNIC is the management NIC. Its ROM is iPXE by default, which under UEFI
 // would answer in place of EDK2's own client: romfile= removes it there.
-func bootNIC(m rack.Machine, s Start) []string {
+func bootNIC(m rack.Machine, f Files, s Start) []string {
 	rom := ""
 	if m.Hardware != rack.BIOS {
 		rom = ",romfile="
 	}
-	return []string{
-		"-netdev", "tap,id=boot0,ifname=" + m.BootTap() + ",script=no,downscript=no",
-		"-device", "virtio-net-pci,id=" + BootNIC + ",netdev=boot0,mac=" + m.BootMAC + rom +
-			",bootindex=" + strconv.Itoa(s.NICIndex) + ",addr=" + bootAddr,
+	at := []string{"-netdev", "tap,id=boot0,ifname=" + m.BootTap() + ",script=no,downscript=no"}
+	if m.Hardware == rack.Tagged {
+		at = vlanport.Args("boot0", f.Port)
 	}
+	return append(at, "-device", "virtio-net-pci,id="+BootNIC+",netdev=boot0,mac="+m.BootMAC+rom+",bootindex="+strconv.Itoa(s.NICIndex)+",addr="+bootAddr)
 }
 
 // firmwareArgs returns the arguments of the machine's firmware: none is SeaBIOS.
@@ -214,7 +216,17 @@ func Prepare(m rack.Machine, f Files, disks []rack.Disk) error {
 			return errkind.New(errkind.Unsupported, "machine %s: firmware: %w", m.Name, err).Do("run ironrail-lab check --install")
 		}
 	}
-	if err := copyNew(p.vars, f.Vars); err != nil {
+	change := func(b []byte) ([]byte, error) { return b, nil }
+	if m.Hardware == rack.Tagged {
+		change = func(b []byte) ([]byte, error) {
+			mac, err := net.ParseMAC(m.BootMAC)
+			if err != nil {
+				return nil, err
+			}
+			return vlanport.Firmware(b, mac, rack.VLAN)
+		}
+	}
+	if err := copyNew(p.vars, f.Vars, change); err != nil {
 		return fmt.Errorf("machine %s: UEFI variables: %w", m.Name, err)
 	}
 	return nil
@@ -232,23 +244,20 @@ func createSparse(name string, size int64) error {
 	return errors.Join(f.Truncate(size), f.Close())
 }
 
-// copyNew copies by way of a temporary name: a half-copied variable store would
+// copyNew copies, changed, by way of a temporary name: a half-copied variable store would
 // be kept forever.
-func copyNew(from, to string) error {
+func copyNew(from, to string, change func([]byte) ([]byte, error)) error {
 	if _, err := os.Stat(to); err == nil {
 		return nil
 	}
-	in, err := os.Open(from)
-	if err != nil {
-		return err
+	b, err := os.ReadFile(from)
+	if err == nil {
+		b, err = change(b)
 	}
-	defer in.Close()
-	out, err := os.OpenFile(to+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.WriteFile(to+".new", b, 0o600)
 	}
-	_, err = io.Copy(out, in)
-	if err := errors.Join(err, out.Close()); err != nil {
+	if err != nil {
 		return err
 	}
 	return os.Rename(to+".new", to)

@@ -31,6 +31,7 @@ func TestArgs(t *testing.T) {
 		{"uefi http", rack.UEFIHTTP, Start{NICIndex: netFirst}, []string{"romfile=,bootindex=0", "IPv4PXESupport,string=n"}, nil},
 		{"secure boot", rack.Secure, Start{NICIndex: netFirst}, []string{"-machine q35,graphics=off,smm=on -global driver=cfi.pflash01,property=secure,value=on", "OVMF_CODE_4M.secboot.fd", "romfile=,bootindex=0", "tpm-tis"}, nil},
 		{"a TPM", rack.TPM, Start{NICIndex: netFirst}, []string{"OVMF_CODE_4M.fd", "-chardev socket,id=tpm,path=/state/n1/tpm.sock -tpmdev emulator,id=tpm0,chardev=tpm -device tpm-tis,tpmdev=tpm0"}, []string{"smm"}},
+		{"tagged", rack.Tagged, Start{NICIndex: netFirst}, []string{"OVMF_CODE_4M.fd", "-netdev dgram,id=boot0,local.type=unix,local.path=/state/n1/port.nic,remote.type=unix,remote.path=/state/n1/port -device virtio-net-pci,id=nic0,netdev=boot0"}, []string{"n1-boot"}},
 		{"arm64", rack.ARM64, Start{NICIndex: netFirst, SOLPort: 9001}, []string{"qemu-system-aarch64 -name n1 -machine virt -cpu cortex-a57 ", "AAVMF_CODE.fd", "vars.fd", "romfile=,bootindex=0,addr=0x3",
 			"bootindex=1,addr=0x05", "product=lab-arm64", "port=9001"}, []string{"q35", "OVMF_CODE", "IPv4PXESupport"}},
 		{"x86", rack.UEFI, Start{}, []string{"qemu-system-x86_64 -name n1 -machine q35,graphics=off "}, []string{"virt ", "AAVMF"}},
@@ -129,14 +130,14 @@ func TestCopyNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := copyNew(from, to); err != nil {
+		if err := copyNew(from, to, func(b []byte) ([]byte, error) { return append(b, '!'), nil }); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(from, []byte("2"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if b, _ := os.ReadFile(to); string(b) != "1" {
+	if b, _ := os.ReadFile(to); string(b) != "1!" {
 		t.Errorf("copy holds %q, want the first content kept", b)
 	}
 }

@@ -34,10 +34,17 @@ const (
 	ARM64    Hardware = "lab-arm64"     // AAVMF, on processors of arm64; EDK2's own PXE client
 	TPM      Hardware = "lab-tpm"       // OVMF, with a TPM 2.0; EDK2's own PXE client
 	Secure   Hardware = "lab-secure"    // OVMF with Microsoft's keys and Secure Boot on, with a TPM 2.0; EDK2's own PXE client
+	Tagged   Hardware = "lab-tagged"    // OVMF with VLAN for its management NIC, at a port that is a tagged member alone; EDK2's own PXE client
 )
 
 // HasTPM reports whether machines of a kind have an emulated TPM 2.0.
 func (h Hardware) HasTPM() bool { return h == TPM || h == Secure }
+
+// VLAN is the ID of the VLAN of machines that are Tagged.
+const VLAN = 30
+
+// kinds are all of them.
+var kinds = []Hardware{BIOS, UEFI, UEFIHTTP, ARM64, TPM, Secure, Tagged}
 
 // Machine is one row: one QEMU machine with its BMC.
 type Machine struct {
@@ -157,8 +164,8 @@ func parseMachine(get func(column string) string) (Machine, error) {
 	switch {
 	case !namePattern.MatchString(m.Name):
 		return m, fmt.Errorf("name %q: want 1 to 9 of a-z, 0-9 and -, a letter first", m.Name)
-	case !slices.Contains([]Hardware{BIOS, UEFI, UEFIHTTP, ARM64, TPM, Secure}, m.Hardware):
-		return m, fmt.Errorf("hardware %q of %s is not one of %s, %s, %s, %s, %s, %s", m.Hardware, m.Name, BIOS, UEFI, UEFIHTTP, ARM64, TPM, Secure)
+	case !slices.Contains(kinds, m.Hardware):
+		return m, fmt.Errorf("hardware %q of %s is not one of %s", m.Hardware, m.Name, strings.Trim(strings.ReplaceAll(fmt.Sprint(kinds), " ", ", "), "[]"))
 	case !serialPattern.MatchString(m.Serial):
 		return m, fmt.Errorf("serial %q of %s: want 1 to 20 of A-Z, a-z, 0-9 and . _ -", m.Serial, m.Name)
 	case !uuidPattern.MatchString(m.UUID):

@@ -125,6 +125,20 @@ func (s *Supervisor) serve(ctx context.Context, socket net.Listener) error {
 		return err
 	}
 	for _, m := range s.machines {
+		serve, err := m.openPort()
+		if err != nil {
+			_ = socket.Close()
+			s.stop()
+			all.Wait()
+			return err
+		}
+		if serve != nil {
+			all.Go(func() {
+				if err := serve(ctx); err != nil {
+					s.slog.Error("switch port", "node", m.Name, "err", err)
+				}
+			})
+		}
 		all.Go(func() { m.run(ctx) })
 		all.Go(func() { m.keepBMC(ctx) })
 	}

@@ -38,7 +38,8 @@ func TestNetworks(t *testing.T) {
 }
 
 // TestTaggedBoot: nodes whose own addresses lie on the VLAN interface over their boot NIC, or over a bond
-// of it, come up; a port that keeps another MTU than its VLAN is to have is found.
+// of it, come up; a port that keeps another MTU than its VLAN is to have is found, and a node whose requests
+// are lost, as at a port that is no member of the VLAN, is pointed to that.
 func TestTaggedBoot(t *testing.T) {
 	t.Parallel()
 	for name, host := range map[string]string{"port": "", "bond": "  bond \"bond0\" { members = [\"mgmt/0\", \"mgmt/1\"] }\n"} {
@@ -47,12 +48,15 @@ func TestTaggedBoot(t *testing.T) {
 			inv := otherExample(t, "demo", "  gateway = \"10.20.0.1\"\n", "  gateway = \"10.20.0.1\"\n  vlan = 20\n  mtu = 9000\n  cidr6 = \"fd20::/64\"\n",
 				"pci     = [\"0000:29:00.0\"]", "pci     = [\"0000:29:00.0\", \"0000:29:00.1\"]",
 				"  kernel_args = [\"iommu=pt\"]\n", "  kernel_args = [\"iommu=pt\"]\n"+host)
-			sum := rehearsed(t, inv, "kind=wrong-mtu,node=r01-u17,port=mgmt/0")
-			if len(sum.Accepted) != 7 || len(sum.Quarantined) != 1 || len(sum.Unexpected) != 0 {
+			sum := rehearsed(t, inv, "kind=wrong-mtu,node=r01-u17,port=mgmt/0", "kind=dhcp-loss,node=r01-u09")
+			if len(sum.Accepted) != 6 || len(sum.Quarantined) != 2 || len(sum.Unexpected) != 0 {
 				t.Fatalf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
 			}
-			if q := sum.Quarantined[0]; q.Node != "r01-u17" || !strings.Contains(q.Cause, "is 1400, not 9000") {
-				t.Errorf("%+v", q)
+			for _, q := range sum.Quarantined {
+				want := map[string][2]string{"r01-u17": {"is 1400, not 9000", ""}, "r01-u09": {"never asked for an address", "Look whether the firmware has VLAN 20 for the NIC"}}[q.Node]
+				if want[0] == "" || !strings.Contains(q.Cause, want[0]) || !strings.HasPrefix(q.Action, want[1]) {
+					t.Errorf("%+v", q)
+				}
 			}
 		})
 	}

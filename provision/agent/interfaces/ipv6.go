@@ -54,8 +54,9 @@ const (
 const mostProc = 8 << 20
 
 // lookAtIPv6 holds the IPv6 address and the default route that the kernel has against those
-// that were set.
-func (n Node) lookAtIPv6(want wire.NetworkAddress) wire.InterfaceState {
+// that were set; on is the VLAN interface that has the node's own addresses, "" where the interface
+// that it booted from has them itself.
+func (n Node) lookAtIPv6(want wire.NetworkAddress, on string) wire.InterfaceState {
 	l := wire.InterfaceState{Name: "IPv6 address " + want.Address.String()}
 	problem := func(what, format string, args ...any) wire.InterfaceState {
 		l.IPv6, l.Problems = what, append(l.Problems, fmt.Sprintf(format, args...))
@@ -73,6 +74,8 @@ func (n Node) lookAtIPv6(want wire.NetworkAddress) wire.InterfaceState {
 		return problem(wire.IPv6Absent, "%s has it, with MAC %s, and not the interface with MAC %s that the node booted from", have.netdev, mac, want.MAC)
 	}
 	switch {
+	case on != "" && have.netdev != on: // which has the same MAC
+		return problem(wire.IPv6Absent, "%s has it, and not %s", have.netdev, on)
 	case have.flags&dadFailed != 0:
 		return problem(wire.IPv6Duplicate, "another machine on the network of %s has it: duplicate address detection failed", have.netdev)
 	case have.flags&tentative != 0:

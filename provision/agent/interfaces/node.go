@@ -73,7 +73,8 @@ func (n Node) Look(p wire.NetworkParams) wire.NetworkResult {
 		add(n.lookAtVLAN(v, netdevs))
 	}
 	if p.IPv6 != nil {
-		add(n.lookAtIPv6(*p.IPv6))
+		own, _ := Layout{VLANs: p.VLANs}.bootVLAN()
+		add(n.lookAtIPv6(*p.IPv6, own.Name))
 	}
 	return r
 }

@@ -253,3 +253,24 @@ func TestPeerBootVLAN(t *testing.T) {
 	managerReads(t, filepath.Join(manager.dir, managerFolder, "ironrail-vlan30.nmconnection"), []string{"type=vlan\n", "id=30\n", "address1=10.77.0.11/24,10.77.0.1\n", "dns=10.77.0.2;\n"})
 	managerReads(t, filepath.Join(manager.dir, managerFolder, "ironrail-boot.nmconnection"), []string{"[ipv4]\nmethod=disabled\n"})
 }
+
+// TestBootVLAN6: the second address is on the VLAN interface, which has the MAC of what it is on.
+func TestBootVLAN6(t *testing.T) {
+	t.Parallel()
+	p := onVLAN(with6(ports(9000)), "mgmt/0")
+	for netdev, want := range map[string]string{"vlan30": "", "eth0": "eth0 has it, and not vlan30"} {
+		f := newFake(t, false)
+		f.install(t, false, p)
+		f.tag(t, p, "eth0")
+		put(t, f.dir, "sys/class/net/vlan30/address", "52:54:00:77:00:11\n")
+		put(t, f.dir, "sys/class/net/eth0/mtu", "9000\n")
+		put(t, f.dir, "sys/class/net/eth1/mtu", "9000\n")
+		put(t, f.dir, "proc/net/if_inet6", strings.ReplaceAll(inet6Good, "eth0", netdev))
+		put(t, f.dir, "proc/net/ipv6_route", strings.ReplaceAll(route6Good, "eth0", netdev))
+		r := f.Look(p)
+		l := r.Links[len(r.Links)-1]
+		if r.Conforms != (want == "") || want != "" && (len(l.Problems) != 1 || !strings.HasSuffix(l.Problems[0], want)) {
+			t.Errorf("on %s: %+v", netdev, r)
+		}
+	}
+}

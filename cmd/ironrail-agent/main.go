@@ -176,6 +176,10 @@ func runRoCE(ctx context.Context, command string, in io.Reader, out, talk io.Wri
 	node := roce.Node{
 		FS: sysfs.Dir("/"), Root: func() (rootfs.Root, error) { return rootfs.Open("/") },
 		Network: roce.Kernel{}, RDMA: roce.Kernel{}, QoS: roce.Tools{Root: "/", Run: roce.Program},
+		Reload: func(ctx context.Context) error {
+			_, err := roce.Program(ctx, "nmcli", "general", "reload", "conf")
+			return err
+		},
 	}
 	if command == "roce up" {
 		node.Settle = bootTimeout

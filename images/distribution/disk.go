@@ -18,9 +18,7 @@ type DiskImage struct {
 	Required []Requirement // files of it
 	Menu     string        // of GRUB, below /boot
 	Entries  bool          // the menu takes the kernels from loader/entries below /boot (Boot Loader Specification)
-	// Drivers reports whether driver stacks are installed on its system. One without has
-	// its addresses set by NetworkManager, so that rails of RoCE have none.
-	Drivers bool
+	Drivers  bool          // driver stacks are installed on its system
 	// Relabels reports whether its system may have SELinux, which gives labels to what was
 	// written from outside at the first boot, and restarts for that.
 	Relabels bool

@@ -15,13 +15,19 @@ import (
 // takes the place of its own; "": it has none.
 func rhelExample(t *testing.T, driver, drivers string) *inventory.Inventory {
 	t.Helper()
+	return rhelWithout(t, driver, drivers, "  hca \"rail\" {", "driver \"inbox\" \"rdma\" {", "fabric \"roce\" \"compute\" {", "validation \"h100\" {", "rack \"net\" {", "cable {")
+}
+
+// rhelWithout is the example demo with an image of kind rhel, without some of its blocks.
+func rhelWithout(t *testing.T, driver, drivers string, blocks ...string) *inventory.Inventory {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "examples", "demo", "site.hcl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	changes := []string{"image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n", "image \"rhel\" \"os\" {\n  release  = \"9\"\n",
 		"  drivers    = [driver.rdma]\n  validation = validation.h100\n", drivers}
-	for _, block := range []string{"  hca \"rail\" {", "driver \"inbox\" \"rdma\" {", "fabric \"roce\" \"compute\" {", "validation \"h100\" {", "rack \"net\" {", "cable {"} {
+	for _, block := range blocks {
 		_, rest, found := strings.Cut(string(text), block)
 		indent := block[:len(block)-len(strings.TrimLeft(block, " "))]
 		body, _, ended := strings.Cut(rest, "\n"+indent+"}\n")
@@ -51,6 +57,15 @@ func TestRHEL(t *testing.T) {
 	}
 	if !strings.Contains(said, "RHEL 9 for amd64") {
 		t.Errorf("simulated:\n%s", said)
+	}
+}
+
+// TestRHELRails: its nodes have the rails of a RoCE fabric, which NetworkManager leaves alone.
+func TestRHELRails(t *testing.T) {
+	t.Parallel()
+	sum := rehearsed(t, rhelWithout(t, "", "", "driver \"inbox\" \"rdma\" {", "validation \"h100\" {"))
+	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
+		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
 	}
 }
 

@@ -5,7 +5,6 @@ package undriven
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ironrail/ironrail/images/distribution"
@@ -16,9 +15,9 @@ import (
 // systemCheck is the check of what the system of an image does not get.
 const systemCheck = "image.system"
 
-// Check refuses nodes of an image whose system gets no rails with addresses, and no driver
-// stacks where it is a disk that somebody else made, and have some: the first node of each. It
-// warns of tests whose programs have to be in the image then.
+// Check refuses nodes of an image whose system gets no driver stacks, since it is a disk that
+// somebody else made, and have some: the first node. It warns of tests whose programs have to be
+// in the image then.
 func Check(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
 	f, ok := distribution.FamilyOf(i)
 	if !ok || f.Disk == nil || f.Disk.Drivers {
@@ -32,7 +31,7 @@ func Check(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
 		found.Add(systemCheck, at, summary, fmt.Sprintf("Image %q is of %s, and node %q, which it is for, %s. Take an image of %s for it, or put what it needs into the image.", i.Name, f.Title, n.Name, what, withDrivers())).
 			Also("the node", n.Decl).In(i.Decl).Of(n.Name)
 	}
-	drivers, rails, tests := false, false, false
+	drivers, tests := false, false
 	for _, n := range inv.Nodes {
 		if n.Image != i {
 			continue
@@ -40,10 +39,6 @@ func Check(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
 		if len(n.Drivers) > 0 && !drivers && i.Kind != f.Name {
 			drivers = true
 			add(n, "Drivers that are not installed on this system", fmt.Sprintf("has driver.%s: driver stacks are not installed on it by this version", n.Drivers[0].Name))
-		}
-		if f := railFabric(n); f != nil && !rails {
-			rails = true
-			add(n, "Rails that this system cannot address", fmt.Sprintf("has ports of fabric %q: their addresses are set by systemd-networkd, which it does not have", f.Name))
 		}
 		if v := n.Validation; lacksPrograms(n, i.Kind == f.Name) && !tests {
 			tests = true
@@ -58,20 +53,6 @@ func Check(inv *inventory.Inventory, i *inventory.Image, found *diag.List) {
 func lacksPrograms(n *inventory.Node, made bool) bool {
 	v := n.Validation
 	return v != nil && (v.Pair != nil || v.AllReduce != nil) && !(made && len(n.Drivers) > 0)
-}
-
-// railFabric is a fabric of which a node's ports have IP addresses; nil: there is none.
-func railFabric(n *inventory.Node) *inventory.Fabric {
-	if n.Hardware == nil {
-		return nil
-	}
-	at := slices.IndexFunc(n.Hardware.NICs, func(nic inventory.NIC) bool {
-		return nic.Fabric != nil && nic.Fabric.Kind == "roce" && len(nic.Ports) > 0
-	})
-	if at < 0 {
-		return nil
-	}
-	return n.Hardware.NICs[at].Fabric
 }
 
 // withDrivers are the systems of disk images that driver stacks are installed on.

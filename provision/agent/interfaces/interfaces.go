@@ -34,6 +34,11 @@ func UsesManager(root rootfs.Root) bool {
 	return usesManager(func(name string) bool { return rootfs.Exists(root, name) })
 }
 
+// HasManager is UsesManager of the node that runs.
+func HasManager(fs sysfs.FS) bool {
+	return usesManager(func(name string) bool { return fs.Exists(name) })
+}
+
 func usesManager(is func(name string) bool) bool {
 	const units = "lib/systemd/system/"
 	return is("usr/"+units+"NetworkManager.service") && !is("usr/"+units+"systemd-networkd.service") && !is(units+"systemd-networkd.service")

@@ -257,7 +257,7 @@ func (n Node) edited(f File, mtu int) File {
 }
 
 func (n Node) usesManager() bool {
-	return usesManager(func(name string) bool { return n.FS.Exists(name) })
+	return HasManager(n.FS)
 }
 
 // failed is a result that is only an error.

@@ -3,12 +3,15 @@
 package roce
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
+	"github.com/ironrail/ironrail/provision/agent/interfaces"
 	"github.com/ironrail/ironrail/provision/agent/rootfs"
 )
 
@@ -20,13 +23,18 @@ const (
 	unitWanted = "etc/systemd/system/multi-user.target.wants/ironrail-roce.service"
 	networkDir = "etc/systemd/network"
 	networkPre = "20-ironrail-rail"
+
+	managerFile = "etc/NetworkManager/conf.d/20-ironrail-rails.conf"
 )
 
 const written = "# Written by ironrail; the fabric step of the node makes it again.\n"
 
+// networkd is the service of systemd that sets interfaces up, in unit.
+const networkd = "systemd-networkd.service"
+
 const unit = written + `[Unit]
 Description=RDMA devices and routes of the rails (ironrail)
-After=systemd-networkd.service systemd-modules-load.service
+After=` + networkd + ` systemd-modules-load.service
 
 [Service]
 Type=oneshot
@@ -58,21 +66,43 @@ func (n Node) files(p wire.RoCEParams, ports []port) map[string]string {
 		}
 	}
 	files := map[string]string{savedFile: string(saved) + "\n", sysctlFile: sysctl, unitFile: unit}
+	if n.managed() {
+		files[unitFile] = strings.Replace(unit, networkd, "NetworkManager.service", 1)
+		files[managerFile] = n.unmanaged(ports)
+		return files
+	}
 	for _, q := range ports {
 		files[fmt.Sprintf("%s/%s%d.network", networkDir, networkPre, q.Rail)] = n.network(p.MTU, q)
 	}
 	return files
 }
 
+// managed reports whether NetworkManager sets the interfaces of the node up.
+func (n Node) managed() bool { return interfaces.HasManager(n.FS) }
+
+// unmanaged is the file by which NetworkManager leaves the rails alone (NetworkManager.conf(5)):
+// the unit sets them up at every boot, with routes and an RDMA device that it would not know.
+func (n Node) unmanaged(ports []port) string {
+	var macs []string
+	for _, q := range ports {
+		macs = append(macs, "mac:"+n.macOf(q))
+	}
+	return written + "[keyfile]\nunmanaged-devices+=" + strings.Join(macs, ";") + "\n"
+}
+
+// macOf is the MAC of the port that is really in the slot, else the one that is expected.
+func (n Node) macOf(q port) string {
+	if netdev := n.netdev(q); netdev != "" {
+		return n.FS.Text("sys/class/net", netdev, "address")
+	}
+	return q.MAC.String()
+}
+
 // network is the file for systemd-networkd. It matches by MAC, since names
 // change; Type keeps VLANs and bridges on top out.
 func (n Node) network(mtu int, q port) string {
-	mac := q.MAC.String()
-	if netdev := n.netdev(q); netdev != "" {
-		mac = n.FS.Text("sys/class/net", netdev, "address") // what is really in the slot
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s[Match]\nMACAddress=%s\nType=ether\n\n[Link]\nMTUBytes=%d\nRequiredForOnline=no\n\n", written, mac, mtu)
+	fmt.Fprintf(&b, "%s[Match]\nMACAddress=%s\nType=ether\n\n[Link]\nMTUBytes=%d\nRequiredForOnline=no\n\n", written, n.macOf(q), mtu)
 	fmt.Fprintf(&b, "[Network]\nDHCP=no\nIPv6AcceptRA=no\nConfigureWithoutCarrier=yes\nAddress=%s\n", q.address)
 	if q.Table == 0 {
 		return b.String()
@@ -115,6 +145,24 @@ func (n Node) persist(p wire.RoCEParams, ports []port, done *changes) error {
 			return err
 		}
 		*done = append(*done, "/"+unitWanted)
+	}
+	return nil
+}
+
+// reload has NetworkManager read which interfaces are not its own, before anything is set up on
+// them; where it was read already, nothing is done.
+func (n Node) reload(ctx context.Context, done changes) error {
+	if n.Reload == nil || !n.managed() || !slices.Contains(done, "/"+managerFile) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, toolTime)
+	defer cancel()
+	if err := n.Reload(ctx); err != nil {
+		if root, failed := n.Root(); failed == nil { // so that the next time it is read again
+			_ = rootfs.Remove(root, managerFile)
+			_ = root.Close()
+		}
+		return errkind.New(errkind.Refused, "NetworkManager does not read /%s: %w", managerFile, err).Do("Look at `systemctl status NetworkManager` on the node.")
 	}
 	return nil
 }

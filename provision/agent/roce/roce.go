@@ -56,8 +56,9 @@ type Node struct {
 	Root    func() (rootfs.Root, error) // opens the same root for writing files
 	Network Network
 	RDMA    RDMA
-	QoS     QoS           // nil: RDMA packets cannot be sorted here
-	Settle  time.Duration // how long GIDs and links may take to appear; default 10 s
+	QoS     QoS                         // nil: RDMA packets cannot be sorted here
+	Reload  func(context.Context) error // has NetworkManager read its configuration; nil: nothing is there to be reloaded
+	Settle  time.Duration               // how long GIDs and links may take to appear; default 10 s
 }
 
 // port is a checked wire.RoCEPort.
@@ -133,6 +134,9 @@ func (n Node) Apply(ctx context.Context, p wire.RoCEParams) wire.RoCEResult {
 	old := n.saved()
 	var done changes
 	if err := n.persist(p, ports, &done); err != nil {
+		return failed(err)
+	}
+	if err := n.reload(ctx, done); err != nil {
 		return failed(err)
 	}
 	for _, q := range ports {

@@ -4,6 +4,7 @@ package roce
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/netip"
 	"os"
@@ -205,6 +206,51 @@ func judgeFiles(t *testing.T, dir string) {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("network file: got %q, want %q in it", b, want)
 		}
+	}
+}
+
+// TestManager: where NetworkManager sets interfaces up, it leaves the rails alone, and reads that
+// before an address is there; what is set up at every boot comes after it.
+func TestManager(t *testing.T) {
+	t.Parallel()
+	f, node := newFake(t)
+	f.put("usr/lib/systemd/system/NetworkManager.service", "")
+	var reloads []int // addresses of the rail at each
+	fails := true
+	node.Reload = func(ctx context.Context) error {
+		if _, limited := ctx.Deadline(); !limited {
+			t.Error("no deadline")
+		}
+		reloads = append(reloads, len(f.addresses["ens4"]))
+		if fails {
+			return errors.New("NetworkManager is not running")
+		}
+		return nil
+	}
+	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); r.Error == nil || !strings.Contains(r.Error.Text, "NetworkManager does not read /etc/NetworkManager/conf.d/20-ironrail-rails.conf: NetworkManager is not running") || f.writes != 0 {
+		t.Errorf("%+v, %d writes", r, f.writes)
+	}
+	fails = false
+	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); !r.Conforms || !slices.Equal(reloads, []int{0, 0}) {
+		t.Errorf("%+v, reloads %v", r, reloads)
+	}
+	for name, want := range map[string]string{
+		"etc/NetworkManager/conf.d/20-ironrail-rails.conf": "[keyfile]\nunmanaged-devices+=mac:52:54:00:77:10:11\n",
+		"etc/systemd/system/ironrail-roce.service":         "After=NetworkManager.service systemd-modules-load.service\n",
+	} {
+		if b, err := os.ReadFile(filepath.Join(f.dir, name)); err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, networkDir)); err == nil {
+		t.Error("files of systemd-networkd are there")
+	}
+	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); !r.Conforms || len(r.Changed) > 0 || len(reloads) != 2 {
+		t.Errorf("again: %+v, reloads %v", r, reloads)
+	}
+	f.put("etc/NetworkManager/conf.d/20-ironrail-rails.conf", "")
+	if r := node.Check(rail("10.77.16.11/24")); r.Conforms || !strings.Contains(strings.Join(r.Problems, " "), "20-ironrail-rails.conf is not as it should be") {
+		t.Errorf("drift: %+v", r)
 	}
 }
 

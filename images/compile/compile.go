@@ -24,7 +24,7 @@ import (
 
 // Root is the root file system in which programs are compiled.
 type Root struct {
-	Suite      string // codename of the distribution's release
+	Suite      string // codename of the distribution's release; of RPM packages "", since the image says its release
 	Arch       inventory.Arch
 	Image      repo.Image    // whose sources and keyring packages come from
 	Sources    []repo.Source // beside those
@@ -32,6 +32,9 @@ type Root struct {
 	Pins       []repo.Pin
 	Packages   []string // what is there to compile with
 }
+
+// rpm reports whether the root is one of RPM packages.
+func (r Root) rpm() bool { return r.Image.Repositories != "" }
 
 // Program is one package that comes out.
 type Program struct {
@@ -107,6 +110,17 @@ type build struct {
 func (b build) bootstrap(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rootLimit)
 	defer cancel()
+	packages := slices.Clone(b.of.Packages)
+	slices.Sort(packages)
+	packages = slices.Compact(packages)
+	b.say("installing what is compiled with: " + strings.Join(packages, ", "))
+	if b.of.rpm() {
+		work, err := filepath.Abs(filepath.Join(b.dir, "install"))
+		if err != nil {
+			return err
+		}
+		return repo.InstallRoot(ctx, work, b.root, b.of.Image, repo.Beside{Sources: b.of.Sources, Pins: b.of.Pins}, packages, b.say)
+	}
 	sources, err := b.of.Image.ListSources(b.of.Sources, b.of.Components, b.dir)
 	if err != nil {
 		return err
@@ -120,9 +134,6 @@ func (b build) bootstrap(ctx context.Context) error {
 			return err
 		}
 	}
-	packages := slices.Clone(b.of.Packages)
-	slices.Sort(packages)
-	b.say("installing what is compiled with: " + strings.Join(slices.Compact(packages), ", "))
 	argv := []string{"mmdebstrap", "--mode=root", "--variant=apt", "--architectures=" + string(b.of.Arch), "--format=directory",
 		"--include=" + strings.Join(packages, ","), "--keyring=" + keyring, `--aptopt=APT::Sandbox::User "root"`,
 		"--setup-hook=copy-in preferences /etc/apt", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*"}

@@ -40,6 +40,9 @@ func (b build) pack(ctx context.Context, p Program, a archive, from string) (str
 			return "", err
 		}
 	}
+	if b.of.rpm() {
+		return b.packRPM(ctx, p, a, tree)
+	}
 	control := fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: %s\nMaintainer: ironrail <root@localhost>\nSection: utils\nPriority: optional\n", p.Package, a.version(), b.of.Arch)
 	if len(p.Depends) > 0 {
 		control += "Depends: " + strings.Join(p.Depends, ", ") + "\n"

@@ -27,7 +27,7 @@ func (f Family) Tools() Tools {
 			Compile: []string{"g++", "libc6-dev", "libopenmpi-dev", "make"}, CMake: []string{"cmake", "libboost-program-options-dev"}}
 	case Dnf:
 		return Tools{MPI: []string{"openmpi", "python3-mpi4py-openmpi"}, RDMA: []string{"perftest"}, Disks: []string{"fio"},
-			Compile: []string{"gcc-c++", "make", "openmpi-devel"}, CMake: []string{"boost-devel", "cmake"}}
+			Compile: []string{"bash", "coreutils", "findutils", "gcc-c++", "grep", "make", "openmpi-devel", "sed"}, CMake: []string{"boost-devel", "cmake"}}
 	}
 	return Tools{}
 }
@@ -45,13 +45,41 @@ func (f Family) Locales(locale string) []string {
 // MPIHome is the folder with include/mpi.h and lib/libmpi.so of the archive's Open MPI.
 func (f Family) MPIHome(arch inventory.Arch) string {
 	if f.Manager == Dnf {
-		return "/usr/lib64/openmpi"
+		return rhelMPI
 	}
 	triplet := "x86_64-linux-gnu"
 	if arch == inventory.ARM64 {
 		triplet = "aarch64-linux-gnu"
 	}
 	return "/usr/lib/" + triplet + "/openmpi"
+}
+
+// The places of RHEL's Open MPI (openmpi.spec): environment-modules would put its programs and
+// libraries into the paths of a shell that loads mpi/openmpi-x86_64.
+const (
+	rhelMPI     = "/usr/lib64/openmpi"
+	rhelHeaders = "/usr/include/openmpi-"
+)
+
+// MPIRun is the program that starts jobs of the archive's Open MPI, and the folder of its libraries,
+// where the linker does not look by itself; "": it does. Called by an absolute path it takes what
+// it starts on other nodes from the same folder (mpirun(1), --prefix).
+func (f Family) MPIRun() (program, libraries string) {
+	if f.Manager == Dnf {
+		return rhelMPI + "/bin/mpirun", rhelMPI + "/lib"
+	}
+	return "mpirun", ""
+}
+
+// MPIHeaders is the folder of mpi.h, where it is not the folder include of MPIHome; else "".
+func (f Family) MPIHeaders(arch inventory.Arch) string {
+	switch {
+	case f.Manager != Dnf:
+		return ""
+	case arch == inventory.ARM64:
+		return rhelHeaders + "aarch64"
+	}
+	return rhelHeaders + "x86_64"
 }
 
 // Mounts is the package with the program that mounts file systems of a type; "": the kernel

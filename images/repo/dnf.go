@@ -73,9 +73,6 @@ func (o Options) fillDnf(ctx context.Context, dir, out string) (digest string, e
 	if os.Geteuid() != 0 {
 		return "", errkind.New(errkind.Refused, "dnf resolves packages as root alone").Do("Run the build as root.")
 	}
-	if len(o.Made.Packages) > 0 {
-		return "", errkind.New(errkind.Unsupported, "packages are not compiled for this system by this version: %s", strings.Join(o.Made.Packages, ", "))
-	}
 	w, err := o.newDnfWork(ctx, dir)
 	if err != nil {
 		return "", err
@@ -97,13 +94,64 @@ func (o Options) fillDnf(ctx context.Context, dir, out string) (digest string, e
 		return "", err
 	}
 	found, err := filepath.Glob(filepath.Join(to, "*.rpm"))
-	if err == nil && len(found) == 0 {
+	if err == nil && len(found)+len(o.Made.Packages) == 0 {
 		err = errkind.New(errkind.Refused, "the image has all packages already").Do("Take the driver out of the site: there is nothing to install.")
 	}
 	if err != nil {
 		return "", err
 	}
+	if err := o.addMade(ctx, filepath.Join(dir, "made"), to, found); err != nil {
+		return "", err
+	}
 	return o.indexDnf(ctx, out)
+}
+
+// addMade makes the packages that are made here and puts them beside those that were fetched.
+func (o Options) addMade(ctx context.Context, dir, pool string, have []string) error {
+	made, err := o.make(ctx, dir, have)
+	if err != nil || len(made) == 0 {
+		return err
+	}
+	if err := os.MkdirAll(pool, 0o755); err != nil { // nothing was fetched
+		return err
+	}
+	for _, file := range made {
+		if err := os.Rename(file, filepath.Join(pool, filepath.Base(file))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Beside are repositories beside those of an image, with the versions that are taken.
+type Beside struct {
+	Sources []Source
+	Pins    []Pin
+}
+
+// InstallRoot has dnf install packages into a new root, an absolute path, from the repositories of
+// an image of RPM packages and those beside them. dir is a folder for its work. It takes minutes
+// and needs root.
+func InstallRoot(ctx context.Context, dir, root string, i Image, b Beside, packages []string, say func(string)) error {
+	o := Options{Image: i, Sources: b.Sources, Pins: b.Pins, Packages: packages, Say: say}
+	w, err := o.newDnfWork(ctx, dir)
+	if err != nil {
+		return err
+	}
+	w.root = root
+	for _, name := range []string{"dev", "proc", "run", "sys"} {
+		if err := os.MkdirAll(filepath.Join(root, name), 0o755); err != nil {
+			return err
+		}
+	}
+	excluded, err := w.exclude(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.work.Configure(w.repositories, excluded); err != nil {
+		return err
+	}
+	return w.work.Run(ctx, say, dnf.Enclose(root, w.work.Command(root, append([]string{"install"}, packages...)...)...)...)
 }
 
 // newDnfWork configures dnf with the repositories of the image and those beside them.

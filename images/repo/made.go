@@ -17,9 +17,9 @@ type Made struct {
 	Inputs   string   // what decides them, as far as the site declares it
 	Signer   string   // serial number of the certificate whose key signs kernel modules in them; "": none has any
 	// Make makes them for an image in dir, an absolute path to an empty folder, and
-	// returns the paths of the .deb files, one of each name. debs are the packages that the
+	// returns the paths of the package files, one of each name. have are those that the
 	// sources had. It may take an hour.
-	Make func(ctx context.Context, dir string, i Image, debs []string, say func(string)) ([]string, error)
+	Make func(ctx context.Context, dir string, i Image, have []string, say func(string)) ([]string, error)
 }
 
 // make makes the packages that are made here.

@@ -496,13 +496,16 @@ func TestPeerBuildWithAdded(t *testing.T) {
 }
 
 // makeRPM makes a package Tool_a without a signature, and returns its file.
-func makeRPM(t *testing.T) string {
+func makeRPM(t *testing.T) string { return makeNamed(t, "Tool_a") }
+
+// makeNamed makes such a package of another name.
+func makeNamed(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()
 	spec := filepath.Join(dir, "a.spec")
-	must(t, os.WriteFile(spec, []byte("Name: Tool_a\nEpoch: 2\nVersion: 1.0\nRelease: 3.el9\nSummary: a\nLicense: a\nBuildArch: noarch\nAutoReqProv: no\n%description\na\n%files\n"), 0o600))
+	must(t, os.WriteFile(spec, []byte("Name: "+name+"\nEpoch: 2\nVersion: 1.0\nRelease: 3.el9\nSummary: a\nLicense: a\nBuildArch: noarch\nAutoReqProv: no\n%description\na\n%files\n"), 0o600))
 	runRPM(t, dir, "rpmbuild", "-bb", "--quiet", "--define", "_topdir "+dir+"/top", "--define", "_rpmdir "+dir, spec)
-	return filepath.Join(dir, "noarch/Tool_a-1.0-3.el9.noarch.rpm")
+	return filepath.Join(dir, "noarch", name+"-1.0-3.el9.noarch.rpm")
 }
 
 // runRPM runs a program of rpm in a home of its own.
@@ -535,6 +538,18 @@ func TestPeerBuildDnf(t *testing.T) {
 		t.Errorf("packages %v", r.Packages)
 	}
 	must(t, r.Verify(t.Context(), o.Key))
+	beside := o
+	beside.Name = "beside"
+	beside.Made = Made{Packages: []string{"Made_b"}, Inputs: "x", Make: func(_ context.Context, dir string, i Image, have []string, _ func(string)) ([]string, error) {
+		if len(have) != 1 || i.Database != o.Image.Database {
+			t.Errorf("made beside %q, of %+v", have, i)
+		}
+		to := filepath.Join(dir, "b.rpm")
+		return []string{to}, os.Link(makeNamed(t, "Made_b"), to)
+	}}
+	if r, err := Build(t.Context(), beside); err != nil || len(r.Packages) != 2 || r.Packages["Made_b"] != "2:1.0-3.el9" {
+		t.Errorf("with one that is made: %v, %v", r.Packages, err)
+	}
 	o.Packages = []string{"no-such-package"}
 	if _, err := Build(t.Context(), o); errkind.Of(err) != errkind.NotFound || errkind.Action(err) == "" {
 		t.Errorf("a package that nobody has: %v", err)

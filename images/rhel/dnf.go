@@ -52,31 +52,6 @@ func (b *builder) configureDnf(context.Context) error {
 	return b.dnf().Configure(list, nil)
 }
 
-// enclosed is the script that starts a program with what scriptlets of packages need mounted
-// below a root, seen by it alone: nothing is left mounted, whatever ends it. It is the same for
-// every recipe.
-const enclosed = `set -e
-root=$1
-shift
-mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
-mount -t sysfs -o nosuid,nodev,noexec sysfs "$root/sys"
-mount -t tmpfs -o nosuid,mode=755 dev "$root/dev"
-mount -t tmpfs -o nosuid,nodev,mode=755 run "$root/run"
-mknod -m 666 "$root/dev/null" c 1 3
-mknod -m 666 "$root/dev/zero" c 1 5
-mknod -m 666 "$root/dev/full" c 1 7
-mknod -m 666 "$root/dev/random" c 1 8
-mknod -m 666 "$root/dev/urandom" c 1 9
-mknod -m 666 "$root/dev/tty" c 5 0
-ln -s /proc/self/fd "$root/dev/fd"
-mkdir "$root/dev/shm"
-exec "$@"`
-
-// enclose is the command line that runs a program in that way.
-func enclose(root string, argv ...string) []string {
-	return append([]string{"unshare", "--mount", "--propagation", "private", "sh", "-c", enclosed, "sh", root}, argv...)
-}
-
 // cache is the folder of what dnf downloads.
 func (b *builder) cache() string {
 	return filepath.Join(cmp.Or(b.recipe.downloads, b.disk.Dir), cacheDir)
@@ -99,5 +74,5 @@ func (b *builder) fetch(ctx context.Context) error {
 
 // install has dnf install the packages.
 func (b *builder) install(ctx context.Context) error {
-	return b.dnf().Run(ctx, b.disk.Say, enclose(b.disk.Root, b.dnf().Command(b.disk.Root, append([]string{"install"}, b.recipe.include()...)...)...)...)
+	return b.dnf().Run(ctx, b.disk.Say, dnf.Enclose(b.disk.Root, b.dnf().Command(b.disk.Root, append([]string{"install"}, b.recipe.include()...)...)...)...)
 }

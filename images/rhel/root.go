@@ -144,7 +144,7 @@ func dropFolder(root *os.Root, at string) error {
 
 // inRoot runs a program of the root in it.
 func (b *builder) inRoot(ctx context.Context, argv ...string) error {
-	return b.disk.Run(ctx, nil, enclose(b.disk.Root, append([]string{"chroot", b.disk.Root}, argv...)...)...)
+	return b.disk.Run(ctx, nil, dnf.Enclose(b.disk.Root, append([]string{"chroot", b.disk.Root}, argv...)...)...)
 }
 
 // disableRepos switches off the repositories that packages of the distribution bring: a node

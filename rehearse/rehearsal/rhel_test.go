@@ -69,6 +69,17 @@ func TestRHELRails(t *testing.T) {
 	}
 }
 
+// TestRHELTools: what its tests run comes by dnf, and its Open MPI is started in its own place.
+func TestRHELTools(t *testing.T) {
+	t.Parallel()
+	const drivers = "driver \"inbox\" \"rdma\" {\n  packages = [\"rdma-core\", \"libibverbs-utils\"]\n}\n\ndriver \"tools\" \"tools\" {}\n"
+	inv := rhelWithout(t, drivers, "  drivers = [driver.rdma, driver.tools]\n  validation = validation.h100\n", "driver \"inbox\" \"rdma\" {")
+	sum := rehearsed(t, inv)
+	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
+		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
+	}
+}
+
 // TestRHELDrivers: its nodes get drivers by dnf from a repository of the controller.
 func TestRHELDrivers(t *testing.T) {
 	t.Parallel()

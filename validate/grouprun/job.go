@@ -10,6 +10,8 @@ import (
 
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/fabric"
+	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -55,6 +57,10 @@ func JobOver(rec stage.Run, test *inventory.CollectiveTest, nodes []*inventory.N
 		j.Control = n.BootNetwork.CIDR
 	}
 	j.Data = dataNetwork(nodes, j.Control)
+	if kinds.Brought(nodes[0], kinds.MPI) {
+		family, _ := distribution.FamilyOf(nodes[0].Image)
+		j.Start, j.Libraries = family.MPIRun()
+	}
 	sizes := test.Sizes
 	if len(sizes) == 0 {
 		sizes = defaultSizes

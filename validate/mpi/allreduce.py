@@ -8,6 +8,9 @@ import array
 import json
 import sys
 
+# RHEL's mpi4py of Open MPI is below a folder that environment-modules adds (mpi4py.spec).
+sys.path.append("/usr/lib64/python%d.%d/site-packages/openmpi" % sys.version_info[:2])
+
 from mpi4py import MPI
 
 PERIOD = 97  # a prime, so that shifted data never looks right

@@ -12,6 +12,7 @@ package mpi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -58,6 +59,9 @@ type Job struct {
 	Warmups    int
 	Limit      time.Duration // after which the run is ended
 
+	Start     string // the program that starts the job, with its path where it is in none of the usual folders; "": mpirun
+	Libraries string // folder of Open MPI's libraries, where the linker does not look by itself; "": it does
+
 	// Program is what ranks run in place of this package's all-reduce; nil: that.
 	Program *Program
 }
@@ -101,7 +105,7 @@ func (j Job) argv(dir string) []string {
 	limit := int(j.Limit.Seconds())
 	argv := []string{
 		"timeout", "-k", "10", strconv.Itoa(limit + int(grace.Seconds())),
-		"mpirun", "--allow-run-as-root", "--timeout", strconv.Itoa(limit), "--bind-to", "none",
+		cmp.Or(j.Start, "mpirun"), "--allow-run-as-root", "--timeout", strconv.Itoa(limit), "--bind-to", "none",
 		"--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1", "--mca", "orte_keep_fqdn_hostnames", "1",
 		// mpirun holds a connection for each member, and a login's usual limit is 1,024
 		// open files: Open MPI takes as many as the system allows.
@@ -109,6 +113,9 @@ func (j Job) argv(dir string) []string {
 		"--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
 		"--mca", "btl_tcp_if_include", j.Data.String(), "--mca", "oob_tcp_if_include", j.Control.String(),
 		"-np", strconv.Itoa(len(j.Members) * j.ranks()), "--hostfile", dir + "/hosts",
+	}
+	if j.Libraries != "" {
+		argv = append(argv, "-x", "LD_LIBRARY_PATH="+j.Libraries)
 	}
 	if j.Program != nil {
 		for _, e := range j.Program.Env {

@@ -166,6 +166,11 @@ func TestLargeJob(t *testing.T) {
 		a := netip.AddrFrom4([4]byte{10, 100, byte(i >> 8), byte(i)})
 		j.Members = append(j.Members, Member{Node: fmt.Sprintf("rack%04d-node%05d.cluster.example", i/8, i), Address: a})
 	}
+	elsewhere := j
+	elsewhere.Start, elsewhere.Libraries = "/usr/lib64/openmpi/bin/mpirun", "/usr/lib64/openmpi/lib"
+	if line := strings.Join(elsewhere.argv("/run/x"), " "); !strings.Contains(line, " /usr/lib64/openmpi/bin/mpirun --allow-run-as-root ") || !strings.Contains(line, " -x LD_LIBRARY_PATH=/usr/lib64/openmpi/lib ") {
+		t.Errorf("Open MPI of another folder: %s", line)
+	}
 	if line := strings.Join(j.argv("/run/x"), " "); len(line) > 4<<10 {
 		t.Errorf("the command line has %d bytes", len(line))
 	}

@@ -56,7 +56,7 @@ func (p *Problems) Lacking(g Group, at hcl.Range, test string, programs ...kinds
 		if block != "" {
 			hint = fmt.Sprintf(`Add driver "tools" "tools" { %s { source = "..." checksum = "sha256:..." } }, and driver.tools to the end of the drivers of the node's role.`, block)
 		}
-		if d := distribution.OfDisk(n.Image); d != nil && !d.Drivers {
+		if d := distribution.OfDisk(n.Image); d != nil && !d.Drivers && !kinds.Sealed(n.Image) {
 			hint = "Put it into the image: drivers of kind \"tools\" are not installed on its system by this version."
 		}
 		switch {

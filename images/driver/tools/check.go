@@ -82,14 +82,8 @@ func (p *problems) source(one program) {
 // image of a node.
 func (k *Tools) Fits(t driver.Target) hcl.Diagnostics {
 	p := &problems{d: t.Driver}
-	release, ok := distribution.OfImage(t.Node.Image)
-	family, _ := distribution.Find(release.Family)
-	switch {
-	case !ok:
+	if _, ok := distribution.OfImage(t.Node.Image); !ok {
 		p.add("", "System without packages of programs", "Driver %q is given to node %s. Image %q is of kind %q, and nobody knows the names of its packages. Bring the programs in the image.", t.Driver.Name, t.Node.Name, t.Node.Image.Name, t.Node.Image.Kind)
-		return p.list
-	case family.Manager != distribution.Apt:
-		p.add("", "System without packages of programs", "Driver %q is given to node %s. Drivers of kind \"tools\" are not installed on %s by this version, whose Open MPI is outside of the paths that programs are looked for in. Bring the programs in the image, or take one of Debian or Ubuntu.", t.Driver.Name, t.Node.Name, release)
 		return p.list
 	}
 	own := slices.IndexFunc(t.Node.Drivers, func(d *inventory.Driver) bool { return d.Name == t.Driver.Name })

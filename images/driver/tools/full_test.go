@@ -38,7 +38,7 @@ func TestPeerChecksum(t *testing.T) {
 		kit := stack.Toolkit{Home: "/usr", Targets: targets}
 		c := compile.Program{Package: p.pkg + "-" + p.of, About: p.about, Source: sourceOf(nil, p), Steps: p.recipe(kit, system{}), Files: p.files}
 		if p.env != nil {
-			c.Env = p.env(kit)
+			c.Env = p.env(kit, system{})
 		}
 		list = append(list, c)
 	}

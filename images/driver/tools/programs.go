@@ -24,7 +24,7 @@ type program struct {
 	mpi    bool
 	runs   string // a program of it that must be there on nodes
 	files  []compile.Files
-	env    func(stack.Toolkit) []string
+	env    func(stack.Toolkit, system) []string
 	recipe func(k stack.Toolkit, s system) [][]string
 	file   string // name of the one file of sources that ironrail has of it itself, and
 	own    []byte // its text; nil: the driver names an archive
@@ -54,6 +54,21 @@ const mpiSuffix = "_mpi"
 // their own, which no Makefile names, so that nothing would link.
 const plainMPI = "-DOMPI_SKIP_MPICXX=1"
 
+// mpiFlags are those of the compiler for programs with MPI.
+func (s system) mpiFlags() string {
+	if headers := s.family.MPIHeaders(s.arch); headers != "" {
+		return plainMPI + " -I" + headers
+	}
+	return plainMPI
+}
+
+// mpiLibraries is the folder that such programs have to find Open MPI's libraries in; "": the linker
+// finds them.
+func (s system) mpiLibraries() string {
+	_, libraries := s.family.MPIRun()
+	return libraries
+}
+
 // collectives are what the tests of NCCL and RCCL make: build/all_reduce_perf_mpi, or,
 // where their Makefile has no NAME_SUFFIX, build/all_reduce_perf.
 var collectives = []compile.Files{{Glob: "build/*_perf*", Trim: mpiSuffix, Suffix: mpiSuffix}}
@@ -63,7 +78,13 @@ func programs() []program {
 	return []program{
 		// README of github.com/NVIDIA/nccl-tests, "Build".
 		{block: "nccl_tests", of: "cuda", pkg: "ironrail-nccl-tests", about: "tests of NCCL, with MPI", mpi: true, runs: "all_reduce_perf" + mpiSuffix, files: collectives,
-			env: func(stack.Toolkit) []string { return []string{"NVCC_APPEND_FLAGS=" + plainMPI} },
+			env: func(_ stack.Toolkit, s system) []string {
+				flags := s.mpiFlags()
+				if at := s.mpiLibraries(); at != "" {
+					flags += " -Xlinker -rpath=" + at
+				}
+				return []string{"NVCC_APPEND_FLAGS=" + flags}
+			},
 			recipe: func(k stack.Toolkit, s system) [][]string {
 				return [][]string{{"/usr/bin/make", "-j" + strconv.Itoa(s.jobs), "MPI=1", "NAME_SUFFIX=" + mpiSuffix, "MPI_HOME=" + s.family.MPIHome(s.arch), "CUDA_HOME=" + k.Home, "NCCL_HOME=" + k.Library,
 					"NVCC_GENCODE=" + codeFlags(k.Targets)}}
@@ -71,8 +92,12 @@ func programs() []program {
 		// README of github.com/ROCm/rccl-tests, "Build"; hipcc takes the GPUs from the
 		// environment where the Makefile does not name them.
 		{block: "rccl_tests", of: "rocm", pkg: "ironrail-rccl-tests", about: "tests of RCCL, with MPI", mpi: true, runs: "all_reduce_perf" + mpiSuffix, files: collectives,
-			env: func(k stack.Toolkit) []string {
-				return []string{"PATH=" + k.Home + "/bin:/usr/bin:/bin", "HCC_AMDGPU_TARGET=" + strings.Join(k.Targets, ","), "HIPCC_COMPILE_FLAGS_APPEND=" + plainMPI}
+			env: func(k stack.Toolkit, s system) []string {
+				env := []string{"PATH=" + k.Home + "/bin:/usr/bin:/bin", "HCC_AMDGPU_TARGET=" + strings.Join(k.Targets, ","), "HIPCC_COMPILE_FLAGS_APPEND=" + s.mpiFlags()}
+				if at := s.mpiLibraries(); at != "" {
+					env = append(env, "HIPCC_LINK_FLAGS_APPEND=-Wl,-rpath,"+at)
+				}
+				return env
 			},
 			recipe: func(k stack.Toolkit, s system) [][]string {
 				return [][]string{{"/usr/bin/make", "-j" + strconv.Itoa(s.jobs), "MPI=1", "NAME_SUFFIX=" + mpiSuffix, "MPI_HOME=" + s.family.MPIHome(s.arch), "HIP_HOME=" + k.Home, "ROCM_PATH=" + k.Home, "NCCL_HOME=" + k.Library,
@@ -112,7 +137,7 @@ func checksums() []program {
 		return [][]string{append(argv, "-Xcompiler=-ffp-contract=off,-pthread", "-o", "ironrail_checksum", one.file)}
 	}
 	rocm.block, rocm.of = "rocm_checksum", "rocm"
-	rocm.env = func(k stack.Toolkit) []string {
+	rocm.env = func(k stack.Toolkit, _ system) []string {
 		return []string{"PATH=" + k.Home + "/bin:/usr/bin:/bin", "HIP_PLATFORM=amd"}
 	}
 	rocm.recipe = func(k stack.Toolkit, _ system) [][]string {

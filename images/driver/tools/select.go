@@ -154,9 +154,13 @@ func made(site string, d *inventory.Driver, image *inventory.Image, family distr
 	if sys.arch == "" {
 		sys.arch = inventory.AMD64
 	}
-	root := compile.Root{Suite: family.Codename(release), Arch: sys.arch}
+	var words []string
+	root := compile.Root{Arch: sys.arch}
+	if root.Suite = family.Codename(release); root.Suite == "" {
+		words = append(words, release.String())
+	}
 	var all []compile.Program
-	var words, names []string
+	var names []string
 	for _, p := range list {
 		kit := kits[p.of]
 		if kit == nil {
@@ -170,7 +174,7 @@ func made(site string, d *inventory.Driver, image *inventory.Image, family distr
 		}
 		c := compile.Program{Package: p.pkg, About: p.about, Source: sourceOf(d, p), Steps: p.recipe(kit.Toolkit, sys), Files: p.files}
 		if p.env != nil {
-			c.Env = p.env(kit.Toolkit)
+			c.Env = p.env(kit.Toolkit, sys)
 		}
 		if p.mpi {
 			c.Depends = family.Tools().MPI[:1]

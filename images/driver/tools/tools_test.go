@@ -13,6 +13,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/onnodetest"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/images/driver/manager"
 	"github.com/ironrail/ironrail/images/driver/stack"
@@ -153,6 +154,38 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestSelectRHEL: names are RHEL's, and what is compiled finds headers and libraries of Open MPI in
+// the folders that it has there.
+func TestSelectRHEL(t *testing.T) {
+	t.Parallel()
+	image := &inventory.Image{Block: inventory.Block{Kind: "rhel", Name: "os"}, Release: "9"}
+	n := node("n1", chassis("90"), cuda, nccl)
+	n.Image = image
+	got, err := Select(recipes, &inventory.Inventory{Dir: "site", Nodes: []*inventory.Node{n}}, nccl, image, "")
+	if err != nil || strings.Join(got.Packages, " ") != "fio openmpi perftest python3-mpi4py-openmpi" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for _, words := range []string{"NVCC_APPEND_FLAGS=-DOMPI_SKIP_MPICXX=1 -I/usr/include/openmpi-x86_64 -Xlinker -rpath=/usr/lib64/openmpi/lib", "MPI_HOME=/usr/lib64/openmpi", `"gcc-c++"`, `"openmpi-devel"`, "RHEL 9"} {
+		if !strings.Contains(got.Made.Inputs, words) {
+			t.Errorf("%q is not among %s", words, got.Made.Inputs)
+		}
+	}
+	amd := system{family: family(t, "rhel"), arch: inventory.ARM64}
+	if env := strings.Join(programs()[1].env(stack.Toolkit{Home: "/opt/rocm"}, amd), " "); !strings.Contains(env, "HIPCC_COMPILE_FLAGS_APPEND=-DOMPI_SKIP_MPICXX=1 -I/usr/include/openmpi-aarch64 HIPCC_LINK_FLAGS_APPEND=-Wl,-rpath,/usr/lib64/openmpi/lib") {
+		t.Errorf("%s", env)
+	}
+}
+
+// family is a distribution by its name.
+func family(t *testing.T, name string) distribution.Family {
+	t.Helper()
+	f, ok := distribution.Find(name)
+	if !ok {
+		t.Fatalf("no %s", name)
+	}
+	return f
+}
+
 func summaries(list hcl.Diagnostics) string {
 	var all []string
 	for _, d := range list {
@@ -200,7 +233,7 @@ func TestFits(t *testing.T) {
 		"no toolkit":       {node("n", nil, cuda, nccl), "Nothing to compile with"},
 		"GPUs not known":   {node("n", chassis(), cuda, nccl), "GPUs that are not known"},
 		"before the stack": {node("n", chassis("90"), nccl, cuda), "Tools before the stacks that they use"},
-		"RHEL":             {rhel, "System without packages of programs"},
+		"RHEL":             {rhel, ""},
 		"not known":        {unknown, "System without packages of programs"},
 	} {
 		got := k.Fits(driver.Target{Node: c.n, Driver: nccl})

@@ -213,7 +213,7 @@ func (j job) start(ctx context.Context) ([]*node, string) {
 				return nil, text + unreached
 			}
 		}
-		if !n.hasPackage(pkgMPI) || j.perf == nil && !n.hasPackage(pkgMPI4Py) {
+		if !n.has(pkgMPI) || j.perf == nil && !n.has(pkgMPI4Py) {
 			return nil, fmt.Sprintf("bash: line 1: orted: command not found\n%s", unreached)
 		}
 		if j.perf == nil && !n.tree.exists(relativeName(j.script)) {

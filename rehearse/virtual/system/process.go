@@ -208,10 +208,26 @@ func (programs) abs(dir, name string) string {
 // binaries are the folders that a command's path may name.
 var binaries = []string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/lib/systemd/"}
 
+// starters are the programs that start jobs of Open MPI, which RHEL has in a folder of its own that
+// is in no path.
+var starters = []string{"mpirun", "mpiexec", "orterun"}
+
+const rhelStarters = "/usr/lib64/openmpi/bin/"
+
+// has reports whether a package is there, by the name that either distribution gives it.
+func (n *node) has(pkg string) bool {
+	return n.hasPackage(pkg) || slices.ContainsFunc(depends[pkg], n.hasPackage)
+}
+
 // find returns the program of a name, when its package is installed.
 func (n *node) find(name string) (func(context.Context, call) int, bool) {
 	if name == agentPath {
 		return agentProgram, n.tree.exists(relativeName(agentPath))
+	}
+	if rest, ok := strings.CutPrefix(name, rhelStarters); ok && slices.Contains(starters, rest) {
+		return runMpirun, n.hasPackage(rhelMPI)
+	} else if slices.Contains(starters, name) && !n.hasPackage(pkgMPI) {
+		return nil, false
 	}
 	base := name
 	if strings.Contains(name, "/") {
@@ -225,7 +241,7 @@ func (n *node) find(name string) (func(context.Context, call) int, bool) {
 		}
 	}
 	p, ok := lookupProgram(base)
-	if !ok || p.pkg != "" && !n.hasPackage(p.pkg) && !slices.ContainsFunc(depends[p.pkg], n.hasPackage) {
+	if !ok || p.pkg != "" && !n.has(p.pkg) {
 		return nil, false
 	}
 	return p.run, true

@@ -12,13 +12,14 @@ const (
 	pkgDiags    = "infiniband-diags"
 	pkgMPI      = "openmpi-bin"
 	pkgMPI4Py   = "python3-mpi4py"
+	rhelMPI     = "openmpi"
 	pkgChrony   = "chrony"
 )
 
 // depends are packages that are empty here, and of which the real ones depend on the one
 // of a program, or have it by another name: DOCA's profiles (DOCA Profiles, "Supported
 // Packages"), and RHEL's.
-var depends = map[string][]string{pkgPerftest: {"doca-ofed", "doca-networking", "doca-all"}, pkgVerbs: {"libibverbs-utils"}}
+var depends = map[string][]string{pkgPerftest: {"doca-ofed", "doca-networking", "doca-all"}, pkgVerbs: {"libibverbs-utils"}, pkgMPI: {rhelMPI}, pkgMPI4Py: {"python3-mpi4py-openmpi"}}
 
 // commands are the programs by name, but for env and timeout.
 var commands = map[string]program{

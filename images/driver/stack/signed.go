@@ -19,8 +19,12 @@ import (
 )
 
 // buildsModules reports whether the modules of a node are built on the controller: it boots with Secure
-// Boot, so that they are signed, or it keeps its system in memory, and would build them at each start.
+// Boot, so that they are signed, or it keeps its system in memory, and would build them at each start. For
+// systems of dnf, and for arm64, nothing builds them there.
 func buildsModules(n *inventory.Node) bool {
+	if f, ok := distribution.FamilyOf(n.Image); ok && f.Manager == distribution.Dnf || n.Image.Arch == inventory.ARM64 {
+		return false
+	}
 	return n.Hardware != nil && n.Hardware.SecureBoot || n.Diskless()
 }
 

@@ -3,7 +3,10 @@
 package usage
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -50,12 +53,14 @@ func Missing(inv *inventory.Inventory) diag.List {
 
 // Unsigned finds packages with sources of kernel modules, as DKMS builds them on the node, on
 // hardware that boots with Secure Boot: those of the stacks cuda and rocm are built and signed
-// on the controller, and others by nobody. It is a check of the whole site.
+// on the controller for systems of dpkg, and others by nobody. It is a check of the whole site.
 func Unsigned(inv *inventory.Inventory) (found diag.List) {
 	var with []*Usage
+	reported := Reported{}
 	for _, u := range All(inv) {
 		if u.Hardware.SecureBoot {
 			with = append(with, u)
+			notBuilt(&found, u, reported)
 		}
 	}
 	for _, u := range GroupBy(with, func(u *Usage) *inventory.Image { return u.Image }) {
@@ -79,6 +84,25 @@ func Unsigned(inv *inventory.Inventory) (found diag.List) {
 		}
 	}
 	return found
+}
+
+// notBuilt finds stacks whose modules are built on the node: for systems of dnf and for arm64 none are
+// built and signed on the controller.
+func notBuilt(found *diag.List, u *Usage, reported Reported) {
+	f, ok := distribution.FamilyOf(u.Image)
+	if (!ok || f.Manager != distribution.Dnf) && u.Hardware.Arch != inventory.ARM64 {
+		return
+	}
+	for _, kind := range slices.Sorted(maps.Values(stacks)) {
+		for _, d := range u.Kind(kind) {
+			if !reported.First(d.Name+"/"+u.Image.Name+"/"+u.Hardware.Name, u) {
+				continue
+			}
+			found.Add("driver.secure-boot", d.Decl, "Module that nobody signs", fmt.Sprintf(
+				"Hardware %q boots with Secure Boot, and on image %q of kind %q for %s the kernel modules of driver %q are built on the node, signed by no key that the node trusts: modules are built and signed on the controller for images of Debian and Ubuntu for %s. Give these nodes such an image, or set secure_boot = false in the hardware and switch Secure Boot off in the firmware.", u.Hardware.Name, u.Image.Name, u.Image.Kind, cmp.Or(u.Hardware.Arch, inventory.AMD64), d.Name, inventory.AMD64)).
+				In(d.Decl).Also("the hardware", u.Hardware.Decl).Of(u.Nodes...)
+		}
+	}
 }
 
 // dkmsPackage is the first of the packages, as NAME or NAME=VERSION, whose name says that DKMS

@@ -24,7 +24,7 @@ var unimplementedSettings = []struct {
 	name, old, with, says string
 	refused               bool
 }{
-	{"secure_boot", "hardware \"h\" {", "hardware \"h\" {\n  secure_boot = true", "secure_boot of hardware h with image os of kind ubuntu", true},
+	{"secure_boot", "hardware \"h\" {", "hardware \"h\" {\n  secure_boot = true", "secure_boot of hardware h with image os of kind oci", true},
 	{"dpu", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" { model = \"BlueField-3\" }", "dpu bf of hardware h", false},
 	{"dpu bmc", "hardware \"h\" {", "hardware \"h\" {\n  dpu \"bf\" {\n    model = \"BlueField-3\"\n    mode = \"nic\"\n    pci = [\"0000:3b:00.0\"]\n    bmc = true\n  }", "bmc of dpu bf of hardware h", false},
 	{"cidr6", "network \"boot\" {", "network \"oob\" {\n  cidr = \"203.0.113.0/24\"\n  cidr6 = \"2001:db8::/64\"\n}\nnetwork \"boot\" {", "cidr6 of network oob", false},
@@ -53,8 +53,8 @@ func TestUnimplementedIsNeverSilent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			site := strings.Replace(base, c.old, c.with, 1)
-			if c.name == "secure_boot" { // which works with images of debian, and with no BIOS
-				site = strings.NewReplacer("image \"debian\"", "image \"ubuntu\"", "  boot = \"bios\"\n", "").Replace(site)
+			if c.name == "secure_boot" { // which works with images of packages, and with no BIOS
+				site = strings.NewReplacer("image \"debian\" \"os\" {", "image \"oci\" \"os\" {\n  source = \"registry.example/os:1\"\n  os = \"debian\"", "  boot = \"bios\"\n", "", "  packages = [\"mstflint\"]\n", "").Replace(site)
 			}
 			if site == base {
 				t.Fatalf("%q is not in the site", c.old)

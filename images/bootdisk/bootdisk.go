@@ -63,9 +63,10 @@ type Maker struct {
 	// what makes one.
 	InMemory bool
 
-	// Archive is where loaders come from that this controller's own packages do not have:
-	// signed ones, from Debian's. The keys are the root's.
-	Archive repo.Source
+	// Archives are where loaders come from that this controller's own packages do not have:
+	// signed ones. Their keys are in Keyring, a file below the root.
+	Archives []repo.Source
+	Keyring  string
 
 	kernel string // release of the newest in the root, once PackRamdisk found it
 }
@@ -104,9 +105,6 @@ func (m *Maker) PackRamdisk(ctx context.Context) error {
 	}
 	m.kernel = release
 	if err := CopyOut(root, m.Family.Boot.KernelFile(release), m.Path(images.KernelFile)); err != nil {
-		return err
-	}
-	if err := m.checkKernelSigned(); err != nil {
 		return err
 	}
 	drivers, err := os.Create(m.Path(images.DriversFile))

@@ -47,8 +47,8 @@ var platforms = map[inventory.Arch]platform{
 // platform is that of the image: with Secure Boot, no GRUB for UEFI is made here.
 func (m *Maker) platform() platform {
 	p := platformOf(m.Arch)
-	if m.SecureBoot && m.Arch != inventory.ARM64 {
-		p.signed = signedAMD64
+	if m.SecureBoot {
+		p.signed = signedOf(m.Family.Name, m.Arch)
 		p.loaders = slices.DeleteFunc(slices.Clone(p.loaders), func(l loader) bool { return l.file != coreFile })
 	}
 	return p
@@ -143,11 +143,8 @@ func (m *Maker) MakeLoaders(ctx context.Context) error {
 	if err := os.MkdirAll(m.Path("EFI/BOOT"), 0o755); err != nil {
 		return err
 	}
-	if all := m.platform().signed; len(all) > 0 {
-		if err := m.fetchSigned(ctx, all); err != nil {
-			return err
-		}
-		if err := m.placeSigned(all); err != nil {
+	if len(m.platform().signed) > 0 {
+		if err := m.TakeSigned(ctx); err != nil {
 			return err
 		}
 	}

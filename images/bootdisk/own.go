@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -18,7 +19,7 @@ import (
 
 // entriesMenu is the menu of GRUB that takes its kernels from entries. What it takes over from
 // grub2-mkconfig, which may write another one on the node: load_video, which blscfg calls for
-// every entry, and the variables next_entry and saved_entry.
+// every entry, the variables next_entry and saved_entry, and the administrator's custom.cfg.
 const entriesMenu = `# Written by ironrail; the kernels are in /boot/loader/entries, with their arguments.
 ` + serialTerminal + `function load_video {
   insmod all_video
@@ -34,6 +35,9 @@ else
   set default="${saved_entry}"
 fi
 set timeout=0
+if [ -f $prefix/custom.cfg ]; then
+  source $prefix/custom.cfg
+fi
 insmod blscfg
 blscfg
 `
@@ -75,7 +79,7 @@ func (m *Maker) takeLoaders(ctx context.Context, l *distribution.Loader) error {
 		return err
 	}
 	defer root.Close()
-	if err := m.takeEFI(root, l); err != nil {
+	if err := errors.Join(m.takeEFI(root, l), m.takeNetwork()); err != nil {
 		return err
 	}
 	if !platformOf(m.Arch).hasBIOS() {
@@ -116,6 +120,25 @@ func (m *Maker) takeEFI(root *os.Root, l *distribution.Loader) error {
 		}
 	}
 	return nil
+}
+
+// takeNetwork copies the signed loaders to where the network serves them from, for nodes with Secure
+// Boot: GRUB of the disk has what the network needs, as that of RHEL has. Where the
+// GRUB of the packages looks for its configuration is written as well.
+func (m *Maker) takeNetwork() error {
+	if !m.SecureBoot {
+		return nil
+	}
+	for from, to := range map[string]string{"BOOTX64.EFI": images.ShimX64File, grubEFI: images.GRUBX64File, mokManagerEFI: images.MOKX64File} {
+		b, err := os.ReadFile(m.Path("EFI/BOOT/" + from))
+		if err != nil {
+			return errkind.New(errkind.NotFound, "the packages brought no signed %s: %w", from, err).Do("Name repositories with the distribution's own shim-x64 and grub2-efi-x64.")
+		}
+		if err := os.WriteFile(m.Path(to), b, 0o644); err != nil {
+			return err
+		}
+	}
+	return errors.Join(m.placeConfig(), m.checkChain())
 }
 
 // entriesModules are built into GRUB for BIOS beside those of every image.

@@ -5,7 +5,10 @@ package bootdisk
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,44 +16,71 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/distribution"
+	"github.com/ironrail/ironrail/images/internal/grubimage"
 	"github.com/ironrail/ironrail/images/internal/pesign"
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/loadercfg"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // signed is a boot program that a package has, and where it goes.
 type signed struct {
-	pkg, path string
-	files     []string // below the maker's folder
+	pkg   string
+	paths []string // in the package: the first that is there
+	files []string // below the maker's folder
 }
 
 // signedARM64: shim starts the GRUB that lies beside it. Debian 12's GRUB for the network
 // has no HTTP client, so that all come from Debian 13, whatever the image is. Without
 // shim's fallback (fbaa64.efi) nothing changes the firmware's boot order.
 var signedARM64 = []signed{
-	{"shim-signed", "usr/lib/shim/shimaa64.efi.signed", []string{"EFI/BOOT/BOOTAA64.EFI", images.ShimFile}},
-	{"grub-efi-arm64-signed", "usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed", []string{"EFI/BOOT/grubaa64.efi"}},
-	{"grub-efi-arm64-signed", "usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed", []string{images.GRUBFile}},
+	{"shim-signed", []string{"usr/lib/shim/shimaa64.efi.signed"}, []string{"EFI/BOOT/BOOTAA64.EFI", images.ShimFile}},
+	{"grub-efi-arm64-signed", []string{"usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed"}, []string{"EFI/BOOT/grubaa64.efi"}},
+	{"grub-efi-arm64-signed", []string{"usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed"}, []string{images.GRUBFile}},
 }
+
+// secureARM64 is the same with Secure Boot: MokManager lies beside shim on the disk.
+var secureARM64 = append(slices.Clone(signedARM64), signed{"shim-helpers-arm64-signed", []string{"usr/lib/shim/mmaa64.efi.signed"}, []string{"EFI/BOOT/mmaa64.efi"}})
 
 // signedAMD64 is the same for x86-64 with Secure Boot (fbx64.efi is left out). MokManager lies
 // beside shim on the disk as well: without it shim restarts a node forever where a certificate
 // waits to be enrolled (mok.c, check_mok_request).
 var signedAMD64 = []signed{
-	{"shim-signed", "usr/lib/shim/shimx64.efi.signed", []string{"EFI/BOOT/BOOTX64.EFI", images.ShimX64File}},
-	{"grub-efi-amd64-signed", "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed", []string{"EFI/BOOT/grubx64.efi"}},
-	{"grub-efi-amd64-signed", "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed", []string{images.GRUBX64File}},
-	{"shim-helpers-amd64-signed", "usr/lib/shim/mmx64.efi.signed", []string{"EFI/BOOT/mmx64.efi", images.MOKX64File}},
+	{"shim-signed", []string{"usr/lib/shim/shimx64.efi.signed"}, []string{"EFI/BOOT/BOOTX64.EFI", images.ShimX64File}},
+	{"grub-efi-amd64-signed", []string{"usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed"}, []string{"EFI/BOOT/grubx64.efi"}},
+	{"grub-efi-amd64-signed", []string{"usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed"}, []string{images.GRUBX64File}},
+	{"shim-helpers-amd64-signed", []string{"usr/lib/shim/mmx64.efi.signed"}, []string{"EFI/BOOT/mmx64.efi", images.MOKX64File}},
 }
 
-// SignedRelease is the release of Debian that signed loaders are taken from.
+// signedUbuntu are Canonical's, for x86-64 with Secure Boot, of the image's own archive: they start
+// what Canonical signed. shim-signed has its shims under the names of alternatives since 22.04, and
+// MokManager (shim-signed 1.58+15.8-0ubuntu1 of noble).
+var signedUbuntu = []signed{
+	{"shim-signed", []string{"usr/lib/shim/shimx64.efi.signed.latest", "usr/lib/shim/shimx64.efi.signed"}, []string{"EFI/BOOT/BOOTX64.EFI", images.ShimX64File}},
+	{"grub-efi-amd64-signed", []string{"usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed"}, []string{"EFI/BOOT/grubx64.efi"}},
+	{"grub-efi-amd64-signed", []string{"usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed"}, []string{images.GRUBX64File}},
+	{"shim-signed", []string{"usr/lib/shim/mmx64.efi"}, []string{"EFI/BOOT/mmx64.efi", images.MOKX64File}},
+}
+
+// signedOf are those of a family and an architecture, with Secure Boot.
+func signedOf(family string, arch inventory.Arch) []signed {
+	switch {
+	case arch == inventory.ARM64:
+		return secureARM64
+	case family == distribution.Ubuntu:
+		return signedUbuntu
+	}
+	return signedAMD64
+}
+
+// SignedRelease is the release of Debian that Debian's signed loaders are taken from.
 const SignedRelease = "trixie"
 
-// signedConfig is what Debian's signed GRUB reads on the EFI system partition: its prefix
-// is /EFI/debian. Partition 3 of the disk that GRUB came from is taken before any other
-// with the label, so that an older image on a second disk is not.
+// signedConfig is what a signed GRUB reads on the EFI system partition, where its prefix is.
+// Partition 3 of the disk that GRUB came from is taken before any other with the label, so that an
+// older image on a second disk is not.
 const signedConfig = `regexp --set=1:ironrail_disk '^.([^,]*),' "$cmdpath"
 if [ -f "($ironrail_disk,gpt3)/boot/grub/grub.cfg" ]; then
   set root="$ironrail_disk,gpt3"
@@ -62,8 +92,7 @@ configfile /boot/grub/grub.cfg
 `
 
 // signedLayoutConfig is the same where layouts of disks are: it hands over to the configuration
-// that the agent writes, on the partition that GRUB came from. What the root may be on (arrays,
-// volume groups, XFS) is built into Debian's signed GRUB, as a list of its modules shows.
+// that the agent writes, on the partition that GRUB came from.
 const signedLayoutConfig = "configfile " + loadercfg.Folder + "/grub.cfg\n"
 
 // stubOf is signedConfig for GRUB whose menu is in another folder.
@@ -74,9 +103,21 @@ func stubOf(l *distribution.Loader) string {
 // loadersDir holds what the packages of signed loaders have, below the maker's folder.
 const loadersDir = "loaders"
 
+// TakeSigned fetches signed loaders, puts them into place, and looks whether they start the image.
+func (m *Maker) TakeSigned(ctx context.Context) error {
+	all := m.platform().signed
+	if err := m.fetchSigned(ctx, all); err != nil {
+		return err
+	}
+	if err := m.placeSigned(all); err != nil {
+		return err
+	}
+	return errors.Join(m.placeConfig(), m.checkChain())
+}
+
 // fetchSigned fetches and unpacks the packages of signed loaders.
 func (m *Maker) fetchSigned(ctx context.Context, all []signed) error {
-	if m.Archive.URL == "" {
+	if len(m.Archives) == 0 {
 		return errkind.New(errkind.Internal, "no archive is known for the loaders of %s", m.Arch)
 	}
 	var names []string
@@ -85,11 +126,12 @@ func (m *Maker) fetchSigned(ctx context.Context, all []signed) error {
 			names = append(names, s.pkg)
 		}
 	}
-	m.Say("fetching the loaders of " + string(m.Arch) + " from " + m.Archive.URL + ", " + m.Archive.Suite)
-	debs, err := repo.Download(ctx, m.Path("loaders.apt"), string(m.Arch), filepath.Join(m.Root, m.Family.Keyring), m.Archive, names...)
+	from := m.Archives[0].URL + ", " + m.Archives[0].Suite
+	m.Say("fetching signed loaders from " + from)
+	debs, err := repo.Download(ctx, m.Path("loaders.apt"), string(cmp.Or(m.Arch, inventory.AMD64)), filepath.Join(m.Root, m.Keyring), m.Archives, names...)
 	if err != nil {
-		return errkind.New(errkind.NotFound, "the signed loaders of %s: %w", m.Arch, err).
-			Do("Name a mirror that has Debian's " + m.Archive.Suite + " for " + string(m.Arch) + ".")
+		return errkind.New(errkind.NotFound, "the signed loaders (%s): %w", strings.Join(names, ", "), err).
+			Do("Name a mirror that has them: " + from + ", for " + string(cmp.Or(m.Arch, inventory.AMD64)) + ".")
 	}
 	for _, deb := range debs {
 		if err := (tool.Runner{}).Run(ctx, nil, "dpkg-deb", "-x", deb, m.Path(loadersDir)); err != nil {
@@ -102,9 +144,9 @@ func (m *Maker) fetchSigned(ctx context.Context, all []signed) error {
 // placeSigned puts signed loaders into place.
 func (m *Maker) placeSigned(all []signed) error {
 	for _, s := range all {
-		b, err := os.ReadFile(filepath.Join(m.Path(loadersDir), filepath.FromSlash(s.path)))
+		b, err := m.readSigned(s)
 		if err != nil {
-			return errkind.New(errkind.NotFound, "package %s: %w", s.pkg, err)
+			return err
 		}
 		for _, file := range s.files {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(m.Path(file)), 0o755), os.WriteFile(m.Path(file), b, 0o644)); err != nil {
@@ -112,11 +154,97 @@ func (m *Maker) placeSigned(all []signed) error {
 			}
 		}
 	}
-	config := signedConfig
-	if len(m.Storage) > 0 {
-		config = signedLayoutConfig
+	return nil
+}
+
+// readSigned reads a boot program of a package that is unpacked.
+func (m *Maker) readSigned(s signed) ([]byte, error) {
+	for _, name := range s.paths {
+		b, err := os.ReadFile(filepath.Join(m.Path(loadersDir), filepath.FromSlash(name)))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return b, err
+		}
 	}
-	return errors.Join(os.MkdirAll(m.Path("EFI/debian"), 0o755), os.WriteFile(m.Path("EFI/debian/grub.cfg"), []byte(config), 0o644))
+	return nil, errkind.New(errkind.NotFound, "package %s has no %s", s.pkg, strings.Join(s.paths, " or "))
+}
+
+// signedMenu is the configuration of the signed GRUB of the disk.
+func (m *Maker) signedMenu() string {
+	switch l := m.Family.Boot.Loader; {
+	case l != nil:
+		return stubOf(l)
+	case len(m.Storage) > 0:
+		return signedLayoutConfig
+	}
+	return signedConfig
+}
+
+// placeConfig looks what the signed GRUBs have built in, and writes the configuration to where the one
+// of the disk looks for it.
+func (m *Maker) placeConfig() error {
+	loaders := m.chain()
+	disk, err := m.readGRUB(loaders.disk)
+	if err != nil {
+		return err
+	}
+	net, err := m.readGRUB(loaders.net)
+	if err != nil {
+		return err
+	}
+	if lacks := disk.Lacks(m.diskNeeds()...); len(lacks) > 0 {
+		return errkind.New(errkind.Unsupported, "the signed GRUB of the disk has no %s built in, and with Secure Boot on it loads no modules", strings.Join(lacks, ", "))
+	}
+	if lacks := net.Lacks(netNeeds...); len(lacks) > 0 {
+		return errkind.New(errkind.Unsupported, "the signed GRUB of the network has no %s built in: kernel and initrd are fetched by HTTP", strings.Join(lacks, ", ")).
+			Do("Name an archive with a later GRUB.")
+	}
+	if !strings.HasPrefix(disk.Prefix, "/") || strings.Contains(disk.Prefix, "..") {
+		return errkind.New(errkind.Unsupported, "the signed GRUB of the disk looks for its configuration in %q, which is no folder of the EFI system partition", disk.Prefix)
+	}
+	dir := m.Path(filepath.FromSlash(strings.TrimPrefix(disk.Prefix, "/")))
+	return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "grub.cfg"), []byte(m.signedMenu()), 0o644))
+}
+
+// What signed GRUBs have to have built in: of the network, of every disk, and where layouts of disks
+// need it.
+var (
+	netNeeds     = []string{"configfile", "http", "linux", "sleep", "tftp"}
+	signedNeeds  = []string{"configfile", "ext2", "fat", "linux", "part_gpt", "regexp", "search_label", "test"}
+	layoutNeeds  = []string{"search_fs_uuid"}
+	storageNeeds = map[string][]string{inventory.StorageRAID: {"mdraid1x"}, inventory.StorageXFS: {"xfs"}, inventory.StorageLVM: {"lvm"}}
+)
+
+func (m *Maker) diskNeeds() []string {
+	all := slices.Clone(signedNeeds)
+	if len(m.Storage) > 0 {
+		all = append(all, layoutNeeds...)
+	}
+	for _, s := range m.Storage {
+		all = append(all, storageNeeds[s]...)
+	}
+	return all
+}
+
+func (m *Maker) readGRUB(name string) (grubimage.Image, error) {
+	b, err := os.ReadFile(m.Path(name))
+	if err != nil {
+		return grubimage.Image{}, err
+	}
+	i, err := grubimage.Read(b)
+	if err != nil {
+		return i, fmt.Errorf("%s: %w", name, err)
+	}
+	return i, nil
+}
+
+// chain are the files of signed loaders, below the maker's folder.
+type chain struct{ shim, disk, net string }
+
+func (m *Maker) chain() chain {
+	if m.Arch == inventory.ARM64 {
+		return chain{images.ShimFile, "EFI/BOOT/grubaa64.efi", images.GRUBFile}
+	}
+	return chain{images.ShimX64File, "EFI/BOOT/" + grubEFI, images.GRUBX64File}
 }
 
 // BootFiles are the files, by name, that nodes of the architecture need to boot from the
@@ -131,24 +259,53 @@ func (m *Maker) BootFiles() map[string]string {
 	return all
 }
 
-// debianCA is who signs GRUB and kernels of Debian; its certificate is built into Debian's
-// shim.
-const debianCA = "Debian Secure Boot CA"
-
-// checkKernelSigned looks, for nodes with Secure Boot, whether Debian's shim will take the
-// kernel: neither GRUB nor firmware says so before the node is there.
-func (m *Maker) checkKernelSigned() error {
+// checkChain looks, for nodes with Secure Boot, whether shim will take GRUB and the kernel: neither
+// GRUB nor firmware says so before the node is there. What is built into shim decides, so that loaders and kernel
+// of two distributions are not put together.
+func (m *Maker) checkChain() error {
 	if !m.SecureBoot {
 		return nil
 	}
-	b, err := os.ReadFile(m.Path(images.KernelFile))
+	loaders := m.chain()
+	shim, err := os.ReadFile(m.Path(loaders.shim))
 	if err != nil {
 		return err
 	}
-	by, err := pesign.Issuers(b)
-	if err != nil || !slices.Contains(by, debianCA) {
-		return errkind.New(errkind.Refused, "kernel %s is not signed by %s (it is signed by: %s), and nodes of this image boot with Secure Boot: GRUB would refuse it", m.kernel, debianCA, cmp.Or(strings.Join(by, ", "), "nobody")).
-			Do("Take one of Debian's own kernel packages, such as linux-image-amd64, from Debian's archive; or set secure_boot = false in their hardware.")
+	trusted, err := pesign.Vendors(shim)
+	if err != nil {
+		return err
+	}
+	if by, err := pesign.Signers(shim); err != nil || len(by) == 0 {
+		return errkind.New(errkind.Refused, "the shim of this image is signed by nobody, so that the firmware of its nodes would refuse it: %w", err)
+	}
+	for _, f := range []struct{ name, what string }{{loaders.disk, "GRUB of the disk"}, {loaders.net, "GRUB of the network"}, {images.KernelFile, "kernel " + m.kernel}} {
+		b, err := os.ReadFile(m.Path(f.name))
+		if err != nil {
+			return err
+		}
+		if err := signedBy(b, trusted); err != nil {
+			return errkind.New(errkind.Refused, "%s: %w, and nodes of this image boot with Secure Boot: shim would refuse it", f.what, err).
+				Do("Take the distribution's own kernel package, such as linux-image-amd64 of Debian, from its own archive; or set secure_boot = false in their hardware.")
+		}
 	}
 	return nil
+}
+
+// signedBy is what is wrong with who signed a program.
+func signedBy(program []byte, trusted []*x509.Certificate) error {
+	var names, vendors []string
+	for _, c := range trusted {
+		vendors = append(vendors, c.Subject.CommonName)
+	}
+	by, err := pesign.Signers(program)
+	for _, s := range by {
+		if slices.ContainsFunc(trusted, s.Of) {
+			return nil
+		}
+		names = append(names, s.Issuer)
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("it is not signed by %s, whom shim trusts (it is signed by: %s)", strings.Join(vendors, ", "), cmp.Or(strings.Join(names, ", "), "nobody"))
 }

@@ -42,12 +42,12 @@ func TestPlaceSigned(t *testing.T) {
 	t.Parallel()
 	m := armMaker(t)
 	for _, s := range signedARM64 {
-		put(t, filepath.Join(m.Path(loadersDir), s.path), s.path)
+		put(t, filepath.Join(m.Path(loadersDir), s.paths[0]), s.paths[0])
 	}
 	must(t, m.placeSigned(signedARM64))
 	for name, want := range map[string]string{
 		"EFI/BOOT/BOOTAA64.EFI": "usr/lib/shim/shimaa64.efi.signed", "EFI/BOOT/grubaa64.efi": "usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed",
-		images.ShimFile: "usr/lib/shim/shimaa64.efi.signed", images.GRUBFile: "usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed", "EFI/debian/grub.cfg": signedConfig,
+		images.ShimFile: "usr/lib/shim/shimaa64.efi.signed", images.GRUBFile: "usr/lib/grub/arm64-efi-signed/grubnetaa64.efi.signed",
 	} {
 		if got, err := os.ReadFile(m.Path(name)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
@@ -75,12 +75,12 @@ func TestSecureBootLoaders(t *testing.T) {
 	m := &Maker{Family: family, SecureBoot: true, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
 	m.Root = m.Path("root")
 	for _, s := range m.platform().signed {
-		put(t, filepath.Join(m.Path(loadersDir), s.path), s.path)
+		put(t, filepath.Join(m.Path(loadersDir), s.paths[0]), s.paths[0])
 	}
 	must(t, m.placeSigned(m.platform().signed))
 	for name, want := range map[string]string{
 		"EFI/BOOT/BOOTX64.EFI": "usr/lib/shim/shimx64.efi.signed", "EFI/BOOT/grubx64.efi": "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed",
-		images.ShimX64File: "usr/lib/shim/shimx64.efi.signed", images.GRUBX64File: "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed", "EFI/debian/grub.cfg": signedConfig,
+		images.ShimX64File: "usr/lib/shim/shimx64.efi.signed", images.GRUBX64File: "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
 		"EFI/BOOT/mmx64.efi": "usr/lib/shim/mmx64.efi.signed", images.MOKX64File: "usr/lib/shim/mmx64.efi.signed",
 	} {
 		if got, err := os.ReadFile(m.Path(name)); err != nil || string(got) != want {
@@ -93,14 +93,114 @@ func TestSecureBootLoaders(t *testing.T) {
 	if made := m.platform().loaders; len(made) != 1 || made[0].file != coreFile || len(platformOf(m.Arch).loaders) != 2 {
 		t.Errorf("made here: %+v, without Secure Boot %+v", made, platformOf(m.Arch).loaders)
 	}
-	put(t, m.Path(images.KernelFile), "no program")
-	if err := m.checkKernelSigned(); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "signed by: nobody") {
-		t.Errorf("a kernel that nobody signed: %v", err)
+}
+
+// TestUbuntuLoaders: those of Ubuntu are Canonical's, by the names that its packages have, old and new.
+func TestUbuntuLoaders(t *testing.T) {
+	t.Parallel()
+	for _, shim := range []string{"usr/lib/shim/shimx64.efi.signed.latest", "usr/lib/shim/shimx64.efi.signed"} {
+		family, _ := distribution.Find(distribution.Ubuntu)
+		m := &Maker{Family: family, SecureBoot: true, Dir: t.TempDir(), Say: func(string) {}}
+		for _, name := range []string{shim, "usr/lib/shim/mmx64.efi", "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed"} {
+			put(t, filepath.Join(m.Path(loadersDir), name), name)
+		}
+		if err := m.placeSigned(m.platform().signed); errkind.Of(err) != errkind.NotFound || !strings.Contains(err.Error(), "package grub-efi-amd64-signed has no usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed") {
+			t.Errorf("without a GRUB for the network: %v", err)
+		}
+		put(t, filepath.Join(m.Path(loadersDir), "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed"), "net")
+		must(t, m.placeSigned(m.platform().signed))
+		if got, err := os.ReadFile(m.Path("EFI/BOOT/BOOTX64.EFI")); err != nil || string(got) != shim {
+			t.Errorf("shim is %q, %v", got, err)
+		}
 	}
-	m.Storage = []string{inventory.StorageTree}
+}
+
+// makeGRUB makes an image of GRUB with modules, at a name below a maker's folder.
+func makeGRUB(t *testing.T, m *Maker, name, prefix string, modules ...string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(m.Path(name)), 0o755))
+	must(t, m.Run(t.Context(), nil, append([]string{"grub-mkimage", "-O", "x86_64-efi", "-d", "/usr/lib/grub/x86_64-efi", "-p", prefix, "-o", m.Path(name)}, modules...)...))
+}
+
+// TestPeerPlaceConfig: what signed GRUBs have built in is read from them, and the configuration lies
+// where the one of the disk looks for it.
+func TestPeerPlaceConfig(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "grub-mkimage", "/usr/lib/grub/x86_64-efi/kernel.img")
+	debian, _ := distribution.Find(distribution.Debian)
+	rhel, _ := distribution.Find(distribution.RHEL)
+	layouts := append(slices.Clone(signedNeeds), "search_fs_uuid", "mdraid1x")
+	for name, c := range map[string]struct {
+		family    distribution.Family
+		disk, net []string
+		prefix    string
+		storage   []string
+		text      string // of the configuration
+		err       string
+	}{
+		"one disk":              {debian, signedNeeds, netNeeds, "/EFI/ubuntu", nil, signedConfig, ""},
+		"entries":               {rhel, signedNeeds, netNeeds, "/EFI/rocky", nil, stubOf(rhel.Boot.Loader), ""},
+		"a layout":              {debian, layouts, netNeeds, "/EFI/debian", []string{inventory.StorageRAID, inventory.StorageTree}, signedLayoutConfig, ""},
+		"no LVM":                {debian, layouts, netNeeds, "/EFI/debian", []string{inventory.StorageLVM}, "", "no lvm built in"},
+		"no HTTP":               {debian, signedNeeds, []string{"configfile", "linux", "sleep", "tftp"}, "/EFI/debian", nil, "", "no http built in"},
+		"a prefix that goes up": {debian, signedNeeds, netNeeds, "/EFI/../..", nil, "", "is no folder"},
+		"a prefix of no folder": {debian, signedNeeds, netNeeds, "EFI", nil, "", "is no folder"},
+	} {
+		m := &Maker{Family: c.family, SecureBoot: true, Storage: c.storage, Dir: t.TempDir(), Say: func(string) {}}
+		makeGRUB(t, m, "EFI/BOOT/grubx64.efi", c.prefix, c.disk...)
+		makeGRUB(t, m, images.GRUBX64File, "/grub", c.net...)
+		err := m.placeConfig()
+		if (err == nil) != (c.err == "") || err != nil && (errkind.Of(err) != errkind.Unsupported || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, _ := os.ReadFile(m.Path(c.prefix + "/grub.cfg")); string(got) != c.text {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestPeerCheckChain: a kernel or a GRUB that is not signed by whom shim trusts is refused, as
+// that of another distribution is. shim and GRUB are Debian's.
+func TestPeerCheckChain(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "sbsign", "openssl", "/usr/lib/ipxe")
+	from := os.Getenv(securePackages)
+	if from == "" {
+		t.Skip("needs " + securePackages + ": a folder with the folder packages, the trees of shim-signed, shim-helpers-amd64-signed and grub-efi-amd64-signed of Debian 13")
+	}
+	debian, _ := distribution.Find(distribution.Debian)
+	m := &Maker{Family: debian, SecureBoot: true, Dir: t.TempDir(), Say: func(string) {}, kernel: "6.1"}
+	must(t, os.Symlink(filepath.Join(from, "packages"), m.Path(loadersDir)))
 	must(t, m.placeSigned(m.platform().signed))
-	if got, err := os.ReadFile(m.Path("EFI/debian/grub.cfg")); err != nil || string(got) != signedLayoutConfig {
-		t.Errorf("with a layout: %q, %v", got, err)
+	must(t, m.Run(t.Context(), nil, "openssl", "req", "-new", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=Canonical Ltd. Master Certificate Authority", "-keyout", "key", "-out", "crt"))
+	must(t, m.Run(t.Context(), nil, "sbsign", "--key", "key", "--cert", "crt", "--output", "other", "/usr/lib/ipxe/snponly.efi"))
+	ours, err := os.ReadFile(m.Path(images.GRUBX64File))
+	must(t, err)
+	other, err := os.ReadFile(m.Path("other"))
+	must(t, err)
+	plain, err := os.ReadFile("/usr/lib/ipxe/snponly.efi")
+	must(t, err)
+	for name, c := range map[string]struct {
+		file    string
+		content []byte
+		want    string
+	}{
+		"signed by Debian":      {images.KernelFile, ours, ""},
+		"signed by Canonical":   {images.KernelFile, other, "kernel 6.1: it is not signed by Debian Secure Boot CA, whom shim trusts (it is signed by: Canonical Ltd. Master Certificate Authority)"},
+		"signed by nobody":      {images.KernelFile, plain, "(it is signed by: nobody)"},
+		"no program":            {images.KernelFile, []byte("no program"), "no program for UEFI"},
+		"another GRUB":          {"EFI/BOOT/grubx64.efi", other, "GRUB of the disk: it is not signed by"},
+		"another network GRUB":  {images.GRUBX64File, plain, "GRUB of the network: it is not signed by"},
+		"a shim without a name": {images.ShimX64File, plain, "no shim"},
+	} {
+		put(t, m.Path(images.KernelFile), string(ours))
+		was, err := os.ReadFile(m.Path(c.file))
+		must(t, err)
+		must(t, os.WriteFile(m.Path(c.file), c.content, 0o644))
+		if err := m.checkChain(); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, os.WriteFile(m.Path(c.file), was, 0o644))
 	}
 }
 
@@ -115,10 +215,10 @@ func TestPeerSignedConfigIsGRUBs(t *testing.T) {
 }
 
 // TestPeerSignedGrubStarts boots a disk of arm64 by shim and the signed GRUB, until the
-// node's configuration was read from the root.
+// node's configuration was read from the root: on AAVMF without keys, and with those of Microsoft.
 func TestPeerSignedGrubStarts(t *testing.T) {
 	t.Parallel()
-	const code, vars = "/usr/share/AAVMF/AAVMF_CODE.fd", "/usr/share/AAVMF/AAVMF_VARS.fd"
+	const code = "/usr/share/AAVMF/AAVMF_CODE.fd"
 	peertest.Need(t, "qemu-system-aarch64", code, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk")
 	from := os.Getenv(arm64Files)
 	if from == "" || os.Geteuid() != 0 {
@@ -129,16 +229,71 @@ func TestPeerSignedGrubStarts(t *testing.T) {
 	put(t, filepath.Join(m.Root, "boot/grub/grub.cfg"), grubConfig(m.Family, m.Arch))
 	put(t, filepath.Join(m.Root, "boot/grub/ironrail.cfg"), "echo reached $root $prefix $grub_platform $grub_cpu end\nhalt\n")
 	must(t, m.placeSigned(signedARM64))
+	must(t, m.placeConfig())
 	must(t, m.MakeDisk(t.Context()))
 	out, err := tool.Runner{}.Output(t.Context(), "sgdisk", "-p", m.Path(DiskFile))
 	if err != nil || strings.Contains(string(out), "bios") || !strings.Contains(string(out), "root") {
 		t.Errorf("sgdisk: %v\n%s", err, out)
 	}
-	said := consoleOf(t, "qemu-system-aarch64", []string{"-machine", "virt", "-cpu", "cortex-a57", "-accel", "tcg,tb-size=128", "-m", "512", "-display", "none", "-nic", "none",
+	const want = "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi arm64 end"
+	for _, vars := range []string{"/usr/share/AAVMF/AAVMF_VARS.fd", armSecureVars} {
+		if said := armConsole(t, vars, m.Path(DiskFile), " end"); !strings.Contains(said, want) {
+			t.Errorf("%s: the console does not say %q:\n%s", filepath.Base(vars), want, said)
+		}
+	}
+}
+
+// armSecureVars are variables of AAVMF with Microsoft's keys: it enforces Secure Boot.
+const armSecureVars = "/usr/share/AAVMF/AAVMF_VARS.ms.fd"
+
+// armConsole is what a machine of arm64 says, with variables of its firmware, until it says text.
+func armConsole(t *testing.T, vars, disk, text string) string {
+	t.Helper()
+	const code = "/usr/share/AAVMF/AAVMF_CODE.fd"
+	return consoleOf(t, "qemu-system-aarch64", []string{"-machine", "virt", "-cpu", "cortex-a57", "-accel", "tcg,tb-size=128", "-m", "768", "-display", "none", "-nic", "none", "-no-reboot",
 		"-serial", "stdio", "-monitor", "none", "-drive", "if=pflash,format=raw,unit=0,readonly=on,file=" + code, "-drive", "if=pflash,format=raw,unit=1,snapshot=on,file=" + vars,
-		"-drive", "file=" + m.Path(DiskFile) + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, " end")
-	if want := "reached hd0,gpt3 (hd0,gpt3)/boot/grub efi arm64 end"; !strings.Contains(said, want) {
-		t.Errorf("console does not say %q:\n%s", want, said)
+		"-drive", "file=" + disk + ",if=none,id=d,format=raw,snapshot=on,file.locking=off", "-device", "virtio-blk-pci,drive=d,bootindex=0"}, text)
+}
+
+// TestPeerSecureBootARM64 boots a disk of arm64 by AAVMF with Microsoft's keys, shim and the signed
+// GRUB to Debian's kernel, which is locked down and whose signature is the one that an image asks for;
+// one of which bytes were changed is refused.
+func TestPeerSecureBootARM64(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "qemu-system-aarch64", "/usr/share/AAVMF/AAVMF_CODE.fd", "mke2fs", "mkfs.vfat", "mcopy", "sgdisk")
+	from := os.Getenv(arm64Files)
+	if from == "" || os.Geteuid() != 0 {
+		t.Skip("needs root, and " + arm64Files + ": a folder with the folder packages, the trees of shim-signed, shim-helpers-arm64-signed, grub-efi-arm64-signed and linux-image-arm64 of Debian 13")
+	}
+	kernels, err := filepath.Glob(filepath.Join(from, "packages/boot/vmlinuz-*"))
+	if err != nil || len(kernels) != 1 {
+		t.Fatalf("kernels %v, %v", kernels, err)
+	}
+	signed, err := os.ReadFile(kernels[0])
+	must(t, err)
+	for name, c := range map[string]struct {
+		kernel []byte
+		want   string
+	}{
+		"signed":  {signed, "Kernel is locked down from EFI Secure Boot"},
+		"changed": {append(slices.Clone(signed[:len(signed)-100_000]), make([]byte, 100_000)...), "bad shim signature"},
+	} {
+		m := armMaker(t)
+		m.SecureBoot = true
+		must(t, os.Symlink(filepath.Join(from, "packages"), m.Path(loadersDir)))
+		put(t, filepath.Join(m.Root, "boot/grub/grub.cfg"), grubConfig(m.Family, m.Arch))
+		put(t, filepath.Join(m.Root, "boot/grub/ironrail.cfg"), "linux /vmlinuz console=ttyAMA0 panic=-1\nboot\n")
+		put(t, filepath.Join(m.Root, "vmlinuz"), string(c.kernel))
+		put(t, m.Path(images.KernelFile), string(c.kernel))
+		must(t, m.placeSigned(m.platform().signed))
+		must(t, m.placeConfig())
+		if err := m.checkChain(); (err == nil) != (name == "signed") {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, m.MakeDisk(t.Context()))
+		if said := armConsole(t, armSecureVars, m.Path(DiskFile), c.want); !strings.Contains(said, c.want) {
+			t.Errorf("%s: the console does not say %q:\n%s", name, c.want, said)
+		}
 	}
 }
 
@@ -186,6 +341,7 @@ func TestPeerSecureBootDisk(t *testing.T) {
 func signedDisk(t *testing.T, m *Maker) {
 	t.Helper()
 	must(t, m.placeSigned(m.platform().signed))
+	must(t, m.placeConfig())
 	for _, l := range m.platform().loaders {
 		must(t, m.Run(t.Context(), nil, slices.Concat([]string{"grub-mkimage", "-O", l.format, "-d", filepath.Dir(l.part), "-p", grubPrefix, "-o", m.Path(l.file)}, grubModules, l.modules)...))
 	}

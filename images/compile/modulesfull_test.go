@@ -61,7 +61,7 @@ func fetchRelease(t *testing.T, suite string) release {
 	}
 	archive := repo.Source{URL: mirror, Suite: suite, Components: []string{"main"}}
 	fetch := func(names ...string) []string {
-		debs, err := repo.Download(t.Context(), t.TempDir(), "amd64", r.image.Keyring, archive, names...)
+		debs, err := repo.Download(t.Context(), t.TempDir(), "amd64", r.image.Keyring, []repo.Source{archive}, names...)
 		if err != nil {
 			t.Fatal(err)
 		}

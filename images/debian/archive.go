@@ -8,6 +8,7 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/repo"
 )
 
@@ -20,23 +21,34 @@ const ownMirror = "http://deb.debian.org/debian"
 func (r Recipe) Archives() []images.Archive {
 	list := r.ownArchives()
 	if r.takesSigned() {
-		if l := (images.Archive{URL: r.loaders().URL, Suite: bootdisk.SignedRelease}); !slices.Contains(list, l) {
-			list = append(list, l)
+		for _, s := range r.loaders() {
+			if l := (images.Archive{URL: s.URL, Suite: s.Suite}); !slices.Contains(list, l) {
+				list = append(list, l)
+			}
 		}
 	}
 	return list
 }
 
-// takesSigned reports whether signed loaders are taken from Debian's archive.
+// takesSigned reports whether signed loaders are taken from an archive, which a controller's packages
+// have none of.
 func (r Recipe) takesSigned() bool { return r.otherArch() != "" || r.SecureBoot }
 
-// loaders is where signed loaders come from, which a controller's packages have none of: the first archive that is one of Debian's, another release.
-func (r Recipe) loaders() repo.Source {
+// loaders are where signed loaders come from: Debian's from the first archive, another release;
+// Ubuntu's from those that the image is made of, in their newest versions.
+func (r Recipe) loaders() (list []repo.Source) {
+	own := r.ownArchives()
+	if r.family().Name == distribution.Ubuntu {
+		for _, a := range own {
+			list = append(list, repo.Source{URL: a.URL, Suite: a.Suite, Components: []string{"main"}})
+		}
+		return list
+	}
 	s := repo.Source{URL: ownMirror, Suite: bootdisk.SignedRelease, Components: []string{"main"}}
-	if own := r.ownArchives(); len(own) > 0 {
+	if len(own) > 0 {
 		s.URL = own[0].URL
 	}
-	return s
+	return []repo.Source{s}
 }
 
 // ownArchives are those that packages come from.

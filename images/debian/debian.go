@@ -241,7 +241,7 @@ func (r Recipe) Inputs() string {
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
 	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: r.arch(), Storage: r.Storage, Files: r.Of.Files, SecureBoot: r.SecureBoot, InMemory: r.InMemory}
 	if r.takesSigned() {
-		disk.Archive = r.loaders()
+		disk.Archives, disk.Keyring = r.loaders(), r.keyringFile()
 	}
 	b := builder{recipe: r, disk: disk}
 	defer b.dropKeys()
@@ -255,6 +255,9 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		{"packing the install ramdisk", disk.PackRamdisk},
 	}
 	src := store.Source{Name: r.Name(), Recipe: r.Digest(), Initrd: r.initrd()}
+	if r.InMemory && r.takesSigned() {
+		steps = append(steps, step{"taking the signed boot loaders", disk.TakeSigned})
+	}
 	if r.InMemory {
 		steps = append(steps, step{"making the squashfs", disk.MakeSquashfs})
 		src.Disk, src.Form = disk.Path(bootdisk.SquashfsFile), manifest.Squashfs

@@ -102,7 +102,7 @@ func TestARM64(t *testing.T) {
 	if got := r.Archives(); len(got) != 1 {
 		t.Errorf("archives of Debian 13: %v", got)
 	}
-	if s := r.loaders(); s.URL != mirror.URL || s.Suite != "trixie" || !slices.Equal(s.Components, []string{"main"}) {
+	if s := r.loaders(); len(s) != 1 || s[0].URL != mirror.URL || s[0].Suite != "trixie" || !slices.Equal(s[0].Components, []string{"main"}) {
 		t.Errorf("loaders from %+v", s)
 	}
 }

@@ -34,8 +34,6 @@ func (Kind) Supports(i *inventory.Image) error {
 		return errkind.New(errkind.Unsupported, "images of kind diskless are made for %s; image %q is of %s", inventory.AMD64, i.Name, i.Arch)
 	case len(i.Storage) > 0:
 		return errkind.New(errkind.Unsupported, "image %q is of kind diskless: it is kept in memory, and a disk layout takes another", i.Name)
-	case i.SecureBoot:
-		return errkind.New(errkind.Unsupported, "image %q is of kind diskless, which was never tried with Secure Boot, and has nodes with secure_boot", i.Name)
 	}
 	return of(i).Supports(i)
 }

@@ -43,6 +43,8 @@ func memory(os string) func(*inventory.Image) {
 
 func arm64(i *inventory.Image) { i.Arch = inventory.ARM64 }
 
+func secure(i *inventory.Image) { i.SecureBoot = true }
+
 // cases are the kinds with what they are tried on: one of each.
 var cases = []imagestest.Case{
 	{
@@ -50,8 +52,9 @@ var cases = []imagestest.Case{
 		Built: []inventory.Image{
 			image("twelve", "bookworm"), image("thirteen", "trixie"), image("chrony", "trixie", packages("chrony", "g++", "libstdc++6")),
 			image("cloud", "bookworm", kernel("linux-image-cloud-amd64")), image("grace", "trixie", arm64), image("pages", "trixie", arm64, kernel("linux-image-arm64-16k")),
+			image("secure", "bookworm", secure), image("arm", "trixie", arm64, secure),
 		},
-		Whole: []string{"grace", "pages"},
+		Whole: []string{"grace", "pages", "arm"},
 		Unsupported: map[string]inventory.Image{
 			`has release "sid"`: image("os", "sid"), `has release "bullseye"`: image("os", "bullseye"), `has release "--help"`: image("os", "--help"),
 			`has release ""`: image("os", ""), "are made of images of amd64": image("os", "trixie", arm64, func(i *inventory.Image) { i.Storage = []string{inventory.StorageTree} }),
@@ -90,7 +93,7 @@ var cases = []imagestest.Case{
 		Built: []inventory.Image{
 			image("jammy", "jammy", archive), image("noble", "24.04", archive), image("resolute", "resolute", archive), image("hwe", "noble", archive, kernel("linux-image-generic-hwe-24.04")),
 			image("nvidia", "noble", archive, kernel("linux-image-nvidia")), image("snap", "noble", archive, packages("snapd")), image("all", "noble", archive, func(i *inventory.Image) { i.Archive.Components = []string{"main", "multiverse"} }),
-			image("other", "noble", archive, func(i *inventory.Image) { i.Archive.URL = "https://mirror.example/ubuntu" }),
+			image("other", "noble", archive, func(i *inventory.Image) { i.Archive.URL = "https://mirror.example/ubuntu" }), image("secure", "noble", archive, secure),
 		},
 		Unsupported: map[string]inventory.Image{
 			`has release "focal"`: image("os", "focal", archive), `has release "25.10"`: image("os", "25.10", archive), `has release "--help"`: image("os", "--help", archive),
@@ -134,11 +137,11 @@ var cases = []imagestest.Case{
 		Kind: diskless.Kind{},
 		Built: []inventory.Image{
 			image("debian", "trixie", memory("debian")), image("ubuntu", "noble", memory("ubuntu"), archive), image("more", "12", memory("debian"), packages("nfs-common")), image("cloud", "bookworm", memory("debian"), kernel("linux-image-cloud-amd64")),
+			image("secure", "trixie", memory("debian"), secure), image("canonical", "noble", memory("ubuntu"), archive, secure),
 		},
-		Whole: []string{"debian", "ubuntu", "more", "cloud"},
+		Whole: []string{"debian", "ubuntu", "more", "cloud", "secure", "canonical"},
 		Unsupported: map[string]inventory.Image{
 			`has release "sid"`: image("os", "sid", memory("debian")), `has release "25.10"`: image("os", "25.10", memory("ubuntu"), archive), "are made for amd64": image("os", "trixie", memory("debian"), arm64),
-			"with Secure Boot": image("os", "trixie", memory("debian"), func(i *inventory.Image) { i.SecureBoot = true }),
 		},
 		Wrong: map[string]inventory.Image{"nothing says where": image("os", "noble", memory("ubuntu")), `"--x"`: image("os", "trixie", memory("debian"), kernel("--x"))},
 		Same:  [][2]inventory.Image{{image("os", "12", memory("debian")), image("os", "bookworm", memory("debian"))}},
@@ -148,9 +151,9 @@ var cases = []imagestest.Case{
 		Built: []inventory.Image{
 			image("nine", "9", repositories), image("minor", "9.4", repositories), image("ten", "10", repositories), image("pinned", "9", repositories, kernel("kernel-5.14.0-570.12.1.el9_6.x86_64")),
 			image("more", "9", repositories, packages("nvme-cli", "glibc-langpack-de")), image("policy", "9", repositories, policy("DEFAULT:NO-SHA1")),
-			image("other", "9", repositories, func(i *inventory.Image) { i.Repositories[0].URL += "/os" }),
+			image("other", "9", repositories, func(i *inventory.Image) { i.Repositories[0].URL += "/os" }), image("secure", "9", repositories, secure),
 		},
-		Whole: []string{"nine", "minor", "ten", "pinned", "more", "policy", "other"},
+		Whole: []string{"nine", "minor", "ten", "pinned", "more", "policy", "other", "secure"},
 		Unsupported: map[string]inventory.Image{
 			`has release "8"`: image("os", "8", repositories), `has release "9-stream"`: image("os", "9-stream", repositories), `has release "9.4.1"`: image("os", "9.4.1", repositories),
 			`has release "--help"`: image("os", "--help", repositories), "is of arm64": image("os", "9", repositories, arm64),

@@ -11,21 +11,23 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// Download fetches single packages of an archive, without what they need, and returns
-// their files. apt checks each of them against the archive's signed lists. dir is a
-// folder for apt alone, keyring has the archive's keys, arch is that of the packages.
-func Download(ctx context.Context, dir, arch, keyring string, s Source, names ...string) ([]string, error) {
-	if err := s.check(); err != nil {
-		return nil, errkind.New(errkind.Refused, "%w", err)
+// Download fetches single packages of archives, in their newest versions and without what they need,
+// and returns their files. apt checks each of them against the archives' signed lists. dir is a
+// folder for apt alone, keyring has the keys of archives without their own, arch is that of the packages.
+func Download(ctx context.Context, dir, arch, keyring string, from []Source, names ...string) ([]string, error) {
+	for _, s := range from {
+		if err := s.check(); err != nil {
+			return nil, errkind.New(errkind.Refused, "%w", err)
+		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	i := Image{Arch: arch, Keyring: keyring, Status: filepath.Join(dir, "status"), Sources: filepath.Join(dir, "sources")}
-	if err := errors.Join(os.WriteFile(i.Status, nil, 0o644), os.WriteFile(i.Sources, []byte(s.line("")), 0o644)); err != nil {
+	if err := errors.Join(os.WriteFile(i.Status, nil, 0o644), os.WriteFile(i.Sources, nil, 0o644)); err != nil {
 		return nil, err
 	}
-	run, err := readLists(ctx, Options{Image: i}, dir)
+	run, err := readLists(ctx, Options{Image: i, Sources: from}, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -183,17 +183,17 @@ func TestPeerDownload(t *testing.T) {
 	s := Source{URL: "file:" + archive.dir, Suite: "./"}
 	key := filepath.Join(t.TempDir(), "key.gpg")
 	must(t, os.WriteFile(key, archive.binaryKey(t), 0o644))
-	got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", key, s, "shim")
+	got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", key, []Source{s}, "shim")
 	if err != nil || len(got) != 1 || filepath.Base(got[0]) != "shim_1_arm64.deb" {
 		t.Errorf("got %v, %v, want shim_1_arm64.deb", got, err)
 	}
-	if got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", key, s, "nothing"); err == nil {
+	if got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", key, []Source{s}, "nothing"); err == nil {
 		t.Errorf("a package that is not there: %v", got)
 	}
-	if got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", d.options.Image.Keyring, s, "shim"); err == nil {
+	if got, err := Download(t.Context(), filepath.Join(t.TempDir(), "apt"), "arm64", d.options.Image.Keyring, []Source{s}, "shim"); err == nil {
 		t.Errorf("signed by another key: %v", got)
 	}
-	if _, err := Download(t.Context(), t.TempDir(), "arm64", d.options.Image.Keyring, Source{URL: "a b", Suite: "./"}, "shim"); errkind.Of(err) != errkind.Refused {
+	if _, err := Download(t.Context(), t.TempDir(), "arm64", d.options.Image.Keyring, []Source{{URL: "a b", Suite: "./"}}, "shim"); errkind.Of(err) != errkind.Refused {
 		t.Errorf("a source that cannot stand in a list: %v", err)
 	}
 }

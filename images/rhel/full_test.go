@@ -243,7 +243,7 @@ func lookAtDisk(t *testing.T, src store.Source) {
 	}
 	esp := fmt.Sprintf("%s@@%d", src.Disk, bootdisk.ESPStart)
 	for name, want := range map[string]string{
-		"EFI/BOOT/BOOTX64.EFI": "stands for rocky/shimx64.efi", "EFI/BOOT/grubx64.efi": "MZ", "EFI/rocky/grubx64.efi": "MZ", "EFI/rocky/shimx64.efi": "stands for",
+		"EFI/BOOT/BOOTX64.EFI": ".vendor_cert", "EFI/BOOT/grubx64.efi": "MZ", "EFI/rocky/grubx64.efi": "MZ", "EFI/rocky/shimx64.efi": ".vendor_cert", "EFI/BOOT/mmx64.efi": "MZ",
 		"EFI/BOOT/grub.cfg": "configfile /boot/grub2/grub.cfg", "EFI/rocky/grub.cfg": "set prefix=($root)/boot/grub2",
 	} {
 		if out := run(t, "mtype", "-i", esp, "::/"+name); !strings.Contains(out, want) {

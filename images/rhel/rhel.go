@@ -50,7 +50,7 @@ func (Kind) Supports(i *inventory.Image) error {
 
 // Recipe implements images.Kind.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
-	return Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages, Repositories: i.Repositories, CryptoPolicy: i.CryptoPolicy}
+	return Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages, Repositories: i.Repositories, CryptoPolicy: i.CryptoPolicy, SecureBoot: i.SecureBoot}
 }
 
 // Version changes whenever the same recipe would give another disk. It is part of the recipe's
@@ -76,6 +76,7 @@ type Recipe struct {
 	Packages     []string // besides those that every image has
 	Repositories []inventory.PackageRepository
 	CryptoPolicy string // of update-crypto-policies(8); empty: as the packages have it
+	SecureBoot   bool   // its nodes boot with Secure Boot
 
 	downloads string // folder of WithDownloads
 }
@@ -175,7 +176,8 @@ func (r Recipe) Digest() string {
 		Builder, Ramdisk            int
 		Files                       map[string]string
 		Modules                     string
-	}{distribution.RHEL, r.Block, r.Release, bootdisk.Epoch, r.include(), r.sources(), r.CryptoPolicy, Version, ramdisk.Version, r.settings(), ramdisk.Selection()})
+		SecureBoot                  bool `json:",omitempty"`
+	}{distribution.RHEL, r.Block, r.Release, bootdisk.Epoch, r.include(), r.sources(), r.CryptoPolicy, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.SecureBoot})
 }
 
 // Inputs implements images.Recipe.
@@ -187,7 +189,8 @@ func (r Recipe) Inputs() string {
 		Packages              []string
 		Repositories          []source
 		CryptoPolicy          string
-	}{distribution.RHEL, r.Release, r.kernel(), slices.Compact(packages), r.sources(), r.CryptoPolicy})
+		SecureBoot            bool `json:",omitempty"`
+	}{distribution.RHEL, r.Release, r.kernel(), slices.Compact(packages), r.sources(), r.CryptoPolicy, r.SecureBoot})
 }
 
 // Archives implements images.Recipe: none. They are those of apt, whose signed index is asked for;

@@ -42,7 +42,7 @@ func newBuilder(r Recipe, dir string, say func(string)) *builder {
 	if at, err := filepath.Abs(dir); err == nil {
 		dir = at
 	}
-	return &builder{recipe: r, disk: bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: inventory.AMD64}}
+	return &builder{recipe: r, disk: bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: inventory.AMD64, SecureBoot: r.SecureBoot}}
 }
 
 // tools are what a build runs on the controller, beside those that make a disk.
@@ -313,6 +313,9 @@ func (b *builder) label(ctx context.Context) error {
 // source is the image that was built.
 func (b *builder) source() store.Source {
 	files := map[string]string{}
+	if b.recipe.SecureBoot {
+		files = b.disk.BootFiles()
+	}
 	for _, name := range []string{images.KernelFile, images.InitrdFile, images.DriversFile, images.DatabaseFile, images.RepositoriesFile} {
 		files[name] = b.disk.Path(name)
 	}

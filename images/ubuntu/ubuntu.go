@@ -62,7 +62,7 @@ func (Kind) Supports(i *inventory.Image) error {
 
 // Recipe implements images.Kind.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
-	r := debian.Recipe{Block: i.Name, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage, Key: i.Archive.Key, InMemory: i.Diskless(),
+	r := debian.Recipe{Block: i.Name, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage, Key: i.Archive.Key, SecureBoot: i.SecureBoot, InMemory: i.Diskless(),
 		Of: debian.Distribution{Family: distribution.Ubuntu, Base: base}}
 	if release, ok := distribution.ParseRelease(distribution.Ubuntu, i.Release); ok {
 		f, _ := distribution.Find(release.Family)

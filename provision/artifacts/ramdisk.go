@@ -33,7 +33,7 @@ type Ramdisk struct {
 func (a Artifacts) Ramdisk(agent string) (Ramdisk, error) {
 	b := Ramdisk{a, map[inventory.Arch][]byte{}}
 	for _, n := range a.inv.Nodes {
-		arch := archOf(n)
+		arch := install.ArchOf(n)
 		if b.agents[arch] != nil {
 			continue
 		}
@@ -44,14 +44,6 @@ func (a Artifacts) Ramdisk(agent string) (Ramdisk, error) {
 		b.agents[arch] = segment
 	}
 	return b, nil
-}
-
-// archOf is the architecture of a node's processors.
-func archOf(n *inventory.Node) inventory.Arch {
-	if n.Hardware == nil {
-		return inventory.AMD64 // as without a word
-	}
-	return cmp.Or(n.Hardware.Arch, inventory.AMD64)
 }
 
 // packAgent packs the agent for an architecture.
@@ -89,7 +81,7 @@ func (a Artifacts) Loaders() (loader.Set, error) {
 		if i.Arch != inventory.ARM64 && !i.SecureBoot || a.Images == nil || err != nil || digest == "" || !a.Images.Has(digest) {
 			continue
 		}
-		for _, file := range images.SignedLoaders(i.Arch) { // served under the same names
+		for _, file := range images.SignedLoaders(i.Arch) { // served under the same names, in a folder of the distribution
 			b, err := a.readFile(digest, file)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // of a kind that brings none
@@ -97,7 +89,7 @@ func (a Artifacts) Loaders() (loader.Set, error) {
 			if err != nil {
 				return nil, fmt.Errorf("image %s: loader %s: %w", i.Name, file, err)
 			}
-			set[file] = b
+			set[loader.In(install.SignerOf(i), file)] = b
 		}
 	}
 	return set, nil
@@ -142,7 +134,7 @@ func (b Ramdisk) Open(node string) (kernel install.Segment, initrd []install.Seg
 		done()
 		return nil, nil, nil, fmt.Errorf("install ramdisk of image %s cannot be read", digest)
 	}
-	return ks, []install.Segment{ms, bytes.NewReader(b.agents[archOf(n)])}, done, nil
+	return ks, []install.Segment{ms, bytes.NewReader(b.agents[install.ArchOf(n)])}, done, nil
 }
 
 // ramdiskOf is the digest of the image whose ramdisk a node boots: its own, or, for
@@ -152,15 +144,12 @@ func (a Artifacts) ramdiskOf(n *inventory.Node) (string, error) {
 		return a.Digest(n.Image)
 	}
 	if n.Retired && a.Images != nil {
-		for _, i := range a.inv.Images {
-			if i.Arch != archOf(n) {
-				continue
-			}
+		for _, i := range install.RamdiskImages(a.inv, n) {
 			if digest, err := a.Digest(i); err == nil && digest != "" && a.Images.Has(digest) {
 				return digest, nil
 			}
 		}
-		return "", errkind.New(errkind.NotFound, "no image of %s is built whose ramdisk %s could be wiped from", archOf(n), n.Name).Do("`ironrail image build` builds one.")
+		return "", errkind.New(errkind.NotFound, "no image of %s is built whose ramdisk %s could be wiped from", install.ArchOf(n), n.Name).Do("`ironrail image build` builds one.")
 	}
 	return "", errkind.New(errkind.NotFound, "%s has no image", n.Name)
 }

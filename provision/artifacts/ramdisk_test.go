@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot/loader"
 )
 
@@ -57,8 +58,8 @@ func TestAgentByArchitecture(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		default:
 			for _, n := range inv.Nodes {
-				if r.agents[archOf(n)] == nil {
-					t.Errorf("%s: no agent for %s", name, archOf(n))
+				if r.agents[install.ArchOf(n)] == nil {
+					t.Errorf("%s: no agent for %s", name, install.ArchOf(n))
 				}
 			}
 		}

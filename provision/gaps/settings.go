@@ -57,7 +57,7 @@ func Settings() []Setting {
 		{Refused, "bmc", "factory", "nobody logs in with the account as delivered, and it is not changed. Make the account of username on the BMCs, and remove the block.", bmcs("factory", func(b *inventory.BMCProfile) bool { return b.FactoryUsername != "" })},
 		{NoEffect, "bmc", "attach", "the BMC is spoken to as one with a port of its own.", bmcs("attach", func(b *inventory.BMCProfile) bool { return b.Attach == "shared" })},
 		{NoEffect, "bmc", "factory_password", "it is not read.", factoryPasswords},
-		{Refused, "hardware", "secure_boot", "signed loaders and kernels are those of Debian's packages, for x86-64. Give these nodes an image of kind debian; or remove it, and switch Secure Boot off in the firmware.", unsigned},
+		{Refused, "hardware", "secure_boot", "signed loaders and kernels are those that packages of a distribution bring. Give these nodes an image of kind debian, ubuntu, rhel or diskless; or remove it, and switch Secure Boot off in the firmware.", unsigned},
 		{NoEffect, "hardware", "dpu", "DPUs are not looked for. Give it a mode and pci to have it set.", dpus("")},
 		{NoEffect, "hardware", "dpu.bmc", "the BMC of a DPU is not spoken to.", dpus("bmc")},
 		{NoEffect, "role", "after", "nodes are brought up in any order. Bring up those that come first with --target.", roles("after", func(r *inventory.Role) bool { return len(r.After) > 0 })},
@@ -184,8 +184,11 @@ func withHardware(h *inventory.Hardware) func(*inventory.Node) bool {
 	return func(n *inventory.Node) bool { return n.Hardware == h }
 }
 
-// unsigned is hardware with Secure Boot that nobody signs loaders or kernels for: of arm64,
-// and with images of other kinds, once for each.
+// signedKinds are the kinds of images whose loaders and kernels are signed, as packages bring them.
+var signedKinds = []string{distribution.Debian, distribution.Ubuntu, distribution.RHEL, inventory.KindDiskless}
+
+// unsigned is hardware with Secure Boot and with images that nobody signs loaders or kernels of,
+// once for each.
 func unsigned(inv *inventory.Inventory) (list []given) {
 	for _, h := range inv.Hardware {
 		if !h.SecureBoot {
@@ -194,13 +197,9 @@ func unsigned(inv *inventory.Inventory) (list []given) {
 		add := func(what string, uses func(*inventory.Node) bool) {
 			list = append(list, given{name: h.Name, phrase: "secure_boot of hardware " + h.Name + what, at: inventory.PlaceOf(h.Ranges, "secure_boot", h.Decl), uses: uses})
 		}
-		if h.Arch == inventory.ARM64 {
-			add(", whose processors are of arm64,", withHardware(h))
-			continue
-		}
 		for _, i := range inv.Images {
 			uses := func(n *inventory.Node) bool { return n.Hardware == h && n.Image == i }
-			if i.Kind != distribution.Debian && slices.ContainsFunc(inv.Nodes, uses) {
+			if !slices.Contains(signedKinds, i.Kind) && slices.ContainsFunc(inv.Nodes, uses) {
 				add(fmt.Sprintf(" with image %s of kind %s", i.Name, i.Kind), uses)
 			}
 		}

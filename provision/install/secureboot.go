@@ -88,7 +88,7 @@ func (r reached) secureBoot(n *inventory.Node, line string) Diagnosis {
 	return d
 }
 
-// doKeys is what to do about firmware that does not take Debian's shim: Microsoft's
+// doKeys is what to do about firmware that does not take shim: Microsoft's
 // authorities for programs of others are not in db of every server, and a revoked shim is
 // refused whoever has signed it.
 func doKeys(n *inventory.Node) string {

@@ -20,21 +20,27 @@ import (
 const arm64Files = "IRONRAIL_TEST_ARM64"
 
 // TestPeerBootARM64 boots AAVMF through shim and GRUB to a Linux kernel: by PXE, where
-// GRUB goes on by HTTP, and by UEFI HTTP boot.
+// GRUB goes on by HTTP, and by UEFI HTTP boot; and with Microsoft's keys, where the kernel is locked
+// down.
 func TestPeerBootARM64(t *testing.T) {
-	for name, args := range map[string][]string{
-		"pxe":  {"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"},
-		"http": {"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	pxe := []string{"-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"}
+	http := []string{"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n", "-fw_cfg", "name=opt/org.tianocore/IPv6PXESupport,string=n"}
+	const plain, secure, started, locked = "AAVMF_VARS.fd", "AAVMF_VARS.ms.fd", "Linux version", "Kernel is locked down from EFI Secure Boot"
+	for _, c := range []struct {
+		name string
+		args []string
+		vars string // of the firmware
+		says string // the kernel
+	}{{"pxe", pxe, plain, started}, {"http", http, plain, started}, {"pxe with Secure Boot", pxe, secure, locked}, {"http with Secure Boot", http, secure, locked}} {
+		t.Run(c.name, func(t *testing.T) {
 			if inNamespace(t, "qemu-system-aarch64", "/usr/share/AAVMF/AAVMF_CODE.fd") {
-				bootARM64(t, args)
+				bootARM64(t, c.args, c.vars, c.says)
 			}
 		})
 	}
 }
 
-func bootARM64(t *testing.T, args []string) {
+func bootARM64(t *testing.T, args []string, variables, says string) {
 	t.Helper()
 	dir := os.Getenv(arm64Files)
 	if dir == "" {
@@ -53,13 +59,14 @@ func bootARM64(t *testing.T, args []string) {
 	})}
 	bridge(t)
 	src, d := newOne(t), newDiary()
+	src.client.SecureBoot = says != "Linux version"
 	src.attempt = &netboot.Attempt{ID: "a1", Node: "n1", Kernel: "/boot/a1/vmlinuz", Initrds: []string{"/boot/a1/initrd"},
 		Args: []string{"console=ttyAMA0", "panic=-1"}}
 	c := config(mount)
 	c.Loaders = loader.Set{loader.ShimARM64: read("shimaa64.efi"), loader.GRUBARM64: read("grubaa64.efi")}
 	serve(t, c, src, d)
 	peertest.Need(t, "/usr/share/AAVMF/AAVMF_CODE.fd")
-	vars, err := os.ReadFile("/usr/share/AAVMF/AAVMF_VARS.fd")
+	vars, err := os.ReadFile(filepath.Join("/usr/share/AAVMF", variables))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +83,6 @@ func bootARM64(t *testing.T, args []string) {
 		}
 	}()
 	d.wait(t, 8*time.Minute, "initrd", saw("http", "initrd.end"))
-	until(t, 4*time.Minute, serial, "Linux version")
+	until(t, 4*time.Minute, serial, says)
 	t.Logf("kernel after %.1f s\n%s", time.Since(d.start).Seconds(), d)
 }

@@ -93,18 +93,23 @@ func secureMachine(t *testing.T, args ...string) func() string {
 }
 
 // TestPeerSecureBoot boots OVMF with Microsoft's keys through shim and GRUB to a Linux whose
-// kernel is locked down: by PXE, where GRUB goes on by HTTP, and by UEFI HTTP boot.
+// kernel is locked down: by PXE, where GRUB goes on by HTTP, and by UEFI HTTP boot; also from the
+// folder of a distribution.
 func TestPeerSecureBoot(t *testing.T) {
-	for name, args := range map[string][]string{"pxe": nil, "http": {"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n"}} {
-		t.Run(name, func(t *testing.T) {
+	http := []string{"-fw_cfg", "name=opt/org.tianocore/IPv4PXESupport,string=n"}
+	for _, c := range []struct {
+		name, signed string
+		args         []string
+	}{{"pxe", "", nil}, {"http", "", http}, {"pxe of ubuntu", "ubuntu", nil}, {"http of rhel", "rhel", http}} {
+		t.Run(c.name, func(t *testing.T) {
 			if inNamespace(t, "qemu-system-x86_64", secureCode) {
-				bootSecurely(t, args)
+				bootSecurely(t, c.args, c.signed)
 			}
 		})
 	}
 }
 
-func bootSecurely(t *testing.T, args []string) {
+func bootSecurely(t *testing.T, args []string, signed string) {
 	t.Helper()
 	dir := os.Getenv(signedFiles)
 	if dir == "" {
@@ -124,11 +129,11 @@ func bootSecurely(t *testing.T, args []string) {
 	})}
 	bridge(t)
 	src, d := newOne(t), newDiary()
-	src.client.SecureBoot = true
+	src.client.SecureBoot, src.client.Signed = true, signed
 	src.attempt = &netboot.Attempt{ID: "a1", Node: "n1", Kernel: "/boot/a1/vmlinuz", Initrds: []string{"/boot/a1/initrd", "/boot/a1/node"},
 		Args: []string{"console=ttyS0", "panic=-1"}}
 	c := config(mount)
-	c.Loaders = loader.Set{loader.ShimX64: read("shimx64.efi"), loader.GRUBX64: read("grubx64.efi")}
+	c.Loaders = loader.Set{loader.In(signed, loader.ShimX64): read("shimx64.efi"), loader.In(signed, loader.GRUBX64): read("grubx64.efi")}
 	serve(t, c, src, d)
 	serial := secureMachine(t, args...)
 	defer func() {

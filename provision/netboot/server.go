@@ -9,6 +9,8 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"path"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -96,7 +98,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 
 // withGRUB adds, where there is a GRUB, what leads it from TFTP to HTTP.
 func withGRUB(set loader.Set, root netip.AddrPort) loader.Set {
-	if !set.Has(loader.GRUBARM64) && !set.Has(loader.GRUBX64) {
+	if !slices.ContainsFunc(set.Names(), func(name string) bool { return path.Base(name) == loader.GRUBX64 || name == loader.GRUBARM64 }) {
 		return set
 	}
 	more := loader.Set{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
@@ -17,13 +18,13 @@ import (
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
 )
 
-// shimAuthorities are the authorities of Microsoft that signed Debian's shim, the newer one
-// first: firmware starts it by the signature of one that is in its db. Both stand in one
-// file (package shim-signed 1.51~1+deb13u1+16.1-2~deb13u1, as sbverify --list shows it).
+// shimAuthorities are the authorities of Microsoft that sign shims, the newer one first: firmware
+// starts one by a signature of an authority that is in its db. Debian's has both in one file (package
+// shim-signed 1.51~1+deb13u1+16.1-2~deb13u1, as sbverify --list shows it); of others it is not known.
 var shimAuthorities = []string{"Microsoft UEFI CA 2023", "Microsoft Corporation UEFI CA 2011"}
 
-// signatureFor is the authority by whose signature firmware with these in db starts Debian's
-// shim; "": by none.
+// signatureFor is the authority by whose signature firmware with these in db starts a
+// shim that has both; "": by none.
 func signatureFor(db []string) string {
 	for _, a := range shimAuthorities {
 		if slices.Contains(db, a) {
@@ -46,21 +47,29 @@ func judgeSecureBoot(s redfish.SecureBoot) (cause, action string) {
 		return "Secure Boot is off: the firmware is in setup mode, without a platform key", on
 	}
 	if len(s.Authorities) > 0 && signatureFor(s.Authorities) == "" {
-		return "the firmware would refuse Debian's shim: none of the authorities that signed it is in db",
+		return "the firmware would refuse shim: none of the authorities that sign it is in db",
 			"Restore the factory keys of Secure Boot in the firmware's setup, and allow Microsoft's UEFI CA for third parties there (" + strings.Join(shimAuthorities, " or ") + ")."
 	}
 	return "", ""
 }
 
-// describeSecureBoot is what a BMC shows, in words; by whose signature shim starts is in it.
-func describeSecureBoot(s redfish.SecureBoot) string {
+// describeSecureBoot is what a BMC shows, in words; by whose signature the shim of a distribution starts is
+// in it.
+func describeSecureBoot(s redfish.SecureBoot, of distribution.Family) string {
 	text := fmt.Sprintf("the BMC shows Secure Boot: at the last boot %q, switched on %q, mode %q", s.Current, s.Wanted, s.Mode)
 	if len(s.Authorities) == 0 {
 		return text + "; it does not show db"
 	}
 	text += "; db has " + strings.Join(s.Authorities, ", ")
-	if by := signatureFor(s.Authorities); by != "" {
+	by := signatureFor(s.Authorities)
+	switch {
+	case by == "":
+	case of.Name == distribution.Debian:
 		text += ": shim starts by its signature of " + by
+	case slices.Contains(s.Authorities, shimAuthorities[1]):
+		text += ": shim of " + of.Title + " starts by its signature of " + shimAuthorities[1]
+	default:
+		text += ": shim of " + of.Title + " starts where it is one that " + by + " signed"
 	}
 	return text
 }
@@ -84,7 +93,13 @@ func (s *Stage) checkSecureBoot(ctx context.Context, run stage.Run, n *inventory
 		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("how Secure Boot of %s is set is not known before it boots: %s", n.Name, errkind.Line(err))})
 		return context.Cause(ctx)
 	}
-	said := describeSecureBoot(shown)
+	signer, _ := distribution.Find(distribution.Debian)
+	if n.Image != nil { // one that is decommissioned may have none
+		if f, ok := distribution.FamilyOf(n.Image); ok {
+			signer = f
+		}
+	}
+	said := describeSecureBoot(shown, signer)
 	cause, action := judgeSecureBoot(shown)
 	if cause == "" {
 		run.Emit(event.Event{Type: event.Evidence, Text: said})

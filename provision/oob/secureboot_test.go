@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/provision/bmc/redfish"
 )
 
@@ -24,8 +25,8 @@ func TestJudgeSecureBoot(t *testing.T) {
 		"2011 only":              {on(windows, ca2011), "", "shim starts by its signature of " + ca2011},
 		"2023 only":              {on(ca2023), "", "shim starts by its signature of " + ca2023},
 		"both":                   {on(ca2011, windows, ca2023), "", "shim starts by its signature of " + ca2023},
-		"Windows alone":          {on(windows), "none of the authorities that signed it is in db", "db has " + windows},
-		"none of Microsoft":      {on("ACME Platform CA"), "none of the authorities that signed it is in db", "db has ACME Platform CA"},
+		"Windows alone":          {on(windows), "none of the authorities that sign it is in db", "db has " + windows},
+		"none of Microsoft":      {on("ACME Platform CA"), "none of the authorities that sign it is in db", "db has ACME Platform CA"},
 		"db is not shown":        {on(), "", "it does not show db"},
 		"nothing is shown":       {redfish.SecureBoot{}, "", "it does not show db"},
 		"off":                    {redfish.SecureBoot{Current: "Disabled", Wanted: "false", Mode: "UserMode"}, "switched off", `switched on "false"`},
@@ -39,8 +40,15 @@ func TestJudgeSecureBoot(t *testing.T) {
 		if !strings.Contains(cause, c.cause) || (c.cause == "") != (cause == "") || (cause == "") != (action == "") {
 			t.Errorf("%s: %q, %q; want %q", name, cause, action, c.cause)
 		}
-		if got := describeSecureBoot(c.shown); !strings.Contains(got, c.says) {
+		debian, _ := distribution.Find(distribution.Debian)
+		if got := describeSecureBoot(c.shown, debian); !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q; want %q", name, got, c.says)
+		}
+	}
+	ubuntu, _ := distribution.Find(distribution.Ubuntu)
+	for says, db := range map[string][]string{"shim of Ubuntu starts by its signature of " + ca2011: {ca2023, ca2011}, "shim of Ubuntu starts where it is one that " + ca2023 + " signed": {ca2023}, "db has " + windows: {windows}} {
+		if got := describeSecureBoot(on(db...), ubuntu); !strings.HasSuffix(got, says) {
+			t.Errorf("db %q: %q; want %q", db, got, says)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func ListClients(inv *inventory.Inventory, moved map[addr.MAC]string) (cs []netb
 func newClient(inv *inventory.Inventory, n *inventory.Node) netboot.Client {
 	return netboot.Client{Node: n.Name, MACs: []addr.MAC{n.BootMAC}, UUID: n.UUID,
 		Address: netip.PrefixFrom(n.Address, n.BootNetwork.CIDR.Bits()), VLAN: n.BootNetwork.VLAN, Gateway: n.BootNetwork.Gateway, DNS: n.BootNetwork.DNS,
-		Domain: inv.Site.Domain, Hostname: n.Name, Firmware: netboot.Firmware(n.Hardware.Boot), ForceUndionly: n.Hardware.Loader == "undionly.kpxe", SecureBoot: n.Hardware.SecureBoot, MOK: install.EnrolsMOK(n)}
+		Domain: inv.Site.Domain, Hostname: n.Name, Firmware: netboot.Firmware(n.Hardware.Boot), ForceUndionly: n.Hardware.Loader == "undionly.kpxe", SecureBoot: n.Hardware.SecureBoot, Signed: install.SignedFor(inv, n), MOK: install.EnrolsMOK(n)}
 }
 
 // LoadBoots makes the memory of boot attempts from what the state records of the nodes.

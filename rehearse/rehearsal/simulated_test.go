@@ -163,7 +163,7 @@ func TestRefusedAlike(t *testing.T) {
 	t.Parallel()
 	for name, words := range map[string][]string{
 		"kind of image":   {`image "debian" "plain"`, `image "installer" "plain"`, `release = "12"`, `source = "http://mirror.example/x.iso"`},
-		"setting":         {`hardware "cpu" {`, "hardware \"grace\" {\n  arch = \"arm64\"\n  secure_boot = true\n}\nhardware \"cpu\" {"},
+		"setting":         {`protocol = "redfish"`, "protocol = \"redfish\"\n  factory { username = \"ADMIN\" }"},
 		"release":         {`release = "12"`, `release = "11"`},
 		"kind of driver":  {`fabric = fabric.compute`, `fabric = fabric.compute`, "  subnet_manager { run_on = [controller.head] }\n", ""},
 		"handover":        {`handover "slurm" "batch" { controller = "head" }`, `handover "ansible" "batch" { playbook = "site.yml" }`},

@@ -8,11 +8,13 @@ package pesign
 
 import (
 	"bytes"
+	"crypto/x509"
 	"crypto/x509/pkix"
 	"debug/pe"
 	"encoding/asn1"
 	"encoding/binary"
 	"math/big"
+	"slices"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 )
@@ -20,10 +22,38 @@ import (
 // pkcs7 is WIN_CERT_TYPE_PKCS_SIGNED_DATA.
 const pkcs7 = 2
 
-// Issuers returns the common names of the authorities that issued the signers' certificates,
-// one for each signature, in the order of the file; none: it is not signed. A file that is
-// no such program is an error of kind Invalid.
-func Issuers(file []byte) (names []string, err error) {
+// Signer is who made a signature: its certificate is named by who issued it, and its number.
+type Signer struct {
+	Issuer  string   // common name
+	issuers [][]byte // distinguished names, DER: of who issued it, and of who issued that one, as far as the signature has them
+	serial  *big.Int
+}
+
+// Of reports whether the certificate of a signer is that of an authority, or one that it issued, also
+// by others in between.
+func (s Signer) Of(ca *x509.Certificate) bool {
+	return slices.ContainsFunc(s.issuers, func(name []byte) bool { return bytes.Equal(name, ca.RawSubject) }) ||
+		bytes.Equal(s.issuers[0], ca.RawIssuer) && s.serial != nil && s.serial.Cmp(ca.SerialNumber) == 0
+}
+
+// issuersOf follows a name up by the certificates that a signature has.
+func issuersOf(name []byte, certificates []*x509.Certificate) (names [][]byte) {
+	for len(names) <= len(certificates) {
+		names = append(names, name)
+		i := slices.IndexFunc(certificates, func(c *x509.Certificate) bool {
+			return bytes.Equal(c.RawSubject, name) && !bytes.Equal(c.RawIssuer, name)
+		})
+		if i < 0 {
+			break
+		}
+		name = certificates[i].RawIssuer
+	}
+	return names
+}
+
+// Signers returns the signers of a program, one for each signature, in the order of the file; none:
+// it is not signed. A file that is no such program is an error of kind Invalid.
+func Signers(file []byte) (signers []Signer, err error) {
 	table, err := certificates(file)
 	if err != nil {
 		return nil, err
@@ -34,15 +64,15 @@ func Issuers(file []byte) (names []string, err error) {
 			return nil, errkind.New(errkind.Invalid, "a signature of %d bytes does not fit the %d that are left", n, len(table))
 		}
 		if binary.LittleEndian.Uint16(table[6:]) == pkcs7 {
-			of, err := issuersOf(table[8:n])
+			of, err := signersOf(table[8:n])
 			if err != nil {
 				return nil, err
 			}
-			names = append(names, of...)
+			signers = append(signers, of...)
 		}
 		table = table[min((n+7)&^7, len(table)):] // each begins at a multiple of 8 bytes
 	}
-	return names, nil
+	return signers, nil
 }
 
 // certificates is the table of signatures of a program.
@@ -85,8 +115,8 @@ type signerInfo struct {
 	Rest asn1.RawValue `asn1:"optional"` // the digest's algorithm; what follows it is not read
 }
 
-// issuersOf reads one signature, which may be padded at its end.
-func issuersOf(der []byte) (names []string, err error) {
+// signersOf reads one signature, which may be padded at its end.
+func signersOf(der []byte) (signers []Signer, err error) {
 	var outer struct {
 		Type    asn1.ObjectIdentifier
 		Content asn1.RawValue // [0], with the SignedData within
@@ -101,6 +131,7 @@ func issuersOf(der []byte) (names []string, err error) {
 	if _, err := asn1.Unmarshal(outer.Content.Bytes, &data); err != nil {
 		return nil, invalid(err)
 	}
+	certificates, _ := x509.ParseCertificates(data.Certificates.Bytes) // those of the signers alone suffice
 	for _, s := range data.Signers {
 		var rdn pkix.RDNSequence
 		if _, err := asn1.Unmarshal(s.Of.Issuer.FullBytes, &rdn); err != nil {
@@ -108,7 +139,7 @@ func issuersOf(der []byte) (names []string, err error) {
 		}
 		var name pkix.Name
 		name.FillFromRDNSequence(&rdn)
-		names = append(names, name.CommonName)
+		signers = append(signers, Signer{name.CommonName, issuersOf(s.Of.Issuer.FullBytes, certificates), s.Of.Serial})
 	}
-	return names, nil
+	return signers, nil
 }

@@ -240,7 +240,7 @@ func TestPeerCopy(t *testing.T) {
 			if err := errors.Join(err, os.WriteFile(keyring, key, 0o600)); err != nil {
 				t.Fatal(err)
 			}
-			debs, err := repo.Download(t.Context(), filepath.Join(to, "work"), "amd64", keyring, repo.Source{URL: "file:" + c.Folder, Suite: "./"}, "nvidia-driver-cuda", "nvidia-persistenced")
+			debs, err := repo.Download(t.Context(), filepath.Join(to, "work"), "amd64", keyring, []repo.Source{{URL: "file:" + c.Folder, Suite: "./"}}, "nvidia-driver-cuda", "nvidia-persistenced")
 			if err != nil || len(debs) != 2 {
 				t.Errorf("%s: %q, %v", what, debs, err)
 			}

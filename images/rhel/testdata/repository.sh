@@ -120,47 +120,48 @@ cat >usr/lib/kernel/install.d/50-dracut.install <<-'SH'
 SH
 chmod 755 usr/bin/update-crypto-policies usr/lib/kernel/install.d/*.install usr/libexec/selinux/selinux-autorelabel
 
-# Stands for GRUB with blscfg, which Debian's does not have. For UEFI the command is a function, in
-# a memory disk: an entry is read as a script, whose lines are functions as long as the module linux
-# is not there. For BIOS a module of that name does nothing of it.
+# Stands for GRUB with blscfg, which Debian's does not have. For UEFI the command is a function of
+# custom.cfg, which reads an entry as a script: its kernel is loaded again with the options, since
+# they come behind it. For BIOS a module of that name does nothing of it.
 cp usr/lib/grub/i386-pc/setpci.mod usr/lib/grub/i386-pc/blscfg.mod
 echo 'blscfg: ' >>usr/lib/grub/i386-pc/moddep.lst
-mkdir -p "$work/memory/boot/grub"
-cp usr/lib/grub/x86_64-efi/linux.mod "$work/memory/"
-cat >"$work/memory/boot/grub/grub.cfg" <<-'GRUB'
-	function title { bls_title="$*"; }
-	function linux { bls_linux="$1"; }
-	function initrd { bls_initrd="$1"; }
-	function options { bls_options="$*"; }
+cat >boot/grub2/custom.cfg <<-'GRUB'
+	function title { true; }
 	function version { true; }
 	function grub_users { true; }
 	function grub_arg { true; }
 	function grub_class { true; }
+	function options {
+	  linux /boot/vmlinuz-$bls_release $*
+	  initrd /boot/initramfs-$bls_release.img
+	}
 	function blscfg {
 	  for entry in /boot/loader/entries/*.conf; do
-	    bls_title=; bls_linux=; bls_initrd=; bls_options=
-	    source "$entry"
 	    regexp --set=1:bls_id '/([^/]*)\.conf$' "$entry"
-	    menuentry "$bls_title" --id "$bls_id" "$bls_linux" "$bls_initrd" "$bls_options" {
+	    regexp --set=1:bls_release '/[0-9a-f]*-([^/]*)\.conf$' "$entry"
+	    menuentry "$bls_id" --id "$bls_id" "$entry" "$bls_release" {
 	      load_video
-	      insmod (memdisk)/linux.mod
-	      linux $2 $4
-	      initrd $3
+	      bls_release="$3"
+	      source "$2"
 	    }
 	  done
 	}
-	regexp --set=1:esp '^[(]([^)]*)[)]' "$cmdpath"
-	configfile ($esp)/EFI/rocky/grub.cfg
 GRUB
-tar -C "$work/memory" -cf "$work/memory.tar" boot linux.mod
-depends=$(sed -n 's/^linux: //p' usr/lib/grub/x86_64-efi/moddep.lst)
-grub-mkimage -O x86_64-efi -d usr/lib/grub/x86_64-efi -m "$work/memory.tar" -p '(memdisk)/boot/grub' -o boot/efi/EFI/rocky/grubx64.efi \
-	memdisk tar part_gpt fat ext2 search search_label normal configfile test echo regexp loadenv all_video serial terminal $depends
 rm -rf usr/lib/grub/x86_64-efi
-# shim starts the GRUB beside it; this is that GRUB.
-for f in rocky/shimx64.efi BOOT/BOOTX64.EFI; do cp boot/efi/EFI/rocky/grubx64.efi "boot/efi/EFI/$f"; done
-for f in rocky/mmx64.efi BOOT/fbx64.efi; do echo "stands for $f" >"boot/efi/EFI/$f"; done
+
+# Signed loaders of Debian 13, where shim-x64 and grub2-efi-x64 have them: RHEL's one GRUB starts from
+# the network and from the disk, as Debian's for the network does.
 cd "$work"
+mkdir -p loaders/lists/partial loaders/cache/archives/partial
+: >loaders/status
+echo 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main' >loaders/sources
+apt="-q -o Dir::Etc::sourcelist=$work/loaders/sources -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists=$work/loaders/lists -o Dir::State::status=$work/loaders/status -o Dir::Cache=$work/loaders/cache -o APT::Sandbox::User=root"
+apt-get $apt update
+(cd loaders && apt-get $apt download shim-signed shim-helpers-amd64-signed grub-efi-amd64-signed && for p in *.deb; do dpkg-deb -x "$p" all; done)
+for f in rocky/shimx64.efi BOOT/BOOTX64.EFI; do cp loaders/all/usr/lib/shim/shimx64.efi.signed "tree/boot/efi/EFI/$f"; done
+cp loaders/all/usr/lib/shim/mmx64.efi.signed tree/boot/efi/EFI/rocky/mmx64.efi
+cp loaders/all/usr/lib/shim/fbx64.efi.signed tree/boot/efi/EFI/BOOT/fbx64.efi
+cp loaders/all/usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed tree/boot/efi/EFI/rocky/grubx64.efi
 
 # Which package each file is of: rules first, then Debian's lists, and the rest is filesystem.
 cat >names <<-'NAMES'

@@ -38,7 +38,27 @@ export APT_CONFIG="$work/apt.conf"
 apt-get -q update
 apt-get -q -y --download-only install linux-image-amd64 "?narrow(?codename(^$release$),?or(?essential,?priority(required)))" apt "$@"
 mv root/cache/archives/*.deb pool/
+
+# Signed loaders, where Ubuntu's packages have them: Debian 13's, whose GRUB for the network has HTTP.
+echo "deb $signed http://deb.debian.org/debian trixie main" >root/sources
+apt-get -q update
+mkdir loaders
+(cd loaders && apt-get -q download shim-signed shim-helpers-amd64-signed grub-efi-amd64-signed && for p in *.deb; do dpkg-deb -x "$p" all; done)
 unset APT_CONFIG
+pack() { # NAME [FROM TO]...
+	name=$1
+	shift
+	mkdir -p "loaders/$name/DEBIAN"
+	printf 'Package: %s\nVersion: 1\nArchitecture: amd64\nMaintainer: nobody <nobody@example>\nDescription: signed loaders\n' "$name" >"loaders/$name/DEBIAN/control"
+	while [ $# -gt 0 ]; do
+		install -D -m 644 "loaders/all/usr/lib/$1" "loaders/$name/usr/lib/$2"
+		shift 2
+	done
+	dpkg-deb --root-owner-group -b "loaders/$name" "pool/${name}_1_amd64.deb" >/dev/null
+}
+pack shim-signed shim/shimx64.efi.signed shim/shimx64.efi.signed.latest shim/mmx64.efi.signed shim/mmx64.efi
+grub=grub/x86_64-efi-signed
+pack grub-efi-amd64-signed $grub/grubx64.efi.signed $grub/grubx64.efi.signed $grub/grubnetx64.efi.signed $grub/grubnetx64.efi.signed
 
 # The system says to be Ubuntu.
 dpkg-deb -R pool/base-files_*.deb base

@@ -53,6 +53,9 @@ type Client struct {
 	VLAN int
 	// SecureBoot: only signed programs are offered, shim first.
 	SecureBoot bool
+	// Signed is the distribution whose signed programs start the node's kernel (loader.In): its shim
+	// starts what it signed. "": Debian's.
+	Signed string
 	// MOK: MokManager is served, which shim asks for where a certificate waits to be enrolled.
 	MOK bool
 }

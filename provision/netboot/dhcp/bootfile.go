@@ -5,6 +5,7 @@ package dhcp
 import (
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 
@@ -53,8 +54,10 @@ type bootProgram struct {
 // signed are the first programs of nodes with Secure Boot: firmware refuses all others, as
 // Microsoft signs no iPXE that Debian has.
 var signed = map[Arch]bootProgram{
-	ArchX64:     {[]string{loader.ShimX64}, false},
-	ArchX64HTTP: {[]string{loader.ShimX64}, true},
+	ArchX64:       {[]string{loader.ShimX64}, false},
+	ArchX64HTTP:   {[]string{loader.ShimX64}, true},
+	ArchARM64:     {[]string{loader.ShimARM64}, false},
+	ArchARM64HTTP: {[]string{loader.ShimARM64}, true},
 }
 
 // programOf is the first program of a client.
@@ -64,6 +67,7 @@ func programOf(c boot.Client, a Arch) (bootProgram, error) {
 		if l, ok = signed[a]; !ok {
 			return l, fmt.Errorf("%s boots without Secure Boot, and secure_boot of its hardware is true: set its boot mode to UEFI, without a CSM", a)
 		}
+		l.names = []string{loader.In(c.Signed, l.names[0])}
 	}
 	if !ok {
 		return l, fmt.Errorf("there is no boot program for %s", a)
@@ -139,11 +143,11 @@ func (p Policy) bootFile(c boot.Client, cl Class, mac addr.MAC, forced bool) (st
 
 // wayTo says what brings a loader; "" for those of the package ipxe.
 func wayTo(name string) string {
-	switch name {
+	switch path.Base(name) {
 	case loader.ShimARM64:
 		return ": an image of kind debian for arm64 brings it"
 	case loader.ShimX64:
-		return ": an image of kind debian brings it that is built for nodes with secure_boot"
+		return ": an image of its distribution brings it that is built for nodes with secure_boot"
 	}
 	return ""
 }

@@ -230,25 +230,34 @@ func TestSecureBootLoaders(t *testing.T) {
 	t.Parallel()
 	const byHTTP = "http://10.0.0.2:80/loader/"
 	both := []string{loader.ShimX64, loader.GRUBX64, loader.SNPOnly, loader.Undionly}
+	arm := []string{loader.ShimARM64, loader.GRUBARM64, loader.SNPARM64}
+	ubuntu := []string{loader.ShimX64, loader.GRUBX64, "ubuntu/shimx64.efi", "ubuntu/grubx64.efi"}
 	for name, c := range map[string]struct {
 		loaders []string
+		signed  string // the distribution
 		vendor  string
 		arch    byte
 		more    []dhcpv4.Modifier
 		want    string // boot file; "": no reply
 		why     string
 	}{
-		"PXE":              {both, pxeVendor, 7, nil, loader.ShimX64, ""},
-		"HTTP":             {both, httpVendor, 16, nil, byHTTP + loader.ShimX64, ""},
-		"no image is made": {[]string{loader.SNPOnly}, pxeVendor, 7, nil, "", "shimx64.efi for UEFI x64 is not on the controller: an image of kind debian brings it that is built for nodes with secure_boot"},
-		"shim alone":       {[]string{loader.ShimX64, loader.SNPOnly}, pxeVendor, 7, nil, "", "is not on the controller"},
-		"BIOS":             {both, "PXEClient:Arch:00000:UNDI:002001", 0, nil, "", "BIOS boots without Secure Boot, and secure_boot of its hardware is true"},
-		"iPXE":             {both, pxeVendor, 7, []dhcpv4.Modifier{opt(77, []byte("iPXE")...)}, "", "iPXE runs, which Secure Boot refuses"},
-		"arm64":            {both, pxeVendor, 11, nil, "", "boots without Secure Boot"},
+		"PXE":               {both, "", pxeVendor, 7, nil, loader.ShimX64, ""},
+		"HTTP":              {both, "debian", httpVendor, 16, nil, byHTTP + loader.ShimX64, ""},
+		"no image is made":  {[]string{loader.SNPOnly}, "", pxeVendor, 7, nil, "", "shimx64.efi for UEFI x64 is not on the controller: an image of its distribution brings it that is built for nodes with secure_boot"},
+		"shim alone":        {[]string{loader.ShimX64, loader.SNPOnly}, "", pxeVendor, 7, nil, "", "is not on the controller"},
+		"BIOS":              {both, "", "PXEClient:Arch:00000:UNDI:002001", 0, nil, "", "BIOS boots without Secure Boot, and secure_boot of its hardware is true"},
+		"iPXE":              {both, "", pxeVendor, 7, []dhcpv4.Modifier{opt(77, []byte("iPXE")...)}, "", "iPXE runs, which Secure Boot refuses"},
+		"arm64":             {arm, "debian", pxeVendor, 11, nil, loader.ShimARM64, ""},
+		"arm64 by HTTP":     {arm, "debian", httpVendor, 19, nil, byHTTP + loader.ShimARM64, ""},
+		"arm64, iPXE alone": {[]string{loader.SNPARM64}, "debian", pxeVendor, 11, nil, "", "shimaa64.efi for UEFI arm64 is not on the controller"},
+		"of Ubuntu":         {ubuntu, "ubuntu", pxeVendor, 7, nil, "ubuntu/shimx64.efi", ""},
+		"of Ubuntu by HTTP": {ubuntu, "ubuntu", httpVendor, 16, nil, byHTTP + "ubuntu/shimx64.efi", ""},
+		"of another one":    {ubuntu, "rhel", pxeVendor, 7, nil, "", "the loader rhel/shimx64.efi for UEFI x64 is not on the controller: an image of its distribution brings it"},
+		"GRUB of another":   {append([]string{"rhel/shimx64.efi"}, ubuntu...), "rhel", pxeVendor, 7, nil, "", "the loader rhel/shimx64.efi for UEFI x64 is not on the controller"},
 	} {
 		all := site()
 		for i := range all {
-			all[i].SecureBoot = true
+			all[i].SecureBoot, all[i].Signed = true, c.signed
 		}
 		r := rules()
 		r.Loaders = map[string]bool{}

@@ -18,10 +18,16 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
-// Names are the paths below the root, HTTP's or TFTP's, at which grubnet looks for its
-// configuration, in this order (its prefix is /grub; debian/build-efi-images of grub2).
+// Names are the paths below the root, HTTP's or TFTP's, at which GRUB looks for its
+// configuration, in this order: grubnet of Debian and Ubuntu (its prefix is /grub;
+// debian/build-efi-images of grub2), and GRUB of RHEL and its rebuilds, below its vendor's folder or, by
+// fw_path, beside itself.
 func Names() []string {
-	return []string{"grub/arm64-efi/grub.cfg", "grub/x86_64-efi/grub.cfg", "grub/grub.cfg"}
+	names := []string{"grub/arm64-efi/grub.cfg", "grub/x86_64-efi/grub.cfg", "grub/grub.cfg"}
+	for _, vendor := range []string{"redhat", "rocky", "almalinux", "centos"} {
+		names = append(names, "EFI/"+vendor+"/grub.cfg")
+	}
+	return append(names, "rhel/grub.cfg", "loader/rhel/grub.cfg")
 }
 
 // How long a configuration holds on, as iPXE's scripts do: five minutes of patience

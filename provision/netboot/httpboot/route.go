@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -177,7 +178,7 @@ func (s *Server) loader(q *request) bool {
 		s.refuse(q, http.StatusNotFound, "no such first-stage loader; there are "+strings.Join(s.cfg.Loaders.Names(), ", "))
 		return true
 	}
-	if name == loader.MOKX64 && !q.from.MOK {
+	if path.Base(name) == loader.MOKX64 && !q.from.MOK {
 		s.refuse(q, http.StatusForbidden, "no certificate is enrolled on this node by its console")
 		return true
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,11 +58,27 @@ var files = []struct {
 	{MOKX64, []string{MOKX64}},
 }
 
-// Behind is the loader that shim loads in turn, by a name that is built into it; "" for
-// what is no shim.
+// Behind is the loader that shim loads in turn from beside itself, by a name that is built into it; ""
+// for what is no shim.
 func Behind(name string) string {
-	return map[string]string{ShimARM64: GRUBARM64, ShimX64: GRUBX64}[name]
+	behind := map[string]string{ShimARM64: GRUBARM64, ShimX64: GRUBX64}[path.Base(name)]
+	if behind == "" {
+		return ""
+	}
+	return path.Join(path.Dir(name), behind)
 }
+
+// In is the name of a signed loader of a distribution: each has a shim and a GRUB of its own, which
+// start what it signed. Those of "debian", and of "", are in no folder.
+func In(distribution, name string) string {
+	if distribution == Debian {
+		distribution = ""
+	}
+	return path.Join(distribution, name)
+}
+
+// Debian is the distribution whose loaders are in no folder.
+const Debian = "debian"
 
 // maxSize bounds one loader; the largest of iPXE is about 1 MiB.
 const maxSize = 8 << 20

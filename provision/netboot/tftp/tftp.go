@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -156,7 +157,7 @@ func (s *Server) admit(peer netip.Addr, c boot.Client, known bool, name string) 
 	if !ok {
 		return nil, fmt.Errorf("%.*q is no first-stage loader; there are %s", longestName, name, strings.Join(s.cfg.Loaders.Names(), ", "))
 	}
-	if cleanName(name) == loader.MOKX64 && !c.MOK {
+	if path.Base(name) == loader.MOKX64 && !c.MOK {
 		return nil, fmt.Errorf("%s is not for %s: no certificate is enrolled there by its console", loader.MOKX64, c.Node)
 	}
 	s.mu.Lock()
@@ -183,9 +184,14 @@ func (s *Server) recordEvent(e boot.Evidence, what, detail string, n int64) {
 	s.cfg.Recorder.Record(e)
 }
 
-// cleanName takes off the leading slashes that some firmware adds. Everything else
-// must be the loader's name exactly.
-func cleanName(name string) string { return strings.TrimLeft(name, "/") }
+// cleanName takes off the leading slashes that some firmware adds, and those that shim doubles where
+// it is in a folder. Everything else must be the loader's name exactly.
+func cleanName(name string) string {
+	for strings.Contains(name, "//") {
+		name = strings.ReplaceAll(name, "//", "/")
+	}
+	return strings.TrimPrefix(name, "/")
+}
 
 // source is a loader's bytes that end early when the server stops or the
 // transfer takes too long. It seeks, so that tsize is answered.

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pesign
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/x509"
+	"debug/pe"
+	"encoding/binary"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+)
+
+// vendorSection is where shim keeps whom its maker trusts: a header of four 32-bit numbers (sizes of
+// the certificates and of what is revoked, and where both begin, counted from the header), then
+// one certificate, or an EFI signature list of several (shim: cert.S, mok.c).
+const (
+	vendorSection = ".vendor_cert"
+	vendorShort   = ".vendor_" // where the table of long names was stripped
+	vendorHeader  = 16
+)
+
+// x509List is EFI_CERT_X509_GUID as it stands in a list; its header has 28 bytes, and each entry an
+// owner of 16 before its certificate.
+var x509List = []byte{0xa1, 0x59, 0xc0, 0xa5, 0xe4, 0x94, 0xa7, 0x4a, 0x87, 0xb5, 0xab, 0x15, 0x5c, 0x2b, 0xf0, 0x72}
+
+const (
+	listHeader = 28
+	ownerSize  = 16
+)
+
+// Vendors returns the certificates that are built into a shim: besides what firmware and MOK list
+// trust, it starts what they, or who has a certificate of theirs, have signed. A file that is no shim is an
+// error of kind Invalid.
+func Vendors(shim []byte) (list []*x509.Certificate, err error) {
+	f, err := pe.NewFile(bytes.NewReader(shim))
+	if err != nil {
+		return nil, errkind.New(errkind.Invalid, "no program for UEFI: %w", err)
+	}
+	section := cmp.Or(f.Section(vendorSection), f.Section(vendorShort))
+	if section == nil {
+		return nil, errkind.New(errkind.Invalid, "no shim: it has no section %s", vendorSection)
+	}
+	b, err := section.Data()
+	if err != nil || len(b) < vendorHeader {
+		return nil, errkind.New(errkind.Invalid, "section %s of shim has %d bytes: %w", vendorSection, len(b), err)
+	}
+	size, at := uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[8:]))
+	if size == 0 || at+size > uint64(len(b)) {
+		return nil, errkind.New(errkind.Invalid, "section %s of shim has no certificate", vendorSection)
+	}
+	b = b[at : at+size]
+	ders := [][]byte{b}
+	if bytes.HasPrefix(b, x509List) {
+		ders = certificatesOf(b)
+	}
+	for _, der := range ders {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, errkind.New(errkind.Invalid, "a certificate in shim: %w", err)
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// certificatesOf are the certificates of signature lists; what is cut off, or of another kind, is left
+// out.
+func certificatesOf(lists []byte) (ders [][]byte) {
+	for len(lists) >= listHeader {
+		size, header, entry := uint64(binary.LittleEndian.Uint32(lists[16:])), uint64(binary.LittleEndian.Uint32(lists[20:])), uint64(binary.LittleEndian.Uint32(lists[24:]))
+		if size < listHeader || size > uint64(len(lists)) {
+			break
+		}
+		if bytes.HasPrefix(lists, x509List) && entry > ownerSize {
+			for from := listHeader + header; from+entry <= size; from += entry {
+				ders = append(ders, lists[from+ownerSize:from+entry])
+			}
+		}
+		lists = lists[size:]
+	}
+	return ders
+}

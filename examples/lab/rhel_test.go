@@ -23,14 +23,10 @@ func withoutRails() []labtest.Edit {
 	}
 }
 
-// TestRHEL: an image of kind rhel, made by dnf of RPM packages with the files of Debian, is
-// brought from power-off to accepted. Its kernel is started by its entry of the Boot Loader
-// Specification, its address is set by NetworkManager, and what its host block asks for is there.
-func TestRHEL(t *testing.T) {
-	nodes := []string{"n2", "n5"}
-	l := labtest.Up(t, labtest.Options{Name: "rhel", Machines: nodes, HCL: withoutRails()})
+// likeRHEL is an image of kind rhel in the place of that of site.hcl.
+func likeRHEL(l *labtest.Lab) labtest.Edit {
 	url, key := l.RHELRepositories("bookworm", "9.6")
-	l.Edit(labtest.Edit{Old: debianBlock, New: fmt.Sprintf(`image "rhel" "os" {
+	return labtest.Edit{Old: debianBlock, New: fmt.Sprintf(`image "rhel" "os" {
   release = "9"
   repository "appstream" {
     url = "%s/AppStream"
@@ -40,7 +36,16 @@ func TestRHEL(t *testing.T) {
     url = "%[1]s/BaseOS"
     key = %[2]q
   }
-}`, url, key)})
+}`, url, key)}
+}
+
+// TestRHEL: an image of kind rhel, made by dnf of RPM packages with the files of Debian, is
+// brought from power-off to accepted. Its kernel is started by its entry of the Boot Loader
+// Specification, its address is set by NetworkManager, and what its host block asks for is there.
+func TestRHEL(t *testing.T) {
+	nodes := []string{"n2", "n5"}
+	l := labtest.Up(t, labtest.Options{Name: "rhel", Machines: nodes, HCL: withoutRails()})
+	l.Edit(likeRHEL(l))
 	l.Edit(labtest.Edit{Old: `  timezone    = "UTC"`, New: `  timezone    = "Europe/Berlin"
   hold_kernel = true
   sysctl      = { "vm.swappiness" = "7" }

@@ -119,6 +119,86 @@ func TestSecureBootLayouts(t *testing.T) {
 	l.OnNode(node, `test "$(cat /home/kept)" = kept && test "$(cat /scratch/kept)" = kept`)
 }
 
+// TestSecureBootUbuntu: with Secure Boot, an image of kind ubuntu, whose loaders come of its own archive,
+// from power-off to accepted: from the network and from the disk. A kernel that is installed
+// then starts as well. What is signed is Debian's, in the packages and places of Ubuntu.
+func TestSecureBootUbuntu(t *testing.T) {
+	const node = "n11"
+	l := labtest.Up(t, labtest.Options{Name: "secure-ubuntu", Machines: []string{node}, HCL: []labtest.Edit{secure("")}})
+	l.Edit(likeUbuntu("openssh-server", "chrony")(l))
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(node)
+	wantSecure(t, l, node)
+	wantNetplan(t, l, node)
+	wantServedBy(t, l, "ubuntu")
+	l.OnNode(node, `. /etc/os-release && test "$ID" = ubuntu`)
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+	l.UpdateKernel("bookworm", node)
+	l.Reboot(node)
+	if got := l.OnNode(node, secureBoot+"; cat /sys/kernel/security/lockdown; uname -r"); !strings.HasPrefix(got, "1\nnone [integrity] confidentiality\n") || !strings.Contains(got, "-cloud-amd64") {
+		t.Errorf("with another kernel the node says\n%s", got)
+	}
+}
+
+// wantServedBy fails the test unless shim and GRUB came over the network from the folder of a
+// distribution.
+func wantServedBy(t *testing.T, l *labtest.Lab, distribution string) {
+	t.Helper()
+	all := events(t, l)
+	for _, name := range []string{"shimx64.efi", "grubx64.efi"} {
+		if !strings.Contains(all, distribution+"/"+name) {
+			t.Errorf("%s was not fetched from the folder of %s", name, distribution)
+		}
+	}
+}
+
+// TestSecureBootRHEL: with Secure Boot, an image of kind rhel, with the shim and the GRUB that its
+// packages have in the folder of their vendor, from power-off to accepted: from the network,
+// and from the disk by an entry of the Boot Loader Specification. What is signed is Debian's, in
+// RPM packages and in the places of Rocky.
+func TestSecureBootRHEL(t *testing.T) {
+	const node = "n11"
+	l := labtest.Up(t, labtest.Options{Name: "secure-rhel", Machines: []string{node}, HCL: append([]labtest.Edit{secure("  boot_order   = \"disk\"\n")}, withoutRails()...)})
+	l.Edit(likeRHEL(l))
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(node)
+	wantSecure(t, l, node)
+	wantServedBy(t, l, "rhel")
+	for _, look := range []string{
+		`. /etc/os-release && test "$ID" = rocky && rpm -q kernel-core shim-x64 grub2-efi-x64`,
+		`test "$(ls /boot/loader/entries | wc -l)" = 1 && grep -q "^options .*no_timer_check" /boot/loader/entries/*.conf && grep -q no_timer_check /proc/cmdline`,
+		`mount -o ro "$(blkid -t TYPE=vfat -o device | head -1)" /mnt && test -s /mnt/EFI/rocky/shimx64.efi && test -s /mnt/EFI/BOOT/BOOTX64.EFI && test -s /mnt/EFI/BOOT/mmx64.efi && umount /mnt`,
+	} {
+		t.Logf("%s", l.OnNode(node, look))
+	}
+	o := labtest.Fact(l, install.SystemFact, node).BootOrder
+	if o == nil || len(o.Entries) == 0 || o.Entries[0].Partition == "" {
+		t.Errorf("the boot order is %+v", o)
+	}
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+	l.Reboot(node)
+	l.OnNode(node, "test \"$("+secureBoot+")\" = 1")
+}
+
+// TestSecureBootDiskless: a machine with Secure Boot keeps its system in memory, under the kernel of the
+// ramdisk, which is locked down, from power-off to accepted; no byte of its disk is written.
+func TestSecureBootDiskless(t *testing.T) {
+	const node = "n11"
+	l := labtest.Up(t, labtest.Options{Name: "secure-diskless", Machines: []string{node}, Memory: 3072, HCL: append([]labtest.Edit{secure("")}, disklessHCL()...)})
+	l.Fill(node, labtest.SystemDisk, `mkfs.ext4 -q -F -L somebodys "$D"`)
+	same := l.Unchanged(node + "/" + labtest.SystemDisk)
+	l.Want(labtest.ExitDone, l.Outside("image", "build"))
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))
+	l.Accepted(node)
+	wantSecure(t, l, node)
+	l.OnNode(node, `test "$(findmnt -no FSTYPE /)" = overlay && lsmod | grep '^rdma_rxe ' && ! systemctl --failed --no-legend | grep .`)
+	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve")) // nothing to do
+	l.PowerOff(node)
+	same()
+}
+
 // pcr prints PCR 7 of the bank SHA-256.
 const pcr = "cat /sys/class/tpm/tpm0/pcr-sha256/7"
 

@@ -80,7 +80,7 @@ func TestSecureBootLayouts(t *testing.T) {
 		lost bool
 	}{{labtest.SystemDisk, false}, {"mirror", true}} {
 		l.WaitArrays(node)
-		l.PowerOff(node)
+		l.Halt(node)
 		if c.lost {
 			l.ResetNVRAM(node, labtest.SecureVars)
 		}
@@ -90,7 +90,7 @@ func TestSecureBootLayouts(t *testing.T) {
 		if got := l.OnNode(node, secureBoot+"; cat /proc/mdstat; cat /scratch/kept /home/kept"); !strings.HasPrefix(got, "1\n") || !strings.Contains(got, "[2/1]") || strings.Count(got, "kept") != 2 {
 			t.Errorf("without %s, variables lost %v:\n%s", c.disk, c.lost, got)
 		}
-		l.PowerOff(node)
+		l.Halt(node)
 		back()
 		l.PowerOn(node)
 		t.Logf("%s", l.OnNode(node, addAgain))
@@ -101,7 +101,7 @@ func TestSecureBootLayouts(t *testing.T) {
 		t.Errorf("PCR 7 is %s, and was %s when enrolled: the same loaders, keys and firmware", again, pcr7)
 	}
 
-	l.PowerOff(node)
+	l.Halt(node)
 	l.ResetNVRAM(node, labtest.FirmwareVars)
 	l.PowerOn(node)
 	l.OnNode(node, "! mountpoint -q /scratch && ! mountpoint -q /home && ! ls /dev/mapper/luks-*")
@@ -112,7 +112,7 @@ func TestSecureBootLayouts(t *testing.T) {
 	if got.Code == labtest.ExitDone || !strings.Contains(got.Stdout, "scratch is locked: PCR 7 is ") || !strings.Contains(got.Stdout, "home is locked: ") {
 		t.Errorf("drift does not see volumes that are locked: %s", got)
 	}
-	l.PowerOff(node)
+	l.Halt(node)
 	l.ResetNVRAM(node, labtest.SecureVars)
 	l.PowerOn(node)
 	l.WaitNode(node, "mountpoint -q /scratch && mountpoint -q /home")

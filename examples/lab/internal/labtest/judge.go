@@ -146,7 +146,21 @@ func (l *Lab) PowerOff(machine string) {
 	if out := l.Inside("ipmitool", "-I", "lanplus", "-C", "3", "-H", bmc, "-U", "admin", "-E", "power", "off"); out.Code != 0 {
 		l.t.Fatalf("%s: power off: %s", machine, out)
 	}
-	for until := time.Now().Add(commandLimit); ; time.Sleep(100 * time.Millisecond) {
+	l.waitOff(machine, commandLimit)
+}
+
+// Halt has the system of a node switch it off, and waits until it is. A TPM counts a loss of power as
+// a try to guess its secrets, and takes none for a while after some.
+func (l *Lab) Halt(node string) {
+	l.t.Helper()
+	l.OnNode(node, "systemd-run --quiet --on-active=1 systemctl poweroff")
+	l.waitOff(node, applyLimit)
+}
+
+// waitOff waits until a machine is switched off.
+func (l *Lab) waitOff(machine string, limit time.Duration) {
+	l.t.Helper()
+	for until := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		out := l.lab("status", "--dir", l.machines, "--json")
 		var st struct {
 			Machines []struct {

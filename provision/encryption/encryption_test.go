@@ -236,7 +236,7 @@ func TestEncrypt(t *testing.T) {
 		spoil func()
 		want  string
 	}{
-		{func() { w.seed = "tpm2" }, "scratch is locked: PCR 7 is as when enrolled: the TPM was cleared or exchanged"},
+		{func() { w.seed = "tpm2" }, "scratch is locked: PCR 7 is as when enrolled: losses of power have locked the TPM for a while, or the TPM was cleared or exchanged"},
 		{func() { w.pcr = strings.Repeat("ab", 32) }, "scratch is locked: PCR 7 is abababababababab…, and was 65caf8dd1e0ea7a6… when enrolled: Secure Boot, its keys (db, dbx) or the loader (shim) were changed"},
 		{func() { w.token = "" }, "scratch is locked: no TPM is enrolled with PCR 7"},
 		{func() { w.Put("n1", crypttab, []byte("# by hand\n")) }, `/etc/crypttab has no line "luks-` + luks},

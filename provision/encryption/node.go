@@ -295,7 +295,7 @@ func (w *work) why(v volume) string {
 	case w.known[i].PCR7 != w.pcr7:
 		return fmt.Sprintf("PCR 7 is %.16s…, and was %.16s… when enrolled: Secure Boot, its keys (db, dbx) or the loader (shim) were changed", w.pcr7, w.known[i].PCR7)
 	}
-	return "PCR 7 is as when enrolled: the TPM was cleared or exchanged"
+	return "PCR 7 is as when enrolled: losses of power have locked the TPM for a while, or the TPM was cleared or exchanged"
 }
 
 // explain adds to each volume that is locked or not mounted what its units said last.

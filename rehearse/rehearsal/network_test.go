@@ -38,23 +38,32 @@ func TestNetworks(t *testing.T) {
 }
 
 // TestTaggedBoot: nodes whose own addresses lie on the VLAN interface over their boot NIC, or over a bond
-// of it, come up; a port that keeps another MTU than its VLAN is to have is found, and a node whose requests
-// are lost, as at a port that is no member of the VLAN, is pointed to that.
+// of it, come up; a port that keeps another MTU than its VLAN is to have is found, and nodes of which
+// nothing is heard, or whose ramdisk never calls, as at a port that is no tagged member, are pointed to the VLAN.
 func TestTaggedBoot(t *testing.T) {
 	t.Parallel()
-	for name, host := range map[string]string{"port": "", "bond": "  bond \"bond0\" { members = [\"mgmt/0\", \"mgmt/1\"] }\n"} {
+	const lost, hung = "Look whether the firmware has VLAN 20 for the NIC", "Look whether the switch port is a tagged member of VLAN 20"
+	for name, c := range map[string]struct {
+		host   string
+		faults []string
+		want   map[string][2]string // cause and how the action begins, by node
+	}{
+		"port": {"", []string{"kind=wrong-mtu,node=r01-u17,port=mgmt/0", "kind=dhcp-loss,node=r01-u09"},
+			map[string][2]string{"r01-u17": {"is 1400, not 9000", ""}, "r01-u09": {"never asked for an address", lost}}},
+		"bond": {"  bond \"bond0\" { members = [\"mgmt/0\", \"mgmt/1\"] }\n", []string{"kind=kernel-hang,node=r01-u17", "kind=dhcp-loss,node=r01-u09"},
+			map[string][2]string{"r01-u17": {"its agent never called", hung}, "r01-u09": {"never asked for an address", lost}}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inv := otherExample(t, "demo", "  gateway = \"10.20.0.1\"\n", "  gateway = \"10.20.0.1\"\n  vlan = 20\n  mtu = 9000\n  cidr6 = \"fd20::/64\"\n",
 				"pci     = [\"0000:29:00.0\"]", "pci     = [\"0000:29:00.0\", \"0000:29:00.1\"]",
-				"  kernel_args = [\"iommu=pt\"]\n", "  kernel_args = [\"iommu=pt\"]\n"+host)
-			sum := rehearsed(t, inv, "kind=wrong-mtu,node=r01-u17,port=mgmt/0", "kind=dhcp-loss,node=r01-u09")
+				"  kernel_args = [\"iommu=pt\"]\n", "  kernel_args = [\"iommu=pt\"]\n"+c.host)
+			sum := rehearsed(t, inv, c.faults...)
 			if len(sum.Accepted) != 6 || len(sum.Quarantined) != 2 || len(sum.Unexpected) != 0 {
 				t.Fatalf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
 			}
 			for _, q := range sum.Quarantined {
-				want := map[string][2]string{"r01-u17": {"is 1400, not 9000", ""}, "r01-u09": {"never asked for an address", "Look whether the firmware has VLAN 20 for the NIC"}}[q.Node]
-				if want[0] == "" || !strings.Contains(q.Cause, want[0]) || !strings.HasPrefix(q.Action, want[1]) {
+				if want := c.want[q.Node]; want[0] == "" || !strings.Contains(q.Cause, want[0]) || !strings.HasPrefix(q.Action, want[1]) {
 					t.Errorf("%+v", q)
 				}
 			}

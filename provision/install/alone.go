@@ -14,12 +14,13 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 )
 
-// BootNetwork is what is known of other DHCP servers on the boot network. The run
+// BootNetwork is what is known of other DHCP servers on the boot network, and of our loaders. The run
 // makes one finding of each; nodes are not blamed for it.
 type BootNetwork struct {
 	SearchUntil time.Time // the first search for them goes on until then; zero: it has ended
 	OtherServer string    // one that answers now, in words; empty: none
 	Since       time.Time // when it was first heard
+	Untagged    string    // version of this controller's iPXE, where it is known to send untagged frames on a VLAN; "": it is not
 }
 
 // OtherServerTimeout is how long after another DHCP server was heard nodes that have not
@@ -32,7 +33,8 @@ const alonePause = 2 * time.Second
 
 // waitAlone waits until our DHCP server is the only one of the boot network: a node
 // that is switched on to netboot beside another would take the offer of either. What
-// is in its way for too long is an error of type stage.BlockedError.
+// is in its way for too long is an error of type stage.BlockedError, and so is at once a loader that
+// would send untagged frames on the node's VLAN.
 func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node) error {
 	if s.w.BootNetwork == nil {
 		return nil
@@ -42,6 +44,9 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 		b, now := s.w.BootNetwork(), run.Clock().Now()
 		wait, text := alonePause, "waits until "+b.OtherServer+" is gone from the boot network"
 		switch {
+		case b.Untagged != "" && n.BootNetwork != nil && n.BootNetwork.VLAN != 0:
+			return &stage.BlockedError{Err: errkind.New(errkind.Unsupported, "%s was not switched on: its boot network has vlan = %d, and the iPXE of this controller, %s, sends untagged frames", n.Name, n.BootNetwork.VLAN, b.Untagged).
+				Do("Put snponly.efi of Debian 13's package ipxe, or of another iPXE since 2023, into /usr/lib/ipxe of this controller; then run `ironrail apply` again.")}
 		case now.Before(b.SearchUntil):
 			wait, text = b.SearchUntil.Sub(now), "waits for the search for other DHCP servers on the boot network"
 		case b.OtherServer == "":

@@ -82,6 +82,24 @@ func TestWaitsToBeAlone(t *testing.T) {
 	})
 }
 
+// TestUntaggedLoader: no node is powered whose VLAN the controller's iPXE would not be on; others are.
+func TestUntaggedLoader(t *testing.T) {
+	t.Parallel()
+	for vlan, powered := range map[int]string{0: "on", 30: ""} {
+		c := whole()
+		c.edit = func(n *inventory.Node) { n.BootNetwork.VLAN = vlan }
+		c.alone = func() BootNetwork { return BootNetwork{Untagged: "1.0.0+git-20190125"} }
+		res, _ := bringUp(t, c, fixedImages{}, plan.Options{MaxErase: 1}, nil)
+		n := res.Nodes[0]
+		if strings.Join(c.effects, " ") != powered {
+			t.Errorf("VLAN %d: power %v", vlan, c.effects)
+		}
+		if vlan != 0 && (n.Outcome != apply.NodeSkipped || n.Finding != nil || n.Cause == nil || !strings.Contains(n.Cause.Text, "vlan = 30, and the iPXE of this controller, 1.0.0+git-20190125")) {
+			t.Errorf("the node is %s, finding %+v, cause %+v", n.Outcome, n.Finding, n.Cause)
+		}
+	}
+}
+
 // TestDiagnoseOtherServer: what we served after the other's offer was taken decides.
 func TestDiagnoseOtherServer(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,8 @@ type Server struct {
 	ra    *ra.Server  // nil: not asked for
 	watch *dhcp.Watch // nil: not asked for
 
+	untagged string // as Untagged has it
+
 	httpLn   net.Listener
 	tftpConn net.PacketConn
 }
@@ -61,7 +63,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 		return nil, fmt.Errorf("netboot: %w", err)
 	}
 	set = set.With(cfg.Loaders)
-	s := &Server{}
+	s := &Server{untagged: set.Untagged(loader.SNPOnly)}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -157,6 +159,10 @@ func (s *Server) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Untagged returns the version of the iPXE that is served where it is known to send untagged frames
+// whatever the firmware does; "" where it tags, or where nobody can tell.
+func (s *Server) Untagged() string { return s.untagged }
 
 // Watch is the search for other DHCP servers; nil where it was not asked for.
 func (s *Server) Watch() *dhcp.Watch { return s.watch }

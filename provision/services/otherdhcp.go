@@ -14,8 +14,9 @@ import (
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 )
 
-// BootNetwork is what the install stage is told of other DHCP servers.
+// BootNetwork is what the install stage is told of other DHCP servers, and of our loaders.
 func (v *Services) BootNetwork() (b install.BootNetwork) {
+	b.Untagged = v.boot.Untagged()
 	w := v.boot.Watch()
 	if w == nil {
 		return b

@@ -94,6 +94,7 @@ func driverKinds() map[string]KindSpec {
 			optionalAttr("cuda", language.String), // the toolkit
 			orText("module", "open", language.OneOf("open", "proprietary")),
 			optionalAttr("fabric_manager", language.Bool),
+			optionalAttr("precompiled", language.Bool), // modules of the vendor's, for one kernel
 		),
 		"rocm": kind(
 			requiredAttr("version", language.String),

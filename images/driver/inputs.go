@@ -43,10 +43,10 @@ func driverInputs(d *inventory.Driver) []plan.Input {
 
 // attributes are those of the kinds that decide what is installed, beside what all
 // kinds have.
-var attributes = []string{"cuda", "module", "fabric_manager", "amdgpu", "profile"}
+var attributes = []string{"cuda", "module", "fabric_manager", "precompiled", "amdgpu", "profile"}
 
 // switches are the attributes that are true or false.
-var switches = []string{"fabric_manager"}
+var switches = []string{"fabric_manager", "precompiled"}
 
 // Was is a block as it was when a step of its stack declared in: what decides the
 // packages is that of then, and all else that of now.

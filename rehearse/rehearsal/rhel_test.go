@@ -90,3 +90,18 @@ func TestRHELDrivers(t *testing.T) {
 		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
 	}
 }
+
+// TestRHELPrecompiled: a module that NVIDIA built for the kernel of the image comes by dnf, and
+// nothing is built.
+func TestRHELPrecompiled(t *testing.T) {
+	t.Parallel()
+	const drivers = "driver \"cuda\" \"r580\" {\n  version        = \"580.126.16\"\n  fabric_manager = true\n  precompiled    = true\n  repository {\n    url = \"http://mirror.example/cuda/rhel9/x86_64/\"\n  }\n}\n"
+	inv := rhelExample(t, drivers, "  drivers = [driver.r580]\n")
+	for _, i := range inv.Images {
+		i.Kernel = "kernel-5.14.0-570.12.1.el9_6.x86_64"
+	}
+	sum := rehearsed(t, inv)
+	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
+		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
+	}
+}

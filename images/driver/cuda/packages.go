@@ -123,6 +123,11 @@ func (r *recipe) possible() error {
 			return errkind.New(errkind.Conflict, "the %s module %s does not build for kernel %s: %s", b.module, r.version, r.Kernel, b.why).Do("What goes together: " + b.good + ".")
 		}
 	}
+	if r.Driver.True("precompiled") {
+		if err := r.canPrecompiled(); err != nil {
+			return err
+		}
+	}
 	if !r.own {
 		return nil
 	}
@@ -136,6 +141,35 @@ func (r *recipe) possible() error {
 			Do(fmt.Sprintf("Write version = %q, or module = \"proprietary\".", openOwn))
 	}
 	return nil
+}
+
+// canPrecompiled refuses modules that the vendor built where there are none that fit.
+func (r *recipe) canPrecompiled() error {
+	h := r.Node.Hardware
+	switch {
+	case r.System.Family != distribution.RHEL:
+		return errkind.New(errkind.Unsupported, "modules that NVIDIA built are taken on RHEL and its rebuilds alone, and node %s has %s", r.Node.Name, r.System).Do("Remove precompiled: DKMS builds the module.")
+	case len(strings.Split(r.version, ".")) != 3:
+		return errkind.New(errkind.Invalid, "modules that NVIDIA built have the whole version of the driver in their name, and this block asks for branch %s", r.version).Do(`Write the whole version, such as version = "580.126.16".`)
+	case r.Kernel == "":
+		return errkind.New(errkind.Invalid, "a module that NVIDIA built is for one kernel, and image %q does not say which one it has", r.Node.Image.Name).Do(`Name the kernel in the image block, such as kernel = "kernel-5.14.0-570.12.1.el9_6.x86_64"; or remove precompiled.`)
+	case h != nil && h.SecureBoot:
+		return errkind.New(errkind.Unsupported, "modules that NVIDIA built have NVIDIA's signature, and node %s boots with Secure Boot, whose keys are the distribution's and the site's", r.Node.Name).Do("Remove precompiled: the controller builds the module and signs it.")
+	}
+	return nil
+}
+
+// precompiled is the package with a module that NVIDIA built for the kernel of the node, whose
+// name has the versions of both: kmod-nvidia-open-580.178.04-6.12.0-211.50.1 for
+// 6.12.0-211.50.1.el10_2.x86_64 (README of NVIDIA/yum-packaging-precompiled-kmod;
+// mizdebsk/radii, which lists them).
+func (r *recipe) precompiled() string {
+	kernel, _, _ := strings.Cut(r.Kernel, ".el")
+	flavour := ""
+	if r.open {
+		flavour = "open-"
+	}
+	return "kmod-nvidia-" + flavour + r.version + "-" + kernel
 }
 
 func ownHint(d distribution.Release, branch int) string {
@@ -158,7 +192,13 @@ func (r *recipe) base() {
 	if r.open && r.own && len(strings.Split(r.version, ".")) < 3 {
 		r.version = openOwn // the one of its branch that has an open module
 	}
-	stack.AddHeaders(r.Node.Image, r.Base, &r.set)
+	if module := r.precompiled(); r.Driver.True("precompiled") {
+		dkms := n.module[i]
+		n.module[i], packages = module, slices.Clone(packages)
+		packages[slices.Index(packages, dkms)] = module
+	} else {
+		stack.AddHeaders(r.Node.Image, r.Base, &r.set)
+	}
 	r.set.Packages = append(r.set.Packages, packages...)
 	r.set.Pins = append(r.set.Pins, repo.Pin{Packages: followed, Version: versionPattern(r.version)})
 	r.set.Module = stack.Module{Name: "nvidia", File: n.file[i], Version: strings.TrimRight(versionPattern(r.version), "-*"), Package: n.module[i]}

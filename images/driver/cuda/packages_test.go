@@ -61,6 +61,10 @@ func TestRecipe(t *testing.T) {
 		{"HGX H100 on RHEL", target(rocky, "H100 SXM5 80GB", "nvswitch", map[string]cty.Value{"version": text("580.126.16"), "cuda": text("13.0"), "module": text("open"), "fabric_manager": cty.True, "repository": mirror}),
 			stack.Base{System: nine, Kernel: "5.14.0-570.12.1.el9_6.x86_64"},
 			[]string{"kernel-devel", "nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-fabricmanager", "cuda-toolkit-13-0", "libnccl", "libnccl-devel", "datacenter-gpu-manager-4-cuda13"}, []string{"libnccl2", "libnccl-dev"}, "nvidia-fabricmanager", "nvidia"},
+		{"module of NVIDIA's", target(rocky, "H100 SXM5 80GB", "nvswitch", map[string]cty.Value{"version": text("580.126.16"), "module": text("open"), "precompiled": cty.True, "repository": mirror}),
+			stack.Base{System: nine, Kernel: "5.14.0-570.12.1.el9_6.x86_64"}, []string{"nvidia-driver-cuda", "kmod-nvidia-open-580.126.16-5.14.0-570.12.1"}, []string{"kernel-devel", "kmod-nvidia-open-dkms"}, "nvidia-persistenced", "nvidia"},
+		{"proprietary module of NVIDIA's", target(rocky, "V100", "", map[string]cty.Value{"version": text("580.126.16"), "module": text("proprietary"), "precompiled": cty.True, "repository": mirror}),
+			stack.Base{System: nine, Kernel: "5.14.0-570.12.1.el9_6.x86_64"}, []string{"nvidia-driver-cuda", "kmod-nvidia-580.126.16-5.14.0-570.12.1"}, []string{"kernel-devel", "kmod-nvidia-latest-dkms"}, "nvidia-persistenced", "nvidia"},
 		{"Debian's own", target(bookworm, "A100", "", map[string]cty.Value{"version": text("535.261.03"), "module": text("proprietary")}),
 			stack.Base{System: twelve, Kernel: "6.1.0-56-amd64"}, []string{"linux-headers-6.1.0-56-amd64", "nvidia-kernel-dkms", "libcuda1"}, []string{"datacenter-gpu-manager-4-cuda12"}, "nvidia-persistenced", "nvidia-current"},
 		{"Debian's own, open, by branch", target(bookworm, "A100", "", map[string]cty.Value{"version": text("535"), "module": text("open")}),
@@ -130,6 +134,39 @@ func TestImpossible(t *testing.T) {
 		if err == nil || errkind.Of(err) != c.kind || !strings.Contains(err.Error(), c.says) || !strings.Contains(errkind.Action(err), c.do) {
 			t.Errorf("%s %s: %v (%s)", c.version, c.module, err, errkind.Action(err))
 		}
+	}
+}
+
+// TestPrecompiled: a module that NVIDIA built is refused where there is none that fits or that the
+// node's kernel would take, and names are not shared between recipes.
+func TestPrecompiled(t *testing.T) {
+	t.Parallel()
+	nine := stack.Base{System: distribution.Release{Family: distribution.RHEL, Version: "9"}, Kernel: "5.14.0-570.12.1.el9_6.x86_64"}
+	ask := func(image *inventory.Image, version string) driver.Target {
+		return target(image, "H100", "", map[string]cty.Value{"version": cty.StringVal(version), "module": cty.StringVal("open"), "precompiled": cty.True, "repository": mirror})
+	}
+	secure := ask(rocky, "580.126.16")
+	secure.Node.Hardware.SecureBoot = true
+	for _, c := range []struct {
+		name     string
+		target   driver.Target
+		base     stack.Base
+		says, do string
+	}{
+		{"Ubuntu", ask(ubuntu, "580.126.16"), stack.Base{System: distribution.Release{Family: distribution.Ubuntu, Version: "24.04"}, Kernel: "6.8.0-45-generic"}, "on RHEL and its rebuilds alone", "Remove precompiled"},
+		{"branch", ask(rocky, "580"), nine, "the whole version", "580.126.16"},
+		{"kernel", ask(rocky, "580.126.16"), stack.Base{System: nine.System}, "does not say which one", "kernel-5.14.0"},
+		{"Secure Boot", secure, nine, "NVIDIA's signature", "Remove precompiled"},
+	} {
+		if _, err := Recipe(c.target, c.base); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(errkind.Action(err), c.do) {
+			t.Errorf("%s: %v (%s)", c.name, err, errkind.Action(err))
+		}
+	}
+	if _, err := Recipe(ask(rocky, "580.126.16"), nine); err != nil {
+		t.Error(err)
+	}
+	if s, err := Recipe(target(rocky, "H100", "", map[string]cty.Value{"version": cty.StringVal("580.126.16"), "module": cty.StringVal("open"), "repository": mirror}), nine); err != nil || !slices.Contains(s.Packages, "kmod-nvidia-open-dkms") {
+		t.Errorf("afterwards: %v, %v", s.Packages, err)
 	}
 }
 

@@ -40,8 +40,18 @@ var moduleSources = map[string]moduleSource{
 // branched is a name with a driver branch in it: nvidia-dkms-580-open.
 var branched = lazyregexp.New(`^(nvidia-dkms)-[0-9]{3}`)
 
-// sourceOf returns what a package with sources of modules has.
+// prebuilt is a name of NVIDIA's with a module that it built for one kernel: of the driver's version
+// and the kernel's.
+var prebuilt = lazyregexp.New(`^kmod-nvidia-(?:open-)?[0-9]+(?:\.[0-9]+){2}-([0-9].*)$`)
+
+// linkTime is how long such a module is linked when it is installed; an estimate.
+const linkTime = 10 * time.Second
+
+// sourceOf returns what a package with sources of modules, or with modules, has.
 func sourceOf(pkg string) (moduleSource, bool) {
+	if prebuilt.MatchString(pkg) {
+		return moduleSource{"nvidia", []string{"nvidia", "nvidia-uvm", "nvidia-peermem"}, linkTime}, true
+	}
 	s, ok := moduleSources[branched.ReplaceAllString(pkg, "$1")]
 	return s, ok
 }
@@ -127,6 +137,9 @@ func (n *node) build(ctx context.Context, c call, pkg, version, signer string) b
 	release := n.cfg.Kernel.Release()
 	if n.cfg.Clock.Sleep(ctx, s.takes) != nil {
 		return false
+	}
+	if m := prebuilt.FindStringSubmatch(pkg); m != nil { // of another kernel, it brings none for this one
+		return !strings.HasPrefix(release, m[1]+".") || n.placeModules(s, "extra", pkg, version, "")
 	}
 	if !n.hasHeaders() {
 		c.print(fmt.Sprintf("Your kernel headers for kernel %s cannot be found at /lib/modules/%[1]s/build or /lib/modules/%[1]s/source.\n", release))

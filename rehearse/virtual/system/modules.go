@@ -46,7 +46,7 @@ func (n *node) moduleFile(name string) (file, version string, ok bool) {
 			return "/lib/modules/" + n.cfg.Kernel.Release() + "/updates/" + s.Module + ".ko", s.Version, true
 		}
 	}
-	for _, dir := range []string{"updates", "updates/dkms", "updates/ironrail"} {
+	for _, dir := range []string{"updates", "updates/dkms", "updates/ironrail", "extra"} {
 		for _, f := range names {
 			at := path.Join(n.moduleFolder(), dir, f+".ko")
 			if b, err := n.tree.ReadFile(at); err == nil {

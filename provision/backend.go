@@ -101,7 +101,7 @@ func (b *Backend) Release(_ context.Context, node string, h control.HoldRequest)
 }
 
 // Power implements control.Backend.
-func (b *Backend) Power(ctx context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
+func (b *Backend) Power(ctx context.Context, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	want, err := selection.CheckNames(b.run.site.Inv, nodes)
 	if err != nil {
 		return nil, err

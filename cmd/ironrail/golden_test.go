@@ -56,8 +56,8 @@ var shown = []struct {
 		a := newApp(w, w)
 		a.now = func() time.Time { return now }
 		a.powerKnown(why.SummariseNodes(why.Site{Nodes: sampleStatus(text).Nodes, Now: now}), []string{"n1", "n2"})
-		a.powerLine(control.Power{Node: "n1", State: "on"})
-		a.powerLine(control.Power{Node: "n2", Error: text})
+		a.powerLine(control.BMCAnswer{Node: "n1", State: "on"})
+		a.powerLine(control.BMCAnswer{Node: "n2", Error: text})
 	}},
 	{"events", func(w io.Writer, text string) {
 		a := newApp(w, w)

@@ -74,7 +74,7 @@ func (g gated) Look(ctx context.Context, node string) (control.Look, error) {
 	return g.backend.Look(ctx, node)
 }
 
-func (g gated) Power(ctx context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
+func (g gated) Power(ctx context.Context, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	if !g.wait(ctx) {
 		return nil, ctx.Err()
 	}
@@ -89,9 +89,9 @@ type slow struct {
 	nodes   chan []string   // what was asked for
 }
 
-func (s slow) Power(ctx context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
+func (s slow) Power(ctx context.Context, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	s.nodes <- nodes
-	all, _ := s.backend.Power(ctx, nodes, func(control.Power) {})
+	all, _ := s.backend.Power(ctx, nodes, func(control.BMCAnswer) {})
 	tell(all[1])
 	if s.printed == nil {
 		panic(http.ErrAbortHandler)
@@ -143,7 +143,7 @@ func TestPowerJSONKeepsTheOrder(t *testing.T) {
 	close(open)
 	dir := owns(t, slow{newBackend(), open, make(chan []string, 1)})
 	newApp(out, talk).run(t.Context(), []string{"-C", dir, "--json", "power", "status"})
-	var list []control.Power
+	var list []control.BMCAnswer
 	if err := json.Unmarshal([]byte(out.String()), &list); err != nil || len(list) != 2 || list[0].Node != "n1" || list[1].Node != "n2" {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -43,7 +43,7 @@ func (a *app) power(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	var list []control.Power
+	var list []control.BMCAnswer
 	err = a.interruptible(ctx, func(ctx context.Context) (err error) {
 		list, err = a.powerStates(ctx, nodes)
 		return err
@@ -54,7 +54,7 @@ func (a *app) power(ctx context.Context, words []string) error {
 	if a.json {
 		err = a.printJSON(list)
 	}
-	if err == nil && slices.ContainsFunc(list, func(p control.Power) bool { return p.Error != "" }) {
+	if err == nil && slices.ContainsFunc(list, func(p control.BMCAnswer) bool { return p.Error != "" }) {
 		err = exit{code: exitSomeFailed}
 	}
 	return err
@@ -83,7 +83,7 @@ func (a *app) powerKnown(all []why.NodeSummary, nodes []string) {
 }
 
 // powerLine prints what one BMC said.
-func (a *app) powerLine(x control.Power) {
+func (a *app) powerLine(x control.BMCAnswer) {
 	if a.json {
 		return
 	}
@@ -98,8 +98,8 @@ func (a *app) powerLine(x control.Power) {
 
 // powerStates tells what is known, and asks through the owner when there is one. It
 // prints each answer when it comes, unless all are to be one document.
-func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power, error) {
-	list := []control.Power{}
+func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.BMCAnswer, error) {
+	list := []control.BMCAnswer{}
 	owned, err := a.asked(func(c *control.Client) (err error) {
 		list, err = a.powerOwned(ctx, c, nodes)
 		return err
@@ -125,7 +125,7 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 	if err != nil {
 		return nil, err
 	}
-	got, err := ob.PowerStatus(ctx, reader, nodes, func(x control.Power) {
+	got, err := ob.PowerStatus(ctx, reader, nodes, func(x control.BMCAnswer) {
 		if ctx.Err() == nil { // what ends with Ctrl-C is no answer
 			a.powerLine(x)
 		}
@@ -134,7 +134,7 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.Power,
 }
 
 // powerOwned asks the owner. A node without an answer when the owner ends has an error.
-func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string) ([]control.Power, error) {
+func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string) ([]control.BMCAnswer, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -144,8 +144,8 @@ func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string)
 		return nil, err
 	}
 	a.powerKnown(briefs, nodes)
-	got := map[string]control.Power{}
-	take := func(x control.Power) {
+	got := map[string]control.BMCAnswer{}
+	take := func(x control.BMCAnswer) {
 		if ctx.Err() != nil || len(nodes) > 0 && !slices.Contains(nodes, x.Node) { // what ends with Ctrl-C is no answer
 			return
 		}
@@ -155,13 +155,13 @@ func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string)
 	if err := c.Power(ctx, nodes, take); err != nil {
 		return nil, err
 	}
-	list := []control.Power{}
+	list := []control.BMCAnswer{}
 	for _, b := range briefs {
 		if len(nodes) > 0 && !slices.Contains(nodes, b.Node) {
 			continue
 		}
 		if _, answered := got[b.Node]; !answered {
-			take(control.Power{Node: b.Node, Error: fmt.Sprintf("%s ended before the BMC answered", s.Owner.Command), At: a.now().UTC()})
+			take(control.BMCAnswer{Node: b.Node, Error: fmt.Sprintf("%s ended before the BMC answered", s.Owner.Command), At: a.now().UTC()})
 		}
 		list = append(list, got[b.Node])
 	}

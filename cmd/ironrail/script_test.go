@@ -337,8 +337,8 @@ func (backend) Release(_ context.Context, node string, _ control.HoldRequest) er
 	return errkind.New(errkind.Refused, "node %s is not on hold", node)
 }
 
-func (backend) Power(_ context.Context, _ []string, tell func(control.Power)) ([]control.Power, error) {
-	all := []control.Power{{Node: "n1", State: "on", At: fixtureTime}, {Node: "n2", Error: "nothing \x1b[31manswers", At: fixtureTime}}
+func (backend) Power(_ context.Context, _ []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
+	all := []control.BMCAnswer{{Node: "n1", State: "on", At: fixtureTime}, {Node: "n2", Error: "nothing \x1b[31manswers", At: fixtureTime}}
 	for _, p := range all {
 		tell(p)
 	}

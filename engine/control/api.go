@@ -27,7 +27,7 @@ type Backend interface {
 	// Power asks the BMCs of nodes, all of them when none is named, at once. It gives each
 	// answer to tell when it comes, one at a time, and returns all in the order of the
 	// site.
-	Power(ctx context.Context, nodes []string, tell func(Power)) ([]Power, error)
+	Power(ctx context.Context, nodes []string, tell func(BMCAnswer)) ([]BMCAnswer, error)
 	Drain(ctx context.Context) error
 	// Events returns a subscription from event from on; 0 is the oldest kept.
 	Events(from uint64) *event.Subscription
@@ -149,8 +149,8 @@ type HoldRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Power is the power of one node as its BMC says it.
-type Power struct {
+// BMCAnswer is what the BMC of one node answered.
+type BMCAnswer struct {
 	Node  string    `json:"node"`
 	State string    `json:"state"` // on, off; empty with an Error
 	Error string    `json:"error,omitempty"`

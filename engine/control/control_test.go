@@ -46,11 +46,11 @@ func (b backend) Hold(_ context.Context, n string, h control.HoldRequest) error 
 	return refused(n)
 }
 func (b backend) Release(_ context.Context, n string, _ control.HoldRequest) error { return refused(n) }
-func (b backend) Power(_ context.Context, nodes []string, tell func(control.Power)) ([]control.Power, error) {
+func (b backend) Power(_ context.Context, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	if slices.Contains(nodes, "n9") {
 		return nil, refused("n9")
 	}
-	all := []control.Power{{Node: "n1", State: "on"}, {Node: "n2", Error: "no answer"}}
+	all := []control.BMCAnswer{{Node: "n1", State: "on"}, {Node: "n2", Error: "no answer"}}
 	for _, p := range slices.Backward(all) {
 		tell(p)
 	}
@@ -100,11 +100,11 @@ func TestCalls(t *testing.T) {
 	if l, err := c.Look(ctx, "n1"); err != nil || l.Power != "on" {
 		t.Errorf("look: %v %v", l, err)
 	}
-	var told []control.Power
-	if err := c.Power(ctx, nil, func(p control.Power) { told = append(told, p) }); err != nil || len(told) != 2 || told[0].Error != "no answer" || told[1].State != "on" {
+	var told []control.BMCAnswer
+	if err := c.Power(ctx, nil, func(p control.BMCAnswer) { told = append(told, p) }); err != nil || len(told) != 2 || told[0].Error != "no answer" || told[1].State != "on" {
 		t.Errorf("power: %v %v", told, err)
 	}
-	if err := c.Power(ctx, []string{"n1", "n9"}, func(control.Power) { t.Error("told") }); errkind.Of(err) != errkind.Refused || err.Error() != "node n9 is busy" {
+	if err := c.Power(ctx, []string{"n1", "n9"}, func(control.BMCAnswer) { t.Error("told") }); errkind.Of(err) != errkind.Refused || err.Error() != "node n9 is busy" {
 		t.Errorf("refused power: %v", err)
 	}
 	by := control.HoldRequest{By: "ann"}

@@ -24,7 +24,7 @@ const jsonLines = "application/x-ndjson"
 // all of them; else one list, as owners did before.
 func servePower(b Backend) http.HandlerFunc {
 	whole := serveJSON(func(r *http.Request) (any, error) {
-		return b.Power(r.Context(), r.URL.Query()["node"], func(Power) {})
+		return b.Power(r.Context(), r.URL.Query()["node"], func(BMCAnswer) {})
 	})
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("stream") != "1" {
@@ -42,7 +42,7 @@ func servePower(b Backend) http.HandlerFunc {
 				began = true
 			}
 		}
-		_, err := b.Power(ctx, r.URL.Query()["node"], func(p Power) {
+		_, err := b.Power(ctx, r.URL.Query()["node"], func(p BMCAnswer) {
 			begin()
 			_ = out.SetWriteDeadline(time.Now().Add(lineTime))
 			if enc.Encode(p) != nil || out.Flush() != nil {
@@ -60,7 +60,7 @@ func servePower(b Backend) http.HandlerFunc {
 // Power asks for the power of nodes, of all when none is named, and gives each answer to
 // tell when it comes. An owner from before this could be asked for sends all in one
 // piece; one that ends meanwhile leaves nodes without an answer, which is no error.
-func (c *Client) Power(ctx context.Context, nodes []string, tell func(Power)) error {
+func (c *Client) Power(ctx context.Context, nodes []string, tell func(BMCAnswer)) error {
 	q := url.Values{"stream": {"1"}, "node": nodes}
 	if len(q.Encode()) > mostQuery {
 		q.Del("node")
@@ -72,7 +72,7 @@ func (c *Client) Power(ctx context.Context, nodes []string, tell func(Power)) er
 	defer resp.Body.Close()
 	d := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer))
 	if resp.Header.Get("Content-Type") != jsonLines {
-		var all []Power
+		var all []BMCAnswer
 		if err := d.Decode(&all); err != nil {
 			return fmt.Errorf("control socket: %w", err)
 		}
@@ -82,7 +82,7 @@ func (c *Client) Power(ctx context.Context, nodes []string, tell func(Power)) er
 		return nil
 	}
 	for {
-		var p Power
+		var p BMCAnswer
 		err := d.Decode(&p)
 		switch {
 		case ctx.Err() != nil:

@@ -20,7 +20,7 @@ const closeWait = 5 * time.Second
 // PowerStatus asks the BMCs of nodes, all of them when none is named, and gives each
 // answer to tell when it comes, one at a time. The state holds the certificates that
 // they must show.
-func (o Observer) PowerStatus(ctx context.Context, r state.Reader, names []string, tell func(control.Power)) ([]control.Power, error) {
+func (o Observer) PowerStatus(ctx context.Context, r state.Reader, names []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	want, err := selection.CheckNames(o.Inv, names)
 	if err != nil {
 		return nil, err

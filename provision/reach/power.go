@@ -16,11 +16,11 @@ const powerParallel = 64
 // PowerOf asks the BMCs of nodes, all of them when none is named, at once. It gives
 // each answer to tell when it comes, one at a time, and returns all in the order of the
 // site.
-func (b BMCs) PowerOf(ctx context.Context, names map[string]bool, tell func(control.Power)) []control.Power {
-	var out []control.Power
+func (b BMCs) PowerOf(ctx context.Context, names map[string]bool, tell func(control.BMCAnswer)) []control.BMCAnswer {
+	var out []control.BMCAnswer
 	for _, n := range b.Inv.Nodes {
 		if len(names) == 0 || names[n.Name] {
-			out = append(out, control.Power{Node: n.Name})
+			out = append(out, control.BMCAnswer{Node: n.Name})
 		}
 	}
 	var wg sync.WaitGroup
@@ -41,7 +41,7 @@ func (b BMCs) PowerOf(ctx context.Context, names map[string]bool, tell func(cont
 }
 
 // readPower fills in the power of one node.
-func (b BMCs) readPower(ctx context.Context, p *control.Power) {
+func (b BMCs) readPower(ctx context.Context, p *control.BMCAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	h, err := b.Handle(p.Node)

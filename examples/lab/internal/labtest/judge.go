@@ -45,9 +45,9 @@ func (l *Lab) Status() control.Status { l.t.Helper(); return decode[control.Stat
 func (l *Lab) Why(node string) control.Why { l.t.Helper(); return decode[control.Why](l, "why", node) }
 
 // Power asks every BMC.
-func (l *Lab) Power() []control.Power {
+func (l *Lab) Power() []control.BMCAnswer {
 	l.t.Helper()
-	return decode[[]control.Power](l, "power", "status")
+	return decode[[]control.BMCAnswer](l, "power", "status")
 }
 
 // Plan says what there is to do.

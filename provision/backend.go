@@ -100,13 +100,13 @@ func (b *Backend) Release(_ context.Context, node string, h control.HoldRequest)
 	return b.run.Executor.Release(node, h.By)
 }
 
-// Power implements control.Backend.
-func (b *Backend) Power(ctx context.Context, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
+// AskBMCs implements control.Backend.
+func (b *Backend) AskBMCs(ctx context.Context, q control.BMCQuestion, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	want, err := selection.CheckNames(b.run.site.Inv, nodes)
 	if err != nil {
 		return nil, err
 	}
-	return b.run.bmcs.PowerOf(ctx, want, tell), nil
+	return b.run.bmcs.Ask(ctx, q, want, tell), nil
 }
 
 // Drain implements control.Backend.

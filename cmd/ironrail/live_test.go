@@ -74,11 +74,11 @@ func (g gated) Look(ctx context.Context, node string) (control.Look, error) {
 	return g.backend.Look(ctx, node)
 }
 
-func (g gated) Power(ctx context.Context, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
+func (g gated) AskBMCs(ctx context.Context, q control.BMCQuestion, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	if !g.wait(ctx) {
 		return nil, ctx.Err()
 	}
-	return g.backend.Power(ctx, nodes, tell)
+	return g.backend.AskBMCs(ctx, q, nodes, tell)
 }
 
 // slow is an owner of which the BMC of n1 answers once the answer of n2 was printed, or
@@ -89,9 +89,9 @@ type slow struct {
 	nodes   chan []string   // what was asked for
 }
 
-func (s slow) Power(ctx context.Context, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
+func (s slow) AskBMCs(ctx context.Context, q control.BMCQuestion, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	s.nodes <- nodes
-	all, _ := s.backend.Power(ctx, nodes, func(control.BMCAnswer) {})
+	all, _ := s.backend.AskBMCs(ctx, q, nodes, func(control.BMCAnswer) {})
 	tell(all[1])
 	if s.printed == nil {
 		panic(http.ErrAbortHandler)
@@ -213,6 +213,31 @@ func TestKnownBeforeTheBMCAnswers(t *testing.T) {
 			before, after, ok := strings.Cut(out.String(), c.known)
 			if !ok || !strings.HasSuffix(after, c.last) || strings.Contains(before, "ConfigStarted") || len(asked) != 1 {
 				t.Errorf("asked %d times; printed %q, then %q", len(asked), before, after)
+			}
+		})
+	}
+}
+
+// TestLogsAndSensors: both are asked of the owner while there is one, and shown without what a BMC might do
+// to a terminal.
+func TestLogsAndSensors(t *testing.T) {
+	t.Parallel()
+	dir := owns(t, newBackend())
+	for name, c := range map[string]struct {
+		args []string
+		want string
+		code int
+	}{
+		"sel":      {[]string{"sel", "n1", "--last", "7"}, "n1:\n  2026-01-02 15:04:05  Critical  one of the last 7\n  no time              OK        power\\x1b[31m unit\n", exitDone},
+		"sensors":  {[]string{"sensors", "n1"}, "n1:\n  Inlet Temp                         24.5 Cel\n", exitDone},
+		"negative": {[]string{"sel", "--last", "-1"}, "", exitUsage},
+		"json":     {[]string{"--json", "sensors", "n1"}, "[\n  {\n    \"node\": \"n1\",\n    \"sensors\": [\n      {\n        \"name\": \"Inlet Temp\",\n        \"value\": 24.5,\n        \"unit\": \"Cel\"\n      }\n    ],\n    \"at\": \"2026-01-02T15:04:05Z\"\n  }\n]\n", exitDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, talk bytes.Buffer
+			if code := newApp(&out, &talk).run(t.Context(), append([]string{"-C", dir}, c.args...)); code != c.code || out.String() != c.want {
+				t.Errorf("exit code %d, printed %q, want %d, %q: %s", code, out.String(), c.code, c.want, talk.String())
 			}
 		})
 	}

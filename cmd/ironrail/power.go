@@ -39,13 +39,25 @@ state, error and at, when all have answered or had their time.`,
 }
 
 func (a *app) power(ctx context.Context, words []string) error {
+	return a.bmcs(ctx, bmcWork{ask: control.BMCQuestion{For: control.AskPower}, known: a.powerKnown, show: a.powerLine}, words)
+}
+
+// bmcWork is what the BMCs of nodes are asked for, and how that is shown.
+type bmcWork struct {
+	ask   control.BMCQuestion
+	known func(all []why.NodeSummary, nodes []string) // what is printed before any answers; nil: nothing
+	show  func(control.BMCAnswer)                     // one answer, unless all are to be one document
+}
+
+// bmcs asks the BMCs of nodes, of all when none is named.
+func (a *app) bmcs(ctx context.Context, w bmcWork, words []string) error {
 	nodes, err := a.selected(words)
 	if err != nil {
 		return err
 	}
 	var list []control.BMCAnswer
 	err = a.interruptible(ctx, func(ctx context.Context) (err error) {
-		list, err = a.powerStates(ctx, nodes)
+		list, err = a.askBMCs(ctx, w, nodes)
 		return err
 	})
 	if err != nil {
@@ -96,12 +108,12 @@ func (a *app) powerLine(x control.BMCAnswer) {
 	p.to(a.out)
 }
 
-// powerStates tells what is known, and asks through the owner when there is one. It
-// prints each answer when it comes, unless all are to be one document.
-func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.BMCAnswer, error) {
+// askBMCs tells what is known, and asks through the owner when there is one. It
+// shows each answer when it comes.
+func (a *app) askBMCs(ctx context.Context, w bmcWork, nodes []string) ([]control.BMCAnswer, error) {
 	list := []control.BMCAnswer{}
 	owned, err := a.asked(func(c *control.Client) (err error) {
-		list, err = a.powerOwned(ctx, c, nodes)
+		list, err = a.bmcsOfOwner(ctx, c, w, nodes)
 		return err
 	})
 	if owned || err != nil {
@@ -120,21 +132,23 @@ func (a *app) powerStates(ctx context.Context, nodes []string) ([]control.BMCAns
 	if err != nil {
 		return nil, err
 	}
-	a.powerKnown(why.SummariseNodes(now), nodes)
+	if w.known != nil {
+		w.known(why.SummariseNodes(now), nodes)
+	}
 	ob, err := site.Observer(ctx, reader)
 	if err != nil {
 		return nil, err
 	}
-	got, err := ob.PowerStatus(ctx, reader, nodes, func(x control.BMCAnswer) {
+	got, err := ob.AskBMCs(ctx, reader, w.ask, nodes, func(x control.BMCAnswer) {
 		if ctx.Err() == nil { // what ends with Ctrl-C is no answer
-			a.powerLine(x)
+			w.show(x)
 		}
 	})
 	return append(list, got...), err
 }
 
-// powerOwned asks the owner. A node without an answer when the owner ends has an error.
-func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string) ([]control.BMCAnswer, error) {
+// bmcsOfOwner asks the owner. A node without an answer when the owner ends has an error.
+func (a *app) bmcsOfOwner(ctx context.Context, c *control.Client, w bmcWork, nodes []string) ([]control.BMCAnswer, error) {
 	s, err := c.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -143,16 +157,18 @@ func (a *app) powerOwned(ctx context.Context, c *control.Client, nodes []string)
 	if err := knownBriefs(briefs, nodes); err != nil {
 		return nil, err
 	}
-	a.powerKnown(briefs, nodes)
+	if w.known != nil {
+		w.known(briefs, nodes)
+	}
 	got := map[string]control.BMCAnswer{}
 	take := func(x control.BMCAnswer) {
 		if ctx.Err() != nil || len(nodes) > 0 && !slices.Contains(nodes, x.Node) { // what ends with Ctrl-C is no answer
 			return
 		}
 		got[x.Node] = x
-		a.powerLine(x)
+		w.show(x)
 	}
-	if err := c.Power(ctx, nodes, take); err != nil {
+	if err := c.AskBMCs(ctx, w.ask, nodes, take); err != nil {
 		return nil, err
 	}
 	list := []control.BMCAnswer{}

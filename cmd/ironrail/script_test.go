@@ -337,7 +337,15 @@ func (backend) Release(_ context.Context, node string, _ control.HoldRequest) er
 	return errkind.New(errkind.Refused, "node %s is not on hold", node)
 }
 
-func (backend) Power(_ context.Context, _ []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
+func (backend) AskBMCs(_ context.Context, q control.BMCQuestion, _ []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
+	if q.For != control.AskPower {
+		x := control.BMCAnswer{Node: "n1", At: fixtureTime, Sensors: []control.Sensor{{Name: "Inlet Temp", Value: 24.5, Unit: "Cel"}}}
+		if q.For == control.AskLog {
+			x = control.BMCAnswer{Node: "n1", At: fixtureTime, Log: []control.LogEntry{{Time: fixtureTime, Severity: "Critical", Text: fmt.Sprintf("one of the last %d", q.Last)}, {Severity: "OK", Text: "power\x1b[31m unit"}}}
+		}
+		tell(x)
+		return []control.BMCAnswer{x}, nil
+	}
 	all := []control.BMCAnswer{{Node: "n1", State: "on", At: fixtureTime}, {Node: "n2", Error: "nothing \x1b[31manswers", At: fixtureTime}}
 	for _, p := range all {
 		tell(p)

@@ -24,10 +24,10 @@ type Backend interface {
 	Look(ctx context.Context, node string) (Look, error)
 	Hold(ctx context.Context, node string, h HoldRequest) error
 	Release(ctx context.Context, node string, h HoldRequest) error
-	// Power asks the BMCs of nodes, all of them when none is named, at once. It gives each
+	// AskBMCs asks the BMCs of nodes, all of them when none is named, at once. It gives each
 	// answer to tell when it comes, one at a time, and returns all in the order of the
 	// site.
-	Power(ctx context.Context, nodes []string, tell func(BMCAnswer)) ([]BMCAnswer, error)
+	AskBMCs(ctx context.Context, q BMCQuestion, nodes []string, tell func(BMCAnswer)) ([]BMCAnswer, error)
 	Drain(ctx context.Context) error
 	// Events returns a subscription from event from on; 0 is the oldest kept.
 	Events(from uint64) *event.Subscription
@@ -149,12 +149,34 @@ type HoldRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// BMCQuestion is what BMCs are asked for.
+type BMCQuestion struct {
+	For  string `json:"for"`            // AskPower, AskLog or AskSensors
+	Last int    `json:"last,omitempty"` // of a log: at most so many entries, the newest; 0: all
+}
+
+// What BMCs are asked for.
+const (
+	AskPower   = "power"
+	AskLog     = "log"
+	AskSensors = "sensors"
+)
+
+// Sensor is one reading of a BMC.
+type Sensor struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit,omitempty"` // UCUM: W, Cel, RPM, %, V
+}
+
 // BMCAnswer is what the BMC of one node answered.
 type BMCAnswer struct {
-	Node  string    `json:"node"`
-	State string    `json:"state"` // on, off; empty with an Error
-	Error string    `json:"error,omitempty"`
-	At    time.Time `json:"at"`
+	Node    string     `json:"node"`
+	State   string     `json:"state,omitempty"`   // on, off; of AskPower
+	Log     []LogEntry `json:"log,omitempty"`     // the oldest first; of AskLog
+	Sensors []Sensor   `json:"sensors,omitempty"` // in the order of the BMC; of AskSensors
+	Error   string     `json:"error,omitempty"`
+	At      time.Time  `json:"at"`
 }
 
 // Version says what the owner is.

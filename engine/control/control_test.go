@@ -46,7 +46,7 @@ func (b backend) Hold(_ context.Context, n string, h control.HoldRequest) error 
 	return refused(n)
 }
 func (b backend) Release(_ context.Context, n string, _ control.HoldRequest) error { return refused(n) }
-func (b backend) Power(_ context.Context, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
+func (b backend) AskBMCs(_ context.Context, _ control.BMCQuestion, nodes []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	if slices.Contains(nodes, "n9") {
 		return nil, refused("n9")
 	}
@@ -101,10 +101,10 @@ func TestCalls(t *testing.T) {
 		t.Errorf("look: %v %v", l, err)
 	}
 	var told []control.BMCAnswer
-	if err := c.Power(ctx, nil, func(p control.BMCAnswer) { told = append(told, p) }); err != nil || len(told) != 2 || told[0].Error != "no answer" || told[1].State != "on" {
+	if err := c.AskBMCs(ctx, control.BMCQuestion{For: control.AskPower}, nil, func(p control.BMCAnswer) { told = append(told, p) }); err != nil || len(told) != 2 || told[0].Error != "no answer" || told[1].State != "on" {
 		t.Errorf("power: %v %v", told, err)
 	}
-	if err := c.Power(ctx, []string{"n1", "n9"}, func(control.BMCAnswer) { t.Error("told") }); errkind.Of(err) != errkind.Refused || err.Error() != "node n9 is busy" {
+	if err := c.AskBMCs(ctx, control.BMCQuestion{For: control.AskPower}, []string{"n1", "n9"}, func(control.BMCAnswer) { t.Error("told") }); errkind.Of(err) != errkind.Refused || err.Error() != "node n9 is busy" {
 		t.Errorf("refused power: %v", err)
 	}
 	by := control.HoldRequest{By: "ann"}

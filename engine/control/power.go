@@ -10,7 +10,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"time"
+
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // mostQuery bounds the names of nodes in a request; with more, all nodes are asked for.
@@ -19,16 +23,25 @@ const mostQuery = 8 << 10
 // jsonLines is the type of an answer that comes line by line.
 const jsonLines = "application/x-ndjson"
 
-// servePower writes the power of the nodes of the query, of all without any: with
+// serveBMCs writes what the BMCs of the nodes of the query answer, of all without any: with
 // stream=1 one JSON line for each BMC as soon as it has answered, without a limit for
 // all of them; else one list, as owners did before.
-func servePower(b Backend) http.HandlerFunc {
+func serveBMCs(b Backend) http.HandlerFunc {
 	whole := serveJSON(func(r *http.Request) (any, error) {
-		return b.Power(r.Context(), r.URL.Query()["node"], func(BMCAnswer) {})
+		q, err := readQuestion(r)
+		if err != nil {
+			return nil, err
+		}
+		return b.AskBMCs(r.Context(), q, r.URL.Query()["node"], func(BMCAnswer) {})
 	})
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("stream") != "1" {
 			whole(w, r)
+			return
+		}
+		q, err := readQuestion(r)
+		if err != nil {
+			writeError(w, err)
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())
@@ -42,7 +55,7 @@ func servePower(b Backend) http.HandlerFunc {
 				began = true
 			}
 		}
-		_, err := b.Power(ctx, r.URL.Query()["node"], func(p BMCAnswer) {
+		_, err = b.AskBMCs(ctx, q, r.URL.Query()["node"], func(p BMCAnswer) {
 			begin()
 			_ = out.SetWriteDeadline(time.Now().Add(lineTime))
 			if enc.Encode(p) != nil || out.Flush() != nil {
@@ -57,11 +70,25 @@ func servePower(b Backend) http.HandlerFunc {
 	}
 }
 
-// Power asks for the power of nodes, of all when none is named, and gives each answer to
+// readQuestion reads what the BMCs are asked for: their power where nothing is said.
+func readQuestion(r *http.Request) (q BMCQuestion, err error) {
+	if q.For = r.FormValue("for"); q.For == "" {
+		q.For = AskPower
+	}
+	if last := r.FormValue("last"); last != "" {
+		q.Last, err = strconv.Atoi(last)
+	}
+	if err != nil || q.Last < 0 || !slices.Contains([]string{AskPower, AskLog, AskSensors}, q.For) {
+		return q, errkind.New(errkind.Invalid, "BMCs cannot be asked for %q, the last %q", q.For, r.FormValue("last"))
+	}
+	return q, nil
+}
+
+// AskBMCs asks the BMCs of nodes, of all when none is named, and gives each answer to
 // tell when it comes. An owner from before this could be asked for sends all in one
 // piece; one that ends meanwhile leaves nodes without an answer, which is no error.
-func (c *Client) Power(ctx context.Context, nodes []string, tell func(BMCAnswer)) error {
-	q := url.Values{"stream": {"1"}, "node": nodes}
+func (c *Client) AskBMCs(ctx context.Context, ask BMCQuestion, nodes []string, tell func(BMCAnswer)) error {
+	q := url.Values{"stream": {"1"}, "for": {ask.For}, "last": {strconv.Itoa(ask.Last)}, "node": nodes}
 	if len(q.Encode()) > mostQuery {
 		q.Del("node")
 	}

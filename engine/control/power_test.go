@@ -35,7 +35,7 @@ func TestPowerOfAnOlderOwner(t *testing.T) {
 	defer s.Close()
 	go func() { _ = s.Serve(ln) }()
 	var told []string
-	if err := control.NewClient(dir).Power(t.Context(), []string{"n1"}, func(p control.BMCAnswer) { told = append(told, p.Node) }); err != nil || !slices.Equal(told, []string{"n1", "n2"}) {
+	if err := control.NewClient(dir).AskBMCs(t.Context(), control.BMCQuestion{For: control.AskPower}, []string{"n1"}, func(p control.BMCAnswer) { told = append(told, p.Node) }); err != nil || !slices.Equal(told, []string{"n1", "n2"}) {
 		t.Errorf("%v, %v", told, err)
 	}
 }

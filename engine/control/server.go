@@ -49,7 +49,7 @@ func Handler(b Backend, version string) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /version", serveJSON(func(*http.Request) (any, error) { return Version{version, API}, nil }))
 	m.HandleFunc("GET /status", serveJSON(func(r *http.Request) (any, error) { return b.Status(r.Context()) }))
-	m.HandleFunc("GET /power/status", servePower(b))
+	m.HandleFunc("GET /power/status", serveBMCs(b))
 	m.HandleFunc("POST /drain", serveJSON(func(r *http.Request) (any, error) { return nil, b.Drain(r.Context()) }))
 	m.HandleFunc("GET /why/{node}", serveJSON(func(r *http.Request) (any, error) {
 		n, err := parseNode(r)

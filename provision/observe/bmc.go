@@ -17,16 +17,16 @@ import (
 // closeWait bounds the end of sessions of BMCs.
 const closeWait = 5 * time.Second
 
-// PowerStatus asks the BMCs of nodes, all of them when none is named, and gives each
+// AskBMCs asks the BMCs of nodes, all of them when none is named, and gives each
 // answer to tell when it comes, one at a time. The state holds the certificates that
 // they must show.
-func (o Observer) PowerStatus(ctx context.Context, r state.Reader, names []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
+func (o Observer) AskBMCs(ctx context.Context, r state.Reader, q control.BMCQuestion, names []string, tell func(control.BMCAnswer)) ([]control.BMCAnswer, error) {
 	want, err := selection.CheckNames(o.Inv, names)
 	if err != nil {
 		return nil, err
 	}
 	b := o.BMCs(reach.Facts(r))
-	list := b.PowerOf(ctx, want, tell)
+	list := b.Ask(ctx, q, want, tell)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 	defer cancel()
 	return list, b.Pool.Close(end)

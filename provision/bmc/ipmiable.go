@@ -28,6 +28,9 @@ var units = map[types.SensorUnitType]string{
 	types.SensorUnitType_RPM:      "RPM",
 }
 
+// codeNoRecord: the sensor, data or record that was asked for is not there (IPMI 2.0, table 5-2).
+const codeNoRecord types.CompletionCode = 0xcb
+
 // sensorsTime is how long all sensors may take: two exchanges for each of up to
 // 200, at 50 ms.
 const sensorsTime = 20 * time.Second
@@ -41,6 +44,11 @@ func (d *ipmiDriver) Sensors(ctx context.Context) ([]Reading, error) {
 	var all []*types.Sensor
 	err := d.exchange(ctx, max(sensorsTime, d.target.Timeout), func(ctx context.Context) (err error) {
 		all, err = d.client.GetSensors(ctx, client.SensorFilterOptionIsReadingValid)
+		if isCode(err, codeNoRecord) { // of an empty repository (IPMI 2.0, 33.12), or of a sensor
+			if info, ierr := d.client.GetSDRRepoInfo(ctx); ierr == nil && info.RecordCount == 0 {
+				return nil
+			}
+		}
 		return err
 	})
 	if err != nil {

@@ -118,6 +118,12 @@ func TestSwappedBMCs(t *testing.T) {
 		l.Quarantined(n, "this is the BMC of another node", "row")
 	}
 	l.Untouched("n1", "n2")
+	for what, empty := range map[string]string{"sel": "the log is empty", "sensors": "the BMC shows no sensors"} { // of this simulator
+		res := l.Ironrail(what, "n2")
+		if l.Want(labtest.ExitDone, res); res.Stdout != "n2: "+empty+"\n" {
+			t.Errorf("%s: %s", what, res)
+		}
+	}
 }
 
 // TestCorruptedOnce has one packet of the image corrupted on the wire: the chunk

@@ -48,6 +48,36 @@ func TestSecureBoot(t *testing.T) {
 	}
 }
 
+// TestSecureBootOfUbuntu: nodes of another distribution are brought up by its own shim and GRUB, from
+// its folder, by PXE and by HTTP. Tests between nodes of RHEL need other packages than the site has.
+func TestSecureBootOfUbuntu(t *testing.T) {
+	t.Parallel()
+	ubuntu := []string{`image "debian"`, `image "ubuntu"`, `release  = "bookworm"`, `release  = "noble"`, `kernel   = "linux-image-amd64"`, `kernel   = "linux-image-generic"`}
+	for name, c := range map[string]struct {
+		boot  inventory.Firmware
+		file  string
+		nodes int // that are accepted
+		edits []string
+	}{
+		"PXE":  {inventory.BootUEFI, " and ubuntu/shimx64.efi", 2, ubuntu},
+		"HTTP": {inventory.BootUEFIHTTP, "/loader/ubuntu/shimx64.efi", 2, ubuntu},
+		"RHEL": {inventory.BootUEFI, " and rhel/shimx64.efi", 0, []string{`image "debian"`, `image "rhel"`, `release  = "bookworm"`, `release  = "9"`, "  kernel   = \"linux-image-amd64\"\n", ""}},
+	} {
+		var said []string
+		sum := rehearsedWith(t, small(t, 2, append([]string{`boot       = "uefi"`, `boot = "` + string(c.boot) + "\"\n  secure_boot = true"}, c.edits...)...),
+			rehearsal.Options{Seed: 7, OnEvent: func(e event.Event) { said = append(said, e.Text) }})
+		on := 0
+		for _, text := range said {
+			if strings.HasPrefix(text, "Secure Boot is on; the kernel is locked down (integrity)") {
+				on++
+			}
+		}
+		if len(sum.Accepted) != c.nodes || on != 4 || !slices.ContainsFunc(said, func(text string) bool { return strings.HasSuffix(text, c.file) }) {
+			t.Errorf("%s: %d nodes are accepted; quarantined %+v; said is\n%.9000s", name, len(sum.Accepted), sum.Quarantined, strings.Join(said[max(0, len(said)-40):], "\n"))
+		}
+	}
+}
+
 // TestSignedModules: the modules of a stack come signed to nodes with Secure Boot, whose kernel
 // refuses others; no node has DKMS, or headers to build with.
 func TestSignedModules(t *testing.T) {

@@ -68,7 +68,8 @@ type Maker struct {
 	Archives []repo.Source
 	Keyring  string
 
-	kernel string // release of the newest in the root, once PackRamdisk found it
+	kernel   string // release of the newest in the root, once PackRamdisk found it
+	configAt string // folder of the EFI system partition, its first, in which a signed GRUB looks for its configuration; "": none is signed
 }
 
 // Kernel is the release of the kernel that PackRamdisk packed.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -115,7 +116,11 @@ func (m *Maker) esp(ctx context.Context, disk *os.File) error {
 	if err := m.Run(ctx, nil, "mkfs.vfat", "--invariant", "-F", "32", "-s", "1", "-n", "IRONRAIL", "-i", fmt.Sprintf("%x", id[:4]), img); err != nil {
 		return err
 	}
-	if err := m.Run(ctx, nil, "mcopy", "-s", "-i", img, "EFI", "::/"); err != nil {
+	folders := []string{"EFI"}
+	if m.configAt != "" && m.configAt != "EFI" {
+		folders = append(folders, m.configAt)
+	}
+	if err := m.Run(ctx, nil, slices.Concat([]string{"mcopy", "-s", "-i", img}, folders, []string{"::/"})...); err != nil {
 		return err
 	}
 	_, err = io.Copy(io.NewOffsetWriter(disk, ESPStart), f)

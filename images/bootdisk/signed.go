@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/images/repo"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/loadercfg"
 	"github.com/ironrail/ironrail/inventory"
 )
@@ -168,6 +170,9 @@ func (m *Maker) readSigned(s signed) ([]byte, error) {
 	return nil, errkind.New(errkind.NotFound, "package %s has no %s", s.pkg, strings.Join(s.paths, " or "))
 }
 
+// plainPrefix is a folder of the EFI system partition, below its first.
+var plainPrefix = lazyregexp.New(`^(/[A-Za-z0-9_.-]+)+$`)
+
 // signedMenu is the configuration of the signed GRUB of the disk.
 func (m *Maker) signedMenu() string {
 	switch l := m.Family.Boot.Loader; {
@@ -198,10 +203,12 @@ func (m *Maker) placeConfig() error {
 		return errkind.New(errkind.Unsupported, "the signed GRUB of the network has no %s built in: kernel and initrd are fetched by HTTP", strings.Join(lacks, ", ")).
 			Do("Name an archive with a later GRUB.")
 	}
-	if !strings.HasPrefix(disk.Prefix, "/") || strings.Contains(disk.Prefix, "..") {
+	if !plainPrefix.MatchString(disk.Prefix) || strings.Contains(disk.Prefix, "..") {
 		return errkind.New(errkind.Unsupported, "the signed GRUB of the disk looks for its configuration in %q, which is no folder of the EFI system partition", disk.Prefix)
 	}
-	dir := m.Path(filepath.FromSlash(strings.TrimPrefix(disk.Prefix, "/")))
+	prefix := strings.TrimPrefix(path.Clean(disk.Prefix), "/")
+	m.configAt, _, _ = strings.Cut(prefix, "/")
+	dir := m.Path(filepath.FromSlash(prefix))
 	return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "grub.cfg"), []byte(m.signedMenu()), 0o644))
 }
 

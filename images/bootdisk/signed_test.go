@@ -337,6 +337,78 @@ func TestPeerSecureBootDisk(t *testing.T) {
 	}
 }
 
+// entriesOf is a custom.cfg that stands for blscfg, which Debian's GRUB does not have: it reads an
+// entry as a script, whose kernel is loaded again with the options behind it.
+const entriesOf = `function title { true; }
+function version { true; }
+function options {
+  linux /boot/vmlinuz-$bls_release $*
+}
+function blscfg {
+  for entry in /boot/loader/entries/*.conf; do
+    regexp --set=1:bls_release '/[0-9a-f]*-([^/]*)\.conf$' "$entry"
+    menuentry "$entry" --id "$entry" "$entry" "$bls_release" {
+      bls_release="$3"
+      source "$2"
+    }
+  done
+}
+`
+
+// TestPeerSecureBootEntries boots a disk of the kind of RHEL, whose one GRUB is for the network too, by
+// OVMF with Microsoft's keys: through shim, the configuration in the folder that is built into GRUB and
+// a menu of entries to a kernel that is locked down and has the options of its entry.
+func TestPeerSecureBootEntries(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "qemu-system-x86_64", secureCode, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
+	from := os.Getenv(securePackages)
+	if from == "" || os.Geteuid() != 0 {
+		t.Skip("needs root, and " + securePackages + ": a folder with the folder packages, the trees of shim-signed, shim-helpers-amd64-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
+	}
+	kernels, err := filepath.Glob(filepath.Join(from, "packages/boot/vmlinuz-*"))
+	if err != nil || len(kernels) != 1 {
+		t.Fatalf("kernels %v, %v", kernels, err)
+	}
+	family, _ := distribution.Find(distribution.RHEL)
+	m := &Maker{Family: family, SecureBoot: true, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
+	m.Root = m.Path("root")
+	l, vendor := family.Boot.Loader, filepath.Join(m.Root, family.Boot.Loader.EFI, "rocky")
+	for to, name := range map[string]string{
+		filepath.Join(vendor, "shimx64.efi"): "usr/lib/shim/shimx64.efi.signed", filepath.Join(vendor, "mmx64.efi"): "usr/lib/shim/mmx64.efi.signed",
+		filepath.Join(vendor, "grubx64.efi"):       "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
+		filepath.Join(m.Root, "boot/vmlinuz-6.12"): strings.TrimPrefix(kernels[0], filepath.Join(from, "packages")+"/"),
+		m.Path(images.KernelFile):                  strings.TrimPrefix(kernels[0], filepath.Join(from, "packages")+"/"),
+	} {
+		b, err := os.ReadFile(filepath.Join(from, "packages", name))
+		must(t, err)
+		put(t, to, string(b))
+	}
+	put(t, filepath.Join(m.Root, l.Menu()), entriesMenu)
+	put(t, filepath.Join(m.Root, l.Folder, "custom.cfg"), entriesOf)
+	put(t, filepath.Join(m.Root, "boot/loader/entries/0123abcd-6.12.conf"), "title Rocky\nversion 6.12\nlinux /boot/vmlinuz-6.12\noptions console=ttyS0 panic=-1 reached=entry\n")
+	root, err := os.OpenRoot(m.Root)
+	must(t, err)
+	defer root.Close()
+	must(t, m.takeEFI(root, l))
+	must(t, m.takeNetwork())
+	must(t, m.Run(t.Context(), nil, slices.Concat([]string{"grub-mkimage", "-O", "i386-pc", "-d", grubBIOS, "-p", grubPrefix, "-o", m.Path(coreFile)}, grubModules, []string{"biosdisk"})...))
+	must(t, os.MkdirAll(filepath.Join(m.Root, l.BIOS), 0o755))
+	boot, err := os.ReadFile(filepath.Join(grubBIOS, bootImage))
+	must(t, err)
+	put(t, filepath.Join(m.Root, l.BIOS, bootImage), string(boot))
+	must(t, m.MakeDisk(t.Context()))
+	const locked = "Kernel is locked down from EFI Secure Boot"
+	said := secureConsole(t, m.Path(DiskFile), locked)
+	for _, want := range []string{locked, "reached=entry"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the console does not say %q:\n%s", want, said)
+		}
+	}
+	if files := slices.Sorted(maps.Keys(m.BootFiles())); !slices.Equal(files, []string{images.GRUBX64File, images.MOKX64File, images.ShimX64File}) {
+		t.Errorf("files for the network: %v", files)
+	}
+}
+
 // signedDisk makes the disk of a maker whose signed loaders are unpacked.
 func signedDisk(t *testing.T, m *Maker) {
 	t.Helper()

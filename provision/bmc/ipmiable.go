@@ -4,6 +4,7 @@ package bmc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -44,7 +45,8 @@ func (d *ipmiDriver) Sensors(ctx context.Context) ([]Reading, error) {
 	var all []*types.Sensor
 	err := d.exchange(ctx, max(sensorsTime, d.target.Timeout), func(ctx context.Context) (err error) {
 		all, err = d.client.GetSensors(ctx, client.SensorFilterOptionIsReadingValid)
-		if isCode(err, codeNoRecord) { // of an empty repository (IPMI 2.0, 33.12), or of a sensor
+		// Of an empty repository (IPMI 2.0, 33.12), or of a sensor.
+		if resp, ok := errors.AsType[*types.ResponseError](err); ok && resp.CompletionCode() == codeNoRecord {
 			if info, ierr := d.client.GetSDRRepoInfo(ctx); ierr == nil && info.RecordCount == 0 {
 				return nil
 			}

@@ -220,6 +220,7 @@ func TestPeerLikeRHELDriver(t *testing.T) {
 	l.compareFiles()
 	l.tryDamaged()
 	l.tryAdded()
+	l.tryPrecompiled()
 }
 
 // notMoved: all packages of the driver are held, verification finds nothing wrong with them, and
@@ -394,5 +395,34 @@ func (l *rpmLab) tryDamaged() {
 		if err := os.WriteFile(at, []byte(good), 0o644); err != nil {
 			l.Fatal(err)
 		}
+	}
+}
+
+// tryPrecompiled: a module that the vendor built for the kernel of the image is resolved, served,
+// installed and held by its own name; for another kernel there is none, which the controller says.
+func (l *rpmLab) tryPrecompiled() {
+	l.Helper()
+	const built = "kmod-nvidia-open-580.126.16-9.6-1"
+	d := l.block("580.126.16", l.url, l.key)
+	values := d.Value.AsValueMap()
+	values["precompiled"] = cty.True
+	d.Value = cty.ObjectVal(values)
+	if err := os.Remove(filepath.Join(l.node.dir, "lib/modules", l.node.modules, "extra/nvidia.ko")); err != nil {
+		l.Fatal(err)
+	}
+	if _, err := l.install(d); err != nil {
+		l.Fatalf("precompiled: %v", err)
+	}
+	if got := l.node.text(l.T, "rpm", "--query", built); got != built+"-580.126.16-1.el9.x86_64" {
+		l.Errorf("installed is %q", got)
+	}
+	if locked := l.node.text(l.T, "cat", "/etc/dnf/plugins/versionlock.list"); !strings.Contains(locked, "\n"+built+"-3:580.126.16-1.el9.*\n") {
+		l.Errorf("it is not locked:\n%s", locked)
+	}
+	other := l.block("580.173.02", l.url, l.key)
+	values["version"] = cty.StringVal(other.Version)
+	other.Value = cty.ObjectVal(values)
+	if _, err := l.Ensure(l.Context(), other, "os", func(string) {}); errkind.Of(err) != errkind.NotFound || !strings.Contains(err.Error(), "kmod-nvidia-open-580.173.02-9.6-1") || errkind.Action(err) == "" {
+		l.Errorf("a pair that is not there: %v", err)
 	}
 }

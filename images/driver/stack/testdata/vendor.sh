@@ -40,6 +40,11 @@ for v in 580.126.16 580.173.02 590.44.01; do
 		depmod $modules
 	SPEC
 done
+# A module that the vendor built for the kernel, whose name has the versions of both.
+built=kmod-nvidia-open-580.126.16-${kernel%.el*}
+spec "$built" 3 580.126.16 1.el9 x86_64 ""
+sed -i "s,^AutoReqProv,Provides: nvidia-kmod = 3:580.126.16\nAutoReqProv," "specs/$built-580.126.16-1.el9.spec"
+printf '%%%%post\nmkdir -p /lib/modules/%s/extra\ncp "$(find /lib/modules/%s/kernel -name "dummy.ko*" | head -n 1)" /lib/modules/%s/extra/nvidia.ko\ndepmod %s\n' "$modules" "$modules" "$modules" "$modules" >>"specs/$built-580.126.16-1.el9.spec"
 spec nvidia-container-toolkit 0 1.17.8 1 x86_64 "" # of another version, whatever the driver's is
 spec datacenter-gpu-manager-4-cuda13 1 4.4.1 1 x86_64 ""
 spec dkms 0 3.1.8 1.el9 noarch ""

@@ -160,6 +160,9 @@ func (a *app) writeGroups(all []why.NodeSummary, names []string, traits why.Trai
 		if g.Action != "" {
 			p.linef("  next: %s", g.Action)
 		}
+		if g.Finding != "" {
+			p.linef("  seen: `ironrail why %s` shows it, of each node", g.Finding)
+		}
 	}
 	p.ofSite(findings)
 	p.to(a.out)

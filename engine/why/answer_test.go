@@ -182,6 +182,9 @@ func TestAlikeNodesNameWhatTheyShare(t *testing.T) {
 	if want := []string{"quarantined[n1 n2 n3]", "quarantined[n4]", "untouched[n5]"}; !slices.Equal(got, want) {
 		t.Errorf("groups %q, want %q", got, want)
 	}
+	if gs[0].Finding == "" || gs[1].Finding == "" || gs[0].Finding == gs[1].Finding || gs[2].Finding != "" {
+		t.Errorf("the findings of the groups are called %q, %q and %q", gs[0].Finding, gs[1].Finding, gs[2].Finding)
+	}
 }
 
 func TestRefusedUnknownClientsAreCounted(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/ending"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -29,6 +30,8 @@ type NodeSummary struct {
 	Late   bool      `json:"late,omitempty"`
 	Cause  string    `json:"cause,omitempty"`
 	Action string    `json:"action,omitempty"`
+	// Finding is the name of what the node is quarantined by; see fold.Finding.ID.
+	Finding string `json:"finding,omitempty"`
 
 	symptom string // what nodes have in common that stand the same way
 }
@@ -106,7 +109,7 @@ func summariseNode(y control.Why, running bool, now time.Time) NodeSummary {
 	b := NodeSummary{Node: y.Node.Name, Up: a.Up, Status: a.Status, Since: a.Since, Until: a.Until, Cause: a.Cause, Action: a.Action, Late: a.Status == Late}
 	b.Text = strings.TrimPrefix(strings.TrimPrefix(a.State, "it is "), "it ")
 	if q := y.Node.Quarantine; q != nil && a.Status == Quarantined {
-		b.Text = "quarantined"
+		b.Text, b.Finding = "quarantined", ending.Fold(q.Finding).ID()
 	}
 	if when := formatSpan(a, now); when != "" {
 		b.Text += ", " + when
@@ -144,6 +147,8 @@ type Group struct {
 	Text   string    `json:"text"`             // of the first
 	Action string    `json:"action,omitempty"` // of the first
 	Shared string    `json:"shared,omitempty"` // what they share and others do not
+	// Finding is the name of what they are all quarantined by; empty: by several, or none.
+	Finding string `json:"finding,omitempty"`
 }
 
 // GroupNodes puts nodes together that stand the same way, those with trouble first,
@@ -159,10 +164,13 @@ func GroupNodes(all []NodeSummary, traits Traits) []Group {
 		if !ok {
 			i = len(out)
 			index[b.symptom] = i
-			out = append(out, Group{Status: b.Status, Cause: b.Cause, Text: b.Text, Action: b.Action})
+			out = append(out, Group{Status: b.Status, Cause: b.Cause, Text: b.Text, Action: b.Action, Finding: b.Finding})
 		}
 		g := &out[i]
 		g.Nodes = append(g.Nodes, b.Node)
+		if g.Finding != b.Finding {
+			g.Finding = ""
+		}
 		if g.First.IsZero() || !b.Since.IsZero() && b.Since.Before(g.First) {
 			g.First = b.Since
 		}

@@ -126,4 +126,13 @@ func TestSplit(t *testing.T) {
 	if n.PowerUp(); there() {
 		t.Error("it is there without a function")
 	}
+	write("NUM_OF_PF", 2)
+	n.PowerUp()
+	other := BuildNode(inv, Options{Shared: n.options.Shared})
+	if err := ExchangeChassis(n, other); err != nil || n.OtherType(second) == other.OtherType(second) || there() {
+		t.Errorf("the NICs of an exchanged chassis did not come along: %v", err)
+	}
+	if other.Replace("another"); !other.OtherType(second) {
+		t.Error("new hardware is split already")
+	}
 }

@@ -27,7 +27,9 @@ func (n *Node) Replace(seed string) {
 		}
 	}
 	n.modules, n.pulled, n.removed, n.flashes, n.hang = nil, nil, nil, nil, -1
+	n.settings, n.volatile = nil, nil // NICs are as they are delivered
 	n.delivered = delivered{}
+	n.findMisfits()
 	n.mu.Unlock()
 	for _, d := range n.disks {
 		d.replace(made)
@@ -60,8 +62,12 @@ func ExchangeChassis(a, b *Node) error {
 	a.modules, b.modules = b.modules, a.modules
 	a.pulled, b.pulled = b.pulled, a.pulled
 	a.removed, b.removed = b.removed, a.removed
+	a.settings, b.settings = b.settings, a.settings
+	a.volatile, b.volatile = b.volatile, a.volatile
 	a.hang, b.hang = b.hang, a.hang
 	a.delivered, b.delivered = b.delivered, a.delivered
+	a.findMisfits()
+	b.findMisfits()
 	// A DIMM without a serial number of its own has one that follows from made.
 	second.mu.Unlock()
 	first.mu.Unlock()

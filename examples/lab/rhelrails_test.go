@@ -16,7 +16,7 @@ import (
 func TestRHELRails(t *testing.T) {
 	const node = "n2"
 	l := labtest.Up(t, labtest.Options{Name: "rhel-rails", Machines: []string{node}, HCL: []labtest.Edit{{Old: "  drivers    = [driver.rdma]\n  validation = validation.lab\n"}}})
-	url, key := l.RHELRepositories("bookworm", "9.6")
+	url, key := l.RHELRepositories("bookworm", "9.6 linux-image-amd64") // the cloud kernel has no rdma_rxe
 	l.Edit(labtest.Edit{Old: debianBlock, New: fmt.Sprintf("image \"rhel\" \"os\" {\n  release = \"9\"\n  repository \"appstream\" {\n    url = \"%[1]s/AppStream\"\n    key = %[2]q\n  }\n  repository \"baseos\" {\n    url = \"%[1]s/BaseOS\"\n    key = %[2]q\n  }\n}", url, key)})
 	l.Want(labtest.ExitDone, l.Outside("image", "build"))
 	l.Want(labtest.ExitDone, l.Ironrail("apply", "--auto-approve"))

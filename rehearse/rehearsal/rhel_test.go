@@ -105,3 +105,19 @@ func TestRHELPrecompiled(t *testing.T) {
 		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
 	}
 }
+
+// TestRHELCompiled: programs that are compiled come as packages of RPM, and find Open MPI's libraries.
+func TestRHELCompiled(t *testing.T) {
+	t.Parallel()
+	const drivers = "driver \"inbox\" \"rdma\" {\n  packages = [\"rdma-core\", \"libibverbs-utils\"]\n}\n\ndriver \"cuda\" \"r580\" {\n  version        = \"580.126.16\"\n  cuda           = \"13.0\"\n  fabric_manager = true\n" +
+		"  repository {\n    url = \"http://mirror.example/cuda/rhel9/x86_64/\"\n  }\n}\n\ndriver \"tools\" \"tools\" {\n  nccl_tests {\n    source   = \"https://github.com/NVIDIA/nccl-tests/archive/v2.17.6.tar.gz\"\n" +
+		"    checksum = \"sha256:38974e70342150ede0e3fb8fd24bfe60ccbde90fa20241716ba8bb338e6b61a0\"\n  }\n}\n"
+	inv := rhelWithout(t, drivers, "  drivers = [driver.rdma, driver.r580, driver.tools]\n  validation = validation.h100\n", "driver \"inbox\" \"rdma\" {")
+	for _, v := range inv.Validations {
+		v.AllReduce.Engine = "nccl"
+	}
+	sum := rehearsed(t, inv)
+	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
+		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
+	}
+}

@@ -78,6 +78,24 @@ func TestSecureBootOfUbuntu(t *testing.T) {
 	}
 }
 
+// TestSecureBootInMemory: nodes with their system in memory are brought up with Secure Boot, and no
+// disk is written.
+func TestSecureBootInMemory(t *testing.T) {
+	t.Parallel()
+	inv := inMemory(small(t, 2, `boot       = "uefi"`, "boot = \"uefi\"\n  secure_boot = true"))
+	on := 0
+	sum := rehearsedWith(t, inv, rehearsal.Options{Seed: 7, Then: func(_ context.Context, r *rehearsal.Rehearsal) error {
+		return blankDisks(inv, rehearsaltest.Of(r).World)
+	}, OnEvent: func(e event.Event) {
+		if strings.HasPrefix(e.Text, "Secure Boot is on; the kernel is locked down (integrity)") {
+			on++
+		}
+	}})
+	if len(sum.Accepted) != 2 || on != 4 {
+		t.Errorf("%d nodes are accepted, and Secure Boot is said to be on %d times: %+v", len(sum.Accepted), on, sum.Quarantined)
+	}
+}
+
 // TestSignedModules: the modules of a stack come signed to nodes with Secure Boot, whose kernel
 // refuses others; no node has DKMS, or headers to build with.
 func TestSignedModules(t *testing.T) {

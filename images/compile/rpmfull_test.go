@@ -28,7 +28,7 @@ func TestPeerCompileRPM(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root: a root file system cannot be made")
 	}
-	peertest.Need(t, "createrepo_c", "dnf", "gpg", "gpgconf", "mmdebstrap", "rpm", "rpmbuild", "unshare")
+	peertest.Need(t, "cpio", "createrepo_c", "dnf", "gpg", "gpgconf", "mmdebstrap", "rpm", "rpm2cpio", "rpmbuild", "unshare")
 	run := func(argv ...string) string {
 		t.Helper()
 		out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).CombinedOutput()

@@ -101,6 +101,7 @@ var packages = map[string]string{
 	"qemu-img":           "qemu-utils",
 	"qemu-system-x86_64": "qemu-system-x86",
 	"rpm":                "rpm",
+	"rpm2cpio":           "rpm2cpio",
 	"rpmbuild":           "rpm",
 	"sbsign":             "sbsigntool",
 	"scontrol":           "slurm-client",

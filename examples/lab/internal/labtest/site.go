@@ -75,7 +75,7 @@ func (l *Lab) writeCSV(o Options) {
 	rows := l.rows("machines.csv")
 	if len(o.Machines) > 0 {
 		all := rows
-		for _, more := range []string{"machines-http.csv", "machines-disks.csv", "machines-arm64.csv", "machines-secure.csv", "machines-tpm.csv"} {
+		for _, more := range []string{"machines-http.csv", "machines-disks.csv", "machines-arm64.csv", "machines-secure.csv", "machines-tpm.csv", "machines-tagged.csv"} {
 			all = append(all, l.rows(more)[1:]...)
 		}
 		rows = slices.DeleteFunc(all, func(r []string) bool { return r[0] != "name" && !slices.Contains(o.Machines, r[0]) })

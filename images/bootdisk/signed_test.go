@@ -338,18 +338,22 @@ func TestPeerSecureBootDisk(t *testing.T) {
 }
 
 // entriesOf is a custom.cfg that stands for blscfg, which Debian's GRUB does not have: it reads an
-// entry as a script, whose kernel is loaded again with the options behind it.
+// entry as a script, whose kernel is not found until its options come.
 const entriesOf = `function title { true; }
 function version { true; }
 function options {
+  set root=$bls_root
   linux /boot/vmlinuz-$bls_release $*
+  initrd /boot/initramfs-$bls_release.img
 }
 function blscfg {
   for entry in /boot/loader/entries/*.conf; do
     regexp --set=1:bls_release '/[0-9a-f]*-([^/]*)\.conf$' "$entry"
     menuentry "$entry" --id "$entry" "$entry" "$bls_release" {
       bls_release="$3"
-      source "$2"
+      bls_root=$root
+      set root=none
+      source ($bls_root)$2
     }
   done
 }
@@ -385,7 +389,8 @@ func TestPeerSecureBootEntries(t *testing.T) {
 	}
 	put(t, filepath.Join(m.Root, l.Menu()), entriesMenu)
 	put(t, filepath.Join(m.Root, l.Folder, "custom.cfg"), entriesOf)
-	put(t, filepath.Join(m.Root, "boot/loader/entries/0123abcd-6.12.conf"), "title Rocky\nversion 6.12\nlinux /boot/vmlinuz-6.12\noptions console=ttyS0 panic=-1 reached=entry\n")
+	put(t, filepath.Join(m.Root, "boot/initramfs-6.12.img"), initrdOf(t, []byte("no program")))
+	put(t, filepath.Join(m.Root, "boot/loader/entries/0123abcd-6.12.conf"), "title Rocky\nversion 6.12\nlinux /boot/vmlinuz-6.12\ninitrd /boot/initramfs-6.12.img\noptions console=ttyS0 panic=-1 reached=entry\n")
 	root, err := os.OpenRoot(m.Root)
 	must(t, err)
 	defer root.Close()
@@ -397,9 +402,9 @@ func TestPeerSecureBootEntries(t *testing.T) {
 	must(t, err)
 	put(t, filepath.Join(m.Root, l.BIOS, bootImage), string(boot))
 	must(t, m.MakeDisk(t.Context()))
-	const locked = "Kernel is locked down from EFI Secure Boot"
-	said := secureConsole(t, m.Path(DiskFile), locked)
-	for _, want := range []string{locked, "reached=entry"} {
+	const unpacked = "Trying to unpack rootfs image as initramfs"
+	said := secureConsole(t, m.Path(DiskFile), unpacked)
+	for _, want := range []string{unpacked, "Kernel is locked down from EFI Secure Boot", "reached=entry"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the console does not say %q:\n%s", want, said)
 		}

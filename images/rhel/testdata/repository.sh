@@ -121,8 +121,8 @@ SH
 chmod 755 usr/bin/update-crypto-policies usr/lib/kernel/install.d/*.install usr/libexec/selinux/selinux-autorelabel
 
 # Stands for GRUB with blscfg, which Debian's does not have. For UEFI the command is a function of
-# custom.cfg, which reads an entry as a script: its kernel is loaded again with the options, since
-# they come behind it. For BIOS a module of that name does nothing of it.
+# custom.cfg, which reads an entry as a script. Its lines for kernel and initrd are commands, and find
+# no file: root is no disk until the options come. For BIOS a module of that name does nothing of it.
 cp usr/lib/grub/i386-pc/setpci.mod usr/lib/grub/i386-pc/blscfg.mod
 echo 'blscfg: ' >>usr/lib/grub/i386-pc/moddep.lst
 cat >boot/grub2/custom.cfg <<-'GRUB'
@@ -132,6 +132,7 @@ cat >boot/grub2/custom.cfg <<-'GRUB'
 	function grub_arg { true; }
 	function grub_class { true; }
 	function options {
+	  set root=$bls_root
 	  linux /boot/vmlinuz-$bls_release $*
 	  initrd /boot/initramfs-$bls_release.img
 	}
@@ -142,7 +143,9 @@ cat >boot/grub2/custom.cfg <<-'GRUB'
 	    menuentry "$bls_id" --id "$bls_id" "$entry" "$bls_release" {
 	      load_video
 	      bls_release="$3"
-	      source "$2"
+	      bls_root=$root
+	      set root=none
+	      source ($bls_root)$2
 	    }
 	  done
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/examples/lab/internal/labtest"
 )
 
-// TestRHELRails: the rail of a node of an image of kind rhel has its address, its route and its RDMA
+// TestRHELRails: the rail of a node of an image of kind rhel has its address and its RDMA
 // device, of a soft NIC, also after a restart, and NetworkManager leaves it alone.
 func TestRHELRails(t *testing.T) {
 	const node = "n2"

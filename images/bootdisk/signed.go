@@ -282,8 +282,12 @@ func (m *Maker) checkChain() error {
 	if err != nil {
 		return err
 	}
-	if by, err := pesign.Signers(shim); err != nil || len(by) == 0 {
-		return errkind.New(errkind.Refused, "the shim of this image is signed by nobody, so that the firmware of its nodes would refuse it: %w", err)
+	by, err := pesign.Signers(shim)
+	if err != nil {
+		return fmt.Errorf("shim: %w", err)
+	}
+	if len(by) == 0 {
+		return errkind.New(errkind.Refused, "the shim of this image is signed by nobody, so that the firmware of its nodes would refuse it")
 	}
 	for _, f := range []struct{ name, what string }{{loaders.disk, "GRUB of the disk"}, {loaders.net, "GRUB of the network"}, {images.KernelFile, "kernel " + m.kernel}} {
 		b, err := os.ReadFile(m.Path(f.name))

@@ -53,8 +53,11 @@ func Read(file []byte) (i Image, err error) {
 		return invalid("it has no section %s", section)
 	}
 	b, err := s.Data()
-	if err != nil || len(b) < infoSize || binary.LittleEndian.Uint32(b) != magic {
-		return invalid("its section %s has %d bytes and no header: %w", section, len(b), err)
+	if err != nil {
+		return invalid("its section %s: %w", section, err)
+	}
+	if len(b) < infoSize || binary.LittleEndian.Uint32(b) != magic {
+		return invalid("its section %s has %d bytes and no header", section, len(b))
 	}
 	from, to := binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	if from < infoSize || from > to || to > uint64(len(b)) {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -86,6 +87,9 @@ func TestReadOthers(t *testing.T) {
 		i, err := Read(c.file)
 		if (errkind.Of(err) == errkind.Invalid) != c.invalid || len(i.Modules) > 0 || (i.Prefix == "/a") != (name == "a prefix") {
 			t.Errorf("%s: %+v, %v", name, i, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -43,8 +43,11 @@ func Vendors(shim []byte) (list []*x509.Certificate, err error) {
 		return nil, errkind.New(errkind.Invalid, "no shim: it has no section %s", vendorSection)
 	}
 	b, err := section.Data()
-	if err != nil || len(b) < vendorHeader {
-		return nil, errkind.New(errkind.Invalid, "section %s of shim has %d bytes: %w", vendorSection, len(b), err)
+	if err != nil {
+		return nil, errkind.New(errkind.Invalid, "section %s of shim: %w", vendorSection, err)
+	}
+	if len(b) < vendorHeader {
+		return nil, errkind.New(errkind.Invalid, "section %s of shim has %d bytes; its header alone has %d", vendorSection, len(b), vendorHeader)
 	}
 	size, at := uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[8:]))
 	if size == 0 || at+size > uint64(len(b)) {
@@ -61,6 +64,9 @@ func Vendors(shim []byte) (list []*x509.Certificate, err error) {
 			return nil, errkind.New(errkind.Invalid, "a certificate in shim: %w", err)
 		}
 		list = append(list, c)
+	}
+	if len(list) == 0 {
+		return nil, errkind.New(errkind.Invalid, "section %s of shim has no certificate", vendorSection)
 	}
 	return list, nil
 }

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -64,6 +65,7 @@ func TestVendors(t *testing.T) {
 	t.Parallel()
 	one, two := certificate(t, "one"), certificate(t, "two")
 	lists := slices.Concat(signatureList(x509List, one), signatureList(make([]byte, 16), []byte("a digest")), signatureList(x509List, two))
+	digests := slices.Concat(signatureList(x509List, nil), signatureList(make([]byte, 16), []byte("a digest")))
 	for name, c := range map[string]struct {
 		shim []byte
 		want []string // nil: it is invalid
@@ -74,6 +76,7 @@ func TestVendors(t *testing.T) {
 		"no shim":          {withSection(".text", vendor(uint32(len(one)), one...)), nil},
 		"too short":        {withSection(vendorShort, make([]byte, 8)), nil},
 		"nothing":          {withSection(vendorShort, vendor(0)), nil},
+		"a list of none":   {withSection(vendorShort, vendor(uint32(len(digests)), digests...)), nil},
 		"behind the end":   {withSection(vendorShort, vendor(99, one[:20]...)), nil},
 		"no certificate":   {withSection(vendorShort, vendor(4, 1, 2, 3, 4)), nil},
 		"a list cut short": {withSection(vendorShort, vendor(uint32(len(lists)-1), lists[:len(lists)-1]...)), []string{"one"}},
@@ -85,6 +88,9 @@ func TestVendors(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) || (errkind.Of(err) == errkind.Invalid) != (c.want == nil) {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (s *Stage) checkVLAN(ctx context.Context, run stage.Run, n *inventory.Node,
 	if cause == "" {
 		return nil
 	}
-	action := fmt.Sprintf("Correct vlan in the files; or set it from the node itself, since over its network the BMC would be cut off: `ipmitool lan set 1 vlan id %s`, with the channel that `ipmitool channel info` has, or in the firmware's setup. Then run `ironrail apply`.", wantedVLAN(n))
+	action := correctVLAN(n)
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(n.Name), Part: "BMC"}}, Cause: cause, Evidence: []string{fmt.Sprintf("the BMC at %s shows VLAN %d (0: untagged)", n.BMC.Address, shown)}, Action: action}
 	if err := run.Blame(ctx, f); err != nil {
 		return err
@@ -59,10 +59,15 @@ func (s *Stage) checkVLAN(ctx context.Context, run stage.Run, n *inventory.Node,
 	return errkind.New(errkind.Mismatch, "%s", cause).Do(action)
 }
 
-// wantedVLAN is the VLAN by the files, as ipmitool takes it.
-func wantedVLAN(n *inventory.Node) string {
+// correctVLAN is what to do about a BMC that is on another VLAN than the files say. Where they leave
+// open whether the BMC tags, both settings are in it.
+func correctVLAN(n *inventory.Node) string {
+	const set = "`ipmitool lan set 1 vlan id "
+	command, net := "", n.BMC.Network
 	if p := n.BMC.Profile; p != nil && p.VLAN != 0 {
-		return fmt.Sprint(p.VLAN)
+		command = fmt.Sprintf("%s%d`", set, p.VLAN)
+	} else {
+		command = fmt.Sprintf("%s%d`, or %soff` where its port is an untagged member", set, net.VLAN, set)
 	}
-	return fmt.Sprintf("%d, or off where its port is an untagged member", n.BMC.Network.VLAN)
+	return "Correct vlan in the files; or set it from the node itself, since over its network the BMC would be cut off: " + command + ", with the channel that `ipmitool channel info` has, or in the firmware's setup. Then run `ironrail apply`."
 }

@@ -154,7 +154,7 @@ func (r *recipe) canPrecompiled() error {
 	case r.Kernel == "":
 		return errkind.New(errkind.Invalid, "a module that NVIDIA built is for one kernel, and image %q does not say which one it has", r.Node.Image.Name).Do(`Name the kernel in the image block, such as kernel = "kernel-5.14.0-570.12.1.el9_6.x86_64"; or remove precompiled.`)
 	case h != nil && h.SecureBoot:
-		return errkind.New(errkind.Unsupported, "modules that NVIDIA built have NVIDIA's signature, and node %s boots with Secure Boot, whose keys are the distribution's and the site's", r.Node.Name).Do("Remove precompiled: the controller builds the module and signs it.")
+		return errkind.New(errkind.Unsupported, "modules that NVIDIA built have NVIDIA's signature, and node %s boots with Secure Boot, whose keys are the distribution's and the site's", r.Node.Name).Do("Set secure_boot = false in its hardware and switch Secure Boot off in its firmware: for systems of RHEL no module is built and signed on the controller.")
 	}
 	return nil
 }

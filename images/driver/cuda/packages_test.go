@@ -156,7 +156,7 @@ func TestPrecompiled(t *testing.T) {
 		{"Ubuntu", ask(ubuntu, "580.126.16"), stack.Base{System: distribution.Release{Family: distribution.Ubuntu, Version: "24.04"}, Kernel: "6.8.0-45-generic"}, "on RHEL and its rebuilds alone", "Remove precompiled"},
 		{"branch", ask(rocky, "580"), nine, "the whole version", "580.126.16"},
 		{"kernel", ask(rocky, "580.126.16"), stack.Base{System: nine.System}, "does not say which one", "kernel-5.14.0"},
-		{"Secure Boot", secure, nine, "NVIDIA's signature", "Remove precompiled"},
+		{"Secure Boot", secure, nine, "NVIDIA's signature", "Set secure_boot = false"},
 	} {
 		if _, err := Recipe(c.target, c.base); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(errkind.Action(err), c.do) {
 			t.Errorf("%s: %v (%s)", c.name, err, errkind.Action(err))

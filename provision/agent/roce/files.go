@@ -150,9 +150,10 @@ func (n Node) persist(p wire.RoCEParams, ports []port, done *changes) error {
 }
 
 // reload has NetworkManager read which interfaces are not its own, before anything is set up on
-// them; where it was read already, nothing is done.
+// them. Where all files were there already, it has read them: a file that could not be written ends
+// Apply before.
 func (n Node) reload(ctx context.Context, done changes) error {
-	if n.Reload == nil || !n.managed() || !slices.Contains(done, "/"+managerFile) {
+	if n.Reload == nil || !n.managed() || len(done) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, toolTime)

@@ -248,6 +248,21 @@ func TestManager(t *testing.T) {
 	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); !r.Conforms || len(r.Changed) > 0 || len(reloads) != 2 {
 		t.Errorf("again: %+v, reloads %v", r, reloads)
 	}
+	for _, name := range []string{"etc/NetworkManager/conf.d/20-ironrail-rails.conf", unitFile} {
+		if err := os.Remove(filepath.Join(f.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.put(unitFile+"/in its place", "") // so that it cannot be written, after that of NetworkManager was
+	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); r.Error == nil || len(reloads) != 2 {
+		t.Errorf("in the way: %+v, reloads %v", r, reloads)
+	}
+	if err := os.RemoveAll(filepath.Join(f.dir, unitFile)); err != nil {
+		t.Fatal(err)
+	}
+	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); !r.Conforms || len(reloads) != 3 {
+		t.Errorf("resumed: %+v, reloads %v", r, reloads)
+	}
 	f.put("etc/NetworkManager/conf.d/20-ironrail-rails.conf", "")
 	if r := node.Check(rail("10.77.16.11/24")); r.Conforms || !strings.Contains(strings.Join(r.Problems, " "), "20-ironrail-rails.conf is not as it should be") {
 		t.Errorf("drift: %+v", r)

@@ -78,7 +78,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	if err != nil {
 		return nil, err
 	}
-	if network.IsOS(s.Network) {
+	if network.IsOS(s.Network) && hasVLANs(s.Inv) {
 		have, err := vlanInterfaces()
 		if err == nil {
 			err = checkVLANs(s.Inv, have)

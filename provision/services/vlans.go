@@ -3,8 +3,10 @@
 package services
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 
@@ -17,6 +19,12 @@ type vlanInterface struct {
 	name      string
 	id        int
 	addresses []netip.Addr
+}
+
+// hasVLANs reports whether a network of the site has a VLAN. Of a site without, nothing is asked of
+// the kernel.
+func hasVLANs(inv *inventory.Inventory) bool {
+	return slices.ContainsFunc(inv.Networks, func(n *inventory.Network) bool { return n.VLAN != 0 })
 }
 
 // checkVLANs refuses a controller whose VLAN interface with an address of a network has another
@@ -37,10 +45,11 @@ func checkVLANs(inv *inventory.Inventory, have []vlanInterface) error {
 	return nil
 }
 
-// vlanInterfaces are those that the kernel has.
+// vlanInterfaces are those that the kernel has. Interfaces that come and go meanwhile, as those of
+// containers do, are in the list or not.
 func vlanInterfaces() (list []vlanInterface, err error) {
 	links, err := netlink.LinkList()
-	if err != nil {
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return nil, fmt.Errorf("interfaces of this controller: %w", err)
 	}
 	for _, l := range links {
@@ -50,7 +59,7 @@ func vlanInterfaces() (list []vlanInterface, err error) {
 		}
 		v := vlanInterface{name: vlan.Name, id: vlan.VlanId}
 		addresses, err := netlink.AddrList(l, netlink.FAMILY_ALL)
-		if err != nil {
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 			return nil, fmt.Errorf("addresses of %s: %w", v.name, err)
 		}
 		for _, a := range addresses {

@@ -35,6 +35,9 @@ func TestCheckVLANs(t *testing.T) {
 			t.Errorf("%d, %s: %v, want %q", c.id, c.address, err, c.want)
 		}
 	}
+	if plain := (&inventory.Inventory{Networks: inv.Networks[2:]}); hasVLANs(plain) || !hasVLANs(inv) {
+		t.Error("the kernel is asked for a site without VLANs, or not for one with them")
+	}
 	if _, err := vlanInterfaces(); err != nil {
 		t.Error(err)
 	}

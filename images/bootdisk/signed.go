@@ -302,6 +302,16 @@ func (m *Maker) checkChain() error {
 	return nil
 }
 
+// Starts returns why a shim does not start a program by what is built into it; nil: it does. It is for
+// programs of another image than the shim's own.
+func Starts(shim, program []byte) error {
+	trusted, err := pesign.Vendors(shim)
+	if err != nil {
+		return err
+	}
+	return signedBy(program, trusted)
+}
+
 // signedBy is what is wrong with who signed a program.
 func signedBy(program []byte, trusted []*x509.Certificate) error {
 	var names, vendors []string

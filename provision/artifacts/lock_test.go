@@ -74,9 +74,13 @@ func bakeWith(t *testing.T, a Artifacts, recipe, what string, more ...string) (d
 			t.Fatal(err)
 		}
 	}
-	for _, name := range more {
+	for _, x := range more {
+		name, content, given := strings.Cut(x, "=")
+		if !given {
+			content = name
+		}
 		src.Files[name] = filepath.Join(dir, name)
-		if err := os.WriteFile(src.Files[name], []byte(name), 0o644); err != nil {
+		if err := os.WriteFile(src.Files[name], []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

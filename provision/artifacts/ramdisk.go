@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/ironrail/ironrail/images"
+	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -73,40 +76,82 @@ func ReadAgent(agent string, arch inventory.Arch) ([]byte, error) {
 }
 
 // Loaders are the first-stage loaders that the images of the site bring, for nodes that
-// the controller has none for. Images that are not built bring none.
+// the controller has none for. Images that are not built bring none. Images of one distribution
+// have one place for theirs, and the last one's are served: where its shim does not start the
+// kernel of another, as that of Rocky does not start Alma's, it is an error of kind Conflict.
 func (a Artifacts) Loaders() (loader.Set, error) {
-	set := loader.Set{}
+	set, of := loader.Set{}, map[string][]*inventory.Image{} // by the name of a shim: who brings one, for Secure Boot
 	for _, i := range a.inv.Images {
 		digest, err := a.Digest(i)
 		if i.Arch != inventory.ARM64 && !i.SecureBoot || a.Images == nil || err != nil || digest == "" || !a.Images.Has(digest) {
 			continue
 		}
 		for _, file := range images.SignedLoaders(i.Arch) { // served under the same names, in a folder of the distribution
-			b, err := a.readFile(digest, file)
+			b, err := a.readFile(digest, file, maxLoader)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // of a kind that brings none
 			}
 			if err != nil {
 				return nil, fmt.Errorf("image %s: loader %s: %w", i.Name, file, err)
 			}
-			set[loader.In(install.SignerOf(i), file)] = b
+			name := loader.In(install.SignerOf(i), file)
+			set[name] = b
+			if i.SecureBoot && loader.Behind(name) != "" {
+				of[name] = append(of[name], i)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if err := a.checkShared(set[name], of[name]); err != nil {
+			return nil, err
 		}
 	}
 	return set, nil
 }
 
-// readFile reads a small file of an image.
-func (a Artifacts) readFile(digest, name string) ([]byte, error) {
+// checkShared looks whether one shim starts the kernels of all images that nodes get it for; that of
+// the last one is its own, and was looked at when that was built.
+func (a Artifacts) checkShared(shim []byte, all []*inventory.Image) error {
+	by := all[len(all)-1]
+	for _, i := range all[:len(all)-1] {
+		digest, err := a.Digest(i)
+		if err != nil {
+			return err
+		}
+		own, err := a.readFile(digest, images.SignedLoaders(i.Arch)[0], maxLoader)
+		if err != nil {
+			return fmt.Errorf("image %s: shim: %w", i.Name, err)
+		}
+		if bytes.Equal(own, shim) {
+			continue
+		}
+		kernel, err := a.readFile(digest, images.KernelFile, maxKernel)
+		if err != nil {
+			return fmt.Errorf("image %s: kernel: %w", i.Name, err)
+		}
+		if err := bootdisk.Starts(shim, kernel); err != nil {
+			return errkind.New(errkind.Conflict, "nodes of image %s boot with Secure Boot by the shim of image %s, as both are of %s, and it does not start their kernel: %w", i.Name, by.Name, install.SignerOf(i), err).
+				Do("Give all nodes with secure_boot images of one maker: all of Rocky, or all of Alma.")
+		}
+	}
+	return nil
+}
+
+// readFile reads a file of an image, most bytes of it at most.
+func (a Artifacts) readFile(digest, name string, most int64) ([]byte, error) {
 	f, err := a.Images.Open(digest, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxLoader))
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// maxLoader bounds a loader; the largest is 3 MiB.
-const maxLoader = 16 << 20
+// maxLoader bounds a loader; the largest is 3 MiB. maxKernel bounds a kernel, of 20 MiB.
+const (
+	maxLoader = 16 << 20
+	maxKernel = 256 << 20
+)
 
 // Open implements install.Ramdisk.
 func (b Ramdisk) Open(node string) (kernel install.Segment, initrd []install.Segment, done func(), err error) {

@@ -106,6 +106,42 @@ func TestLoaders(t *testing.T) {
 	want("an image of arm64", loader.GRUBARM64, loader.ShimARM64)
 }
 
+// TestLoadersShared: images of one distribution share a shim, which has to start all of their kernels
+// where nodes boot with Secure Boot; what is no shim starts none.
+func TestLoadersShared(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(state, "images"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inv := &inventory.Inventory{}
+	a, err := New(inv, state, nil).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := func(kind, name, n string, secure bool, shim string) *inventory.Image {
+		digest := bakeWith(t, a, "sha256:"+strings.Repeat(n, 64), name, images.ShimX64File+"="+shim, images.GRUBX64File, images.MOKX64File)
+		return &inventory.Image{Block: inventory.Block{Kind: kind, Name: name}, Arch: inventory.AMD64, Digest: digest, SecureBoot: secure}
+	}
+	rocky, same := image("rhel", "rocky", "1", true, "a"), image("rhel", "same", "2", true, "a")
+	alma, plain, ubuntu := image("rhel", "alma", "3", true, "b"), image("rhel", "plain", "4", false, "b"), image("ubuntu", "ubuntu", "5", true, "b")
+	for name, c := range map[string]struct {
+		images []*inventory.Image
+		want   string // in the error; "": none
+	}{
+		"one shim":            {[]*inventory.Image{rocky, same}, ""},
+		"two distributions":   {[]*inventory.Image{rocky, ubuntu}, ""},
+		"without Secure Boot": {[]*inventory.Image{rocky, plain}, ""},
+		"another shim":        {[]*inventory.Image{rocky, same, alma}, "nodes of image rocky boot with Secure Boot by the shim of image alma, as both are of rhel"},
+		"another, first":      {[]*inventory.Image{alma, rocky, ubuntu}, "nodes of image alma boot with Secure Boot by the shim of image rocky"},
+	} {
+		inv.Images = c.images
+		if _, err := a.Loaders(); (err == nil) != (c.want == "") || err != nil && (errkind.Of(err) != errkind.Conflict || errkind.Action(err) == "" || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 // TestUnsigned: an image that was built without signed loaders is refused where its nodes boot
 // with Secure Boot; one that has them brings them, and one that is not there is refused elsewhere.
 func TestUnsigned(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/images/internal/tool"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/inventory"
 )
 
@@ -78,7 +79,12 @@ func specOf(p Program, a archive, files []string) string {
 	return s.String()
 }
 
-// listFiles lists the files below a folder, and gives all the same time.
+// plainFile is a name that says nothing else to rpm: in a spec %(PROGRAM) is run, as root, and * and ?
+// are patterns. What compiles chooses the names.
+var plainFile = lazyregexp.New(`^[A-Za-z0-9_./+-]+$`)
+
+// listFiles lists the files below a folder, and gives all the same time. A name that rpm could take for
+// more is an error of kind Refused.
 func listFiles(tree string) (list []string, err error) {
 	if err := setTimes(tree); err != nil {
 		return nil, err
@@ -88,6 +94,9 @@ func listFiles(tree string) (list []string, err error) {
 			return err
 		}
 		rel, err := filepath.Rel(tree, at)
+		if err == nil && !plainFile.MatchString(rel) {
+			err = errkind.New(errkind.Refused, "a file that was compiled is called %q", rel).Do("Name the archive of the sources of this program.")
+		}
 		list = append(list, filepath.ToSlash(rel))
 		return err
 	})

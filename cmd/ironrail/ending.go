@@ -31,6 +31,10 @@ type endOfRun struct {
 func (e endOfRun) writeTo(p *wrapped, lines int) {
 	seen := make([]int, len(e.Causes)) // sentences below each cause
 	text := e.text(p.width, seen)
+	if strings.Count(text, "\n") >= lines { // more never fits; of thousands of causes it would take minutes to see that
+		p.WriteString(text)
+		return
+	}
 	for _, most := range []int{1, math.MaxInt} {
 		for i, c := range e.Causes {
 			was := seen[i]
@@ -54,12 +58,7 @@ func (e endOfRun) text(width int, seen []int) string {
 	p.writeWrapped("", e.head+e.count())
 	for i, c := range e.Causes {
 		p.writeWrapped("  "+e.mark(c), describeCause(c))
-		for _, o := range c.Others[:min(len(c.Others), mostNames)] {
-			p.writeWrapped(hang, o)
-		}
-		if more := len(c.Others) - mostNames; more > 0 {
-			p.linef("%sand %d more like these", hang, more)
-		}
+		p.writeUnlike(c.Others)
 		of := ""
 		if c.Alike {
 			of = " (" + c.Names[0] + ")"
@@ -70,6 +69,7 @@ func (e endOfRun) text(width int, seen []int) string {
 	}
 	for _, w := range e.Waits {
 		p.writeWrapped("  ", describeWait(w))
+		p.writeUnlike(w.Others)
 	}
 	if work := e.Work(); len(work) > 0 {
 		p.linef("")
@@ -92,6 +92,16 @@ func (e endOfRun) text(width int, seen []int) string {
 		p.writeWrapped("", then+"`"+e.why+" "+e.Causes[0].ID+"` shows all that is known of a line by its name.")
 	}
 	return p.String()
+}
+
+// writeUnlike writes texts that are not quite those of the line above, the first of many.
+func (p *wrapped) writeUnlike(others []string) {
+	for _, o := range others[:min(len(others), mostNames)] {
+		p.writeWrapped(hang, o)
+	}
+	if more := len(others) - mostNames; more > 0 {
+		p.linef("%sand %d more like these", hang, more)
+	}
 }
 
 // mark is what a cause is called by, where somebody knows it.
@@ -153,9 +163,19 @@ func describeSuspects(c *ending.Cause) string {
 
 // without are the names that neither are among names nor begin a suspect.
 func without(nodes, names, suspects []string) (rest []string) {
+	within := map[string]bool{}
+	for _, n := range names {
+		within[n] = true
+	}
+	for _, s := range suspects {
+		for i, r := range s {
+			if r == '/' || r == ' ' {
+				within[s[:i]] = true
+			}
+		}
+	}
 	for _, n := range nodes {
-		within := func(s string) bool { return strings.HasPrefix(s, n+"/") || strings.HasPrefix(s, n+" ") }
-		if !slices.Contains(names, n) && !slices.ContainsFunc(suspects, within) {
+		if !within[n] {
 			rest = append(rest, n)
 		}
 	}

@@ -66,3 +66,26 @@ func TestManyNodesEndAlike(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, b.String())
 	}
 }
+
+// TestManyCausesEndInTime: the end of a run of a large site is written at once, also where all nodes have
+// causes of their own, and where all have one.
+func TestManyCausesEndInTime(t *testing.T) {
+	t.Parallel()
+	for name, cause := range map[string]func(i int) string{
+		"each its own": func(i int) string { return fmt.Sprintf("broken %c%c%c", 'a'+i%26, 'a'+i/26%26, 'a'+i/676) },
+		"all the same": func(int) string { return "no answer" },
+	} {
+		var res apply.Result
+		for i := range 12500 {
+			f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Link, Name: fmt.Sprintf("leaf/%d", i)}}}, Cause: cause(i), Action: "Look.", Evidence: []string{"seen"}, Step: "all/x"}
+			res.Nodes = append(res.Nodes, apply.NodeResult{Name: fmt.Sprintf("n%d", i), Outcome: apply.NodeQuarantined, Finding: &f})
+			res.Findings = append(res.Findings, f)
+		}
+		var b bytes.Buffer
+		begun := time.Now()
+		writeResult(&b, res, samplePlaces, plainWidth, plainLines)
+		if took := time.Since(begun); took > 10*time.Second || !strings.Contains(b.String(), "12500 quarantined") {
+			t.Errorf("%s: %s:\n%.300s", name, took, b.String())
+		}
+	}
+}

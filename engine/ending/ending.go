@@ -60,7 +60,8 @@ type Stop struct {
 type Wait struct {
 	Outcome apply.NodeOutcome
 	Nodes   []string
-	Text    string // may be empty
+	Text    string   // may be empty; of several nodes, where it names each, with NODE for the name
+	Others  []string // texts of later nodes, where they differ in more than names and figures
 }
 
 // found is a finding with the nodes that it takes out of service.
@@ -72,53 +73,74 @@ type found struct {
 // Of sums up a result. A finding that several tests made of the same parts is told once.
 func Of(res apply.Result, places Places) Ending {
 	e := Ending{Nodes: len(res.Nodes), Others: map[apply.NodeOutcome]int{}}
-	var all []*found
+	all := collection{at: map[string]int{}}
+	var waiting []apply.NodeResult
 	for _, n := range res.Nodes {
 		switch {
 		case n.Outcome == apply.NodeDone && n.Accepted:
 			e.Accepted++
 			continue
 		case n.Finding != nil:
-			all = add(all, *n.Finding, n.Name)
+			all.add(*n.Finding, n.Name)
 		case n.Outcome != apply.NodeDone:
-			e.wait(n)
+			waiting = append(waiting, n)
 		}
 		e.Others[n.Outcome]++
 	}
 	for _, f := range res.Findings {
-		all = add(all, f, "")
+		all.add(f, "")
 	}
-	e.Causes = group(all, places)
+	e.Causes, e.Waits = group(all.list, places), wait(waiting)
 	return e
 }
 
-// add adds a finding that takes a node out of service, or none.
-func add(all []*found, f stage.Finding, node string) []*found {
-	at := slices.IndexFunc(all, func(o *found) bool {
-		return o.Step == f.Step && o.Cause == f.Cause && slices.Equal(o.Suspects, f.Suspects) || o.OfSameParts(f)
-	})
-	if at < 0 {
-		at = len(all)
-		all = append(all, &found{Finding: f})
-	}
-	if node != "" && !slices.Contains(all[at].nodes, node) {
-		all[at].nodes = append(all[at].nodes, node)
-	}
-	return all
+// collection is findings, each once.
+type collection struct {
+	list []*found
+	at   map[string]int // their places in the list, by what makes two findings one
 }
 
-// wait counts a node that waits.
-func (e *Ending) wait(n apply.NodeResult) {
-	w := Wait{Outcome: n.Outcome}
-	if n.Cause != nil {
-		w.Text = n.Cause.Text
+// add adds a finding that takes a node out of service, or none.
+func (c *collection) add(f stage.Finding, node string) {
+	parts := make([]string, 0, 2*len(f.Suspects))
+	for _, s := range f.Suspects {
+		parts = append(parts, s.Subject.String(), s.Part)
 	}
-	at := slices.IndexFunc(e.Waits, func(o Wait) bool { return o.Outcome == w.Outcome && o.Text == w.Text })
-	if at < 0 {
-		at = len(e.Waits)
-		e.Waits = append(e.Waits, w)
+	of := strings.Join(parts, "\x00")
+	keys := []string{"same\x00" + strings.Join([]string{f.Step, f.Cause, of}, "\x00")}
+	if f.OfSameParts(f) {
+		keys = append(keys, "parts\x00"+of)
 	}
-	e.Waits[at].Nodes = append(e.Waits[at].Nodes, n.Name)
+	at := len(c.list)
+	for _, k := range keys {
+		if i, known := c.at[k]; known {
+			at = min(at, i)
+		}
+	}
+	if at == len(c.list) {
+		c.list = append(c.list, &found{Finding: f})
+		for _, k := range keys {
+			c.at[k] = at
+		}
+	}
+	if node != "" {
+		c.list[at].nodes = append(c.list[at].nodes, node)
+	}
+}
+
+// wait groups the nodes that wait by outcome and cause; causes that are alike are one.
+func wait(nodes []apply.NodeResult) (waits []Wait) {
+	about := make([]fold.Finding, len(nodes))
+	for i, n := range nodes {
+		about[i] = fold.Finding{Kind: string(subject.Node), Name: n.Name, Apart: string(n.Outcome)}
+		if n.Cause != nil {
+			about[i].Cause = n.Cause.Text
+		}
+	}
+	for _, g := range fold.Findings(about) {
+		waits = append(waits, Wait{Outcome: nodes[g.Members[0]].Outcome, Nodes: g.Names, Text: g.Cause, Others: g.Others})
+	}
+	return waits
 }
 
 // group puts findings together that are alike.
@@ -131,9 +153,10 @@ func group(all []*found, places Places) (causes []*Cause) {
 		first := all[g.Members[0]]
 		c := &Cause{ID: about[g.Members[0]].ID(), Text: g.Cause, Others: g.Others, Evidence: first.Evidence, Action: g.Action, Alike: len(g.Names) > 1}
 		parts := map[string]bool{}
+		u := suspecting{c, map[string]bool{}, map[string]bool{}, map[Place]int{}}
 		for _, m := range g.Members {
 			for _, s := range all[m].Suspects {
-				c.suspect(s, places)
+				u.suspect(s, places)
 				parts[s.Part] = true
 			}
 			c.Nodes = append(c.Nodes, all[m].nodes...)
@@ -149,26 +172,36 @@ func group(all []*found, places Places) (causes []*Cause) {
 	return causes
 }
 
+// suspecting is a cause while its suspects are added, with what it has of them.
+type suspecting struct {
+	*Cause
+	suspects, names map[string]bool
+	stops           map[Place]int // their places among Stops
+}
+
 // suspect adds a suspect, once.
-func (c *Cause) suspect(s stage.Suspect, places Places) {
+func (u *suspecting) suspect(s stage.Suspect, places Places) {
 	text := strings.TrimSpace(s.Subject.Name + " " + s.Part)
-	if slices.Contains(c.Suspects, text) {
+	if u.suspects[text] {
 		return
 	}
-	c.Suspects = append(c.Suspects, text)
-	if !slices.Contains(c.Names, s.Subject.Name) {
-		c.Names = append(c.Names, s.Subject.Name)
+	u.suspects[text] = true
+	u.Suspects = append(u.Suspects, text)
+	if !u.names[s.Subject.Name] {
+		u.names[s.Subject.Name] = true
+		u.Names = append(u.Names, s.Subject.Name)
 	}
 	p, known := places(s.Subject)
 	if !known {
 		return
 	}
-	at := slices.IndexFunc(c.Stops, func(o Stop) bool { return o.Place == p })
-	if at < 0 {
-		at = len(c.Stops)
-		c.Stops = append(c.Stops, Stop{Place: p})
+	at, again := u.stops[p]
+	if !again {
+		at = len(u.Stops)
+		u.stops[p] = at
+		u.Stops = append(u.Stops, Stop{Place: p})
 	}
-	c.Stops[at].Suspects = append(c.Stops[at].Suspects, text)
+	u.Stops[at].Suspects = append(u.Stops[at].Suspects, text)
 }
 
 // Fold is a finding as those that are alike are folded: by the parts that are suspected, cause and
@@ -206,9 +239,11 @@ func (e Ending) Work() []*Cause {
 // Again lists the nodes that another run works on again: those that are out of service, in the order of
 // the causes.
 func (e Ending) Again() (nodes []string) {
+	seen := map[string]bool{}
 	for _, c := range e.Causes {
 		for _, n := range c.Nodes {
-			if !slices.Contains(nodes, n) {
+			if !seen[n] {
+				seen[n] = true
 				nodes = append(nodes, n)
 			}
 		}

@@ -76,6 +76,26 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestWaitsAlike: nodes that wait for the same thing are one line, also where the text names each.
+func TestWaitsAlike(t *testing.T) {
+	t.Parallel()
+	var res apply.Result
+	for _, n := range []string{"n101", "n102", "n103"} {
+		c := &state.Cause{Kind: state.ByFailure, Text: n + " did not answer at 10.0.0." + n[3:]}
+		res.Nodes = append(res.Nodes, apply.NodeResult{Name: n, Outcome: apply.NodeSkipped, Cause: c})
+	}
+	res.Nodes[2].Cause.Text = "n103 did not answer at port 7"
+	res.Nodes = append(res.Nodes, apply.NodeResult{Name: "n104", Outcome: apply.NodeInterrupted})
+	var got []string
+	for _, w := range Of(res, places).Waits {
+		got = append(got, fmt.Sprintf("%s %v %q %q", w.Outcome, w.Nodes, w.Text, w.Others))
+	}
+	want := []string{`skipped [n101 n102] "NODE did not answer at 10.0.0.1" []`, `skipped [n103] "n103 did not answer at port 7" []`, `interrupted [n104] "" []`}
+	if !slices.Equal(got, want) {
+		t.Errorf("waits\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // TestWork: work goes by the first place of each cause, within a cause by place, and what has no place
 // comes last.
 func TestWork(t *testing.T) {

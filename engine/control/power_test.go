@@ -38,6 +38,11 @@ func TestPowerOfAnOlderOwner(t *testing.T) {
 	if err := control.NewClient(dir).AskBMCs(t.Context(), control.BMCQuestion{For: control.AskPower}, []string{"n1"}, func(p control.BMCAnswer) { told = append(told, p.Node) }); err != nil || !slices.Equal(told, []string{"n1", "n2"}) {
 		t.Errorf("%v, %v", told, err)
 	}
+	told = nil
+	if err := control.NewClient(dir).AskBMCs(t.Context(), control.BMCQuestion{For: control.AskLog}, nil, func(p control.BMCAnswer) { told = append(told, p.Node+": "+p.State+p.Error) }); err != nil ||
+		!slices.Equal(told, []string{"n1: the ironrail that owns the state is older and asks BMCs for their power alone", "n2: no answer"}) {
+		t.Errorf("the logs: %v, %v", told, err)
+	}
 }
 
 // TestPowerForAnOlderClient: who does not ask for a stream gets the list.

@@ -91,9 +91,6 @@ func (a *app) codeOf(err error) int {
 	code := exitFailed
 	if e, ok := errors.AsType[exit](err); ok {
 		code = e.code
-		if e.err == nil {
-			return code
-		}
 	}
 	a.complain(err)
 	return code
@@ -103,6 +100,9 @@ func (a *app) codeOf(err error) int {
 // one.
 func (a *app) complain(err error) {
 	if e, ok := err.(exit); ok {
+		if e.err == nil {
+			return // all was said
+		}
 		err = e.err
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -151,6 +151,25 @@ func TestErrorsAreShownOneByOneWithTheirHints(t *testing.T) {
 	}
 }
 
+// TestAnErrorBesideAnExitIsShown: an exit that says nothing does not hide what else went wrong.
+func TestAnErrorBesideAnExitIsShown(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		code int
+		want string
+	}{
+		{exit{code: exitSomeFailed}, exitSomeFailed, ""},
+		{errors.Join(exit{code: exitSomeFailed}, errors.New("nothing is kept")), exitSomeFailed, "error: nothing is kept\n"},
+		{errors.Join(exit{exitOwned, errors.New("first")}, errors.New("second")), exitOwned, "error: first\nerror: second\n"},
+	} {
+		var talk bytes.Buffer
+		if code := newApp(nil, &talk).codeOf(c.err); code != c.code || talk.String() != c.want {
+			t.Errorf("%v: code %d, says %q", c.err, code, talk.String())
+		}
+	}
+}
+
 func TestErrorsOfTheDiskHaveANextAction(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -47,12 +47,15 @@ func checkNames() []string {
 	return names
 }
 
-// checkVars refuses --var words that are not NAME=VALUE, and what must not be done in this folder.
+// checkVars refuses --var words that are not NAME=VALUE, another --color than there is, and what must not be done in this folder.
 func (a *app) checkVars(c *cobra.Command, _ []string) error {
 	for _, v := range a.vars {
 		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
 			return exit{exitUsage, fmt.Errorf("--var %q is not NAME=VALUE", v)}
 		}
+	}
+	if !slices.Contains([]string{"auto", "always", "never"}, a.color) {
+		return exit{exitUsage, fmt.Errorf("--color %q is not auto, always or never", a.color)}
 	}
 	return a.checkKept(c)
 }

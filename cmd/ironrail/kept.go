@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,26 +36,33 @@ func checkKeep(to string) error {
 // keepSite copies the files of the site into the folder that a rehearsal is kept in: all but hidden ones,
 // such as the state and the history of git.
 func (a *app) keepSite(to string) error {
-	self, err := filepath.Abs(to)
+	self, err := os.Stat(to)
+	if err != nil {
+		return err
+	}
+	from, err := filepath.EvalSymlinks(a.dir) // a link is not walked into
 	if err != nil {
 		return err
 	}
 	left := int64(mostKept)
-	return filepath.WalkDir(a.dir, func(path string, d fs.DirEntry, err error) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(a.dir, path)
+		name, err := filepath.Rel(from, path)
 		if err != nil {
 			return err
 		}
-		if abs, err := filepath.Abs(path); err != nil || abs == self || name != "." && strings.HasPrefix(d.Name(), ".") {
-			if err == nil && d.IsDir() {
-				err = fs.SkipDir
+		if name != "." && strings.HasPrefix(d.Name(), ".") {
+			if d.IsDir() {
+				return fs.SkipDir
 			}
-			return err
+			return nil
 		}
 		if d.IsDir() {
+			if info, err := d.Info(); err != nil || os.SameFile(info, self) {
+				return cmp.Or(err, fs.SkipDir)
+			}
 			return os.MkdirAll(filepath.Join(to, name), 0o755)
 		}
 		info, err := os.Stat(path)

@@ -192,8 +192,9 @@ func (v *view) findingLines(width, height int) (lines []line) {
 		each = 1
 	}
 	if len(groups) > height {
-		groups = groups[len(groups)-max(0, height-1):]
-		lines = append(lines, line{fmt.Sprintf("  %d earlier findings; `ironrail why` has all", len(fold.Findings(about))-len(groups)), faint})
+		before := len(groups) - max(0, height-1)
+		groups = groups[before:]
+		lines = append(lines, line{fmt.Sprintf("  %d earlier findings; %s has all", before, v.allFound()), faint})
 	}
 	for _, g := range groups {
 		of := g.Names[0]
@@ -206,6 +207,14 @@ func (v *view) findingLines(width, height int) (lines []line) {
 		}
 	}
 	return lines[:min(len(lines), height)]
+}
+
+// allFound is where all findings can be read.
+func (v *view) allFound() string {
+	if v.at.IsZero() {
+		return "`ironrail why`"
+	}
+	return "the summary" // a rehearsal has no state that another command reads meanwhile
 }
 
 // formatLine is one line with its arguments escaped.
@@ -239,9 +248,11 @@ func (b *board) fit(now time.Time, width, height int, shown map[string]bool) []l
 		}
 	}
 	entries := b.entries(rows, now, len(rows) > height)
-	more := 0
+	more := 0 // rows
 	if len(entries) > height {
-		more = len(entries) - height + 1
+		for _, e := range entries[height-1:] {
+			more += len(e.rows)
+		}
 		entries = entries[:height-1]
 	}
 	seconds := 0 // lines that may follow the first of an entry
@@ -250,7 +261,7 @@ func (b *board) fit(now time.Time, width, height int, shown map[string]bool) []l
 	}
 	lines := b.format(entries, width, seconds)
 	if more > 0 {
-		lines = append(lines, line{fmt.Sprintf("  %d more", more), faint})
+		lines = append(lines, line{fmt.Sprintf("  %d more %s", more, pluralOf(more, "row", "rows")), faint})
 	}
 	return lines
 }

@@ -153,11 +153,29 @@ func TestFrameFitsTheTerminal(t *testing.T) {
 			t.Errorf("height %d does not count:\n%s", height, all)
 		}
 	}
+	if all := textOf(v.frame(now, 80, 5)); !strings.Contains(all, "\n> n050 ") || !strings.HasSuffix(all, "\n  97 more rows\n") {
+		t.Errorf("rows without room are not counted:\n%s", all)
+	}
 	if all := textOf(v.frame(now, 80, 30)); !strings.Contains(all, "  57 nodes   bmc") || !strings.Contains(all, "n[040-049,051-089,092-099]\n") || !strings.Contains(all, "✓ 40 nodes ") {
 		t.Errorf("nodes that stand the same way are not together:\n%s", all)
 	}
 	if all := textOf(v.frame(now, 80, 200)); strings.Count(all, "\n  n") != 57 || strings.Count(all, "✓ n") != 40 {
 		t.Errorf("on a tall terminal not each node has its line:\n%s", all)
+	}
+}
+
+// TestEarlierFindings: findings without room are counted, and can be read where it says.
+func TestEarlierFindings(t *testing.T) {
+	t.Parallel()
+	v := newView(newApp(nil, &bytes.Buffer{}), manyNodes(100))
+	for i := range 20 {
+		v.discover(event.Event{Type: event.FindingMade, Node: fmt.Sprintf("n%03d", i), Text: "broken " + string(rune('a'+i))})
+	}
+	if all := textOf(v.frame(now, 80, 19)); !strings.Contains(all, "  15 earlier findings; `ironrail why` has all\n✗ n015: broken p\n") {
+		t.Errorf("findings without room:\n%s", all)
+	}
+	if all := textOf(v.rehearsal(false).frame(now, 80, 19)); !strings.Contains(all, "  15 earlier findings; the summary has all\n") {
+		t.Errorf("findings of a rehearsal without room:\n%s", all)
 	}
 }
 

@@ -131,7 +131,7 @@ func (a Artifacts) checkShared(shim []byte, all []*inventory.Image) error {
 		}
 		if err := bootdisk.Starts(shim, kernel); err != nil {
 			return errkind.New(errkind.Conflict, "nodes of image %s boot with Secure Boot by the shim of image %s, as both are of %s, and it does not start their kernel: %w", i.Name, by.Name, install.SignerOf(i), err).
-				Do("Give all nodes with secure_boot images of one maker: all of Rocky, or all of Alma.")
+				Do("Give all nodes with secure_boot images that one shim starts: all of Rocky, or all of Alma, and of one release where the maker has changed its key.")
 		}
 	}
 	return nil

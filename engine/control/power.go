@@ -97,7 +97,8 @@ func (c *Client) AskBMCs(ctx context.Context, ask BMCQuestion, nodes []string, t
 		return err
 	}
 	defer resp.Body.Close()
-	d := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer))
+	body := &io.LimitedReader{R: resp.Body, N: maxAnswer} // of a stream each answer may be so large: all event logs of a site are more
+	d := json.NewDecoder(body)
 	if resp.Header.Get("Content-Type") != jsonLines {
 		var all []BMCAnswer
 		if err := d.Decode(&all); err != nil {
@@ -120,6 +121,7 @@ func (c *Client) AskBMCs(ctx context.Context, ask BMCQuestion, nodes []string, t
 			return fmt.Errorf("control socket: %w", err)
 		}
 		tell(p.as(ask))
+		body.N = maxAnswer
 	}
 }
 

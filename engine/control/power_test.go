@@ -45,6 +45,35 @@ func TestPowerOfAnOlderOwner(t *testing.T) {
 	}
 }
 
+// TestManyLogs: the logs of many BMCs are more than one answer may be, and all arrive.
+func TestManyLogs(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), ".ironrail")
+	o, err := control.AcquireFolder(dir, "apply", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Release()
+	ln, err := o.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const logs = 70
+	line := []byte(`{"node":"n1","log":[{"text":"` + strings.Repeat("x", 1<<20) + `"}]}` + "\n")
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		for range logs {
+			_, _ = w.Write(line)
+		}
+	})}
+	defer s.Close()
+	go func() { _ = s.Serve(ln) }()
+	n := 0
+	if err := control.NewClient(dir).AskBMCs(t.Context(), control.BMCQuestion{For: control.AskLog}, nil, func(control.BMCAnswer) { n++ }); err != nil || n != logs {
+		t.Errorf("%d of %d logs arrive, %v", n, logs, err)
+	}
+}
+
 // TestPowerForAnOlderClient: who does not ask for a stream gets the list.
 func TestPowerForAnOlderClient(t *testing.T) {
 	t.Parallel()

@@ -82,7 +82,8 @@ func (a *app) keepSite(to string) error {
 }
 
 // readOnly are the commands that a rehearsal that was kept is looked at with: none of them asks hardware.
-var readOnly = []string{"check", "completion", "draw", "events", "fmt", "help", "import", "lock", "parts", "read", "rehearse", "report", "show", "state", "status", "version", "why"}
+// handover prints what was written for the scheduler.
+var readOnly = []string{"check", "completion", "draw", "events", "fmt", "handover", "help", "import", "lock", "parts", "read", "rehearse", "report", "show", "state", "status", "version", "why"}
 
 // checkKept refuses to act on hardware from the folder of a rehearsal, and gives a command there the
 // variables that the rehearsal had.

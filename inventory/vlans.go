@@ -187,15 +187,31 @@ func (l *loader) checkTaggedBoot(h *Hardware, b *language.Body) {
 		add("arch", fmt.Sprintf("processors of %s are booted by GRUB, which sends nothing on a VLAN", h.Arch), untagged)
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.BIOS)) {
-		if id := vlanSetting.FindString(name); id != "" && h.BIOS[name] != strconv.Itoa(nic.Network.VLAN) {
-			add("bios", fmt.Sprintf("bios says %s = %q", name, h.BIOS[name]), "Give both one number.")
+		if do := vlanOfBIOS(h.BIOS, name, nic.Network.VLAN); do != "" {
+			add("bios", fmt.Sprintf("bios says %s = %q", name, h.BIOS[name]), do)
 		}
 	}
 }
 
-// vlanSetting are the names that vendors give the VLAN ID of a boot NIC among their BIOS settings:
-// PxeDev1VlanId of Dell, VlanId of HPE.
-var vlanSetting = lazyregexp.New(`^(PxeDev[0-9]+)?VlanId$`)
+// vlanOfBIOS is what to do about a BIOS setting by which firmware would not be on the VLAN of the
+// boot network; "": it is none. Settings of a device that is switched off say nothing.
+func vlanOfBIOS(all map[string]string, name string, id int) string {
+	found := vlanSetting.FindStringSubmatch(name)
+	if found == nil || found[1] != "" && all[found[1]+"EnDis"] == "Disabled" {
+		return ""
+	}
+	switch device := found[1]; {
+	case found[2] == "Id" && all[name] != strconv.Itoa(id):
+		return "Give both one number."
+	case found[2] == "EnDis" && device != "" && all[name] == "Disabled":
+		return `Write "Enabled" there, with the VLAN in ` + device + "VlanId."
+	}
+	return ""
+}
+
+// vlanSetting are the names that vendors give the VLAN of a boot NIC among their BIOS settings:
+// PxeDev1VlanId and PxeDev1VlanEnDis of Dell, whose PxeDev1EnDis is of the device itself; VlanId of HPE.
+var vlanSetting = lazyregexp.New(`^(PxeDev[0-9]+)?Vlan(Id|EnDis)$`)
 
 // mtuOf is the MTU of interfaces on a network, bytes; nil has the usual one.
 func mtuOf(n *Network) int {

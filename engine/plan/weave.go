@@ -14,21 +14,38 @@ func Interpose(steps []Step, between map[StepID][]Need, moves func(*Step) bool) 
 		if !moves(st) {
 			continue
 		}
-		needs := st.Needs
-		for _, x := range st.Needs {
-			for _, y := range between[x.Step] {
-				triggers := x.Triggers && y.Triggers
-				switch at := slices.IndexFunc(needs, func(z Need) bool { return z.Step == y.Step && z.On == x.On }); {
-				case at < 0:
-					needs = append(slices.Clip(needs), Need{Step: y.Step, On: x.On, Triggers: triggers})
-				case triggers && !needs[at].Triggers:
-					needs = slices.Clone(needs)
-					needs[at].Triggers = true
-				}
-			}
-		}
-		st.Needs = needs
+		st.Needs = interposed(st.Needs, between)
 	}
+}
+
+// interposed is needs with those that between gives, each once. It leaves needs alone.
+func interposed(needs []Need, between map[StepID][]Need) []Need {
+	if !slices.ContainsFunc(needs, func(x Need) bool { return len(between[x.Step]) > 0 }) {
+		return needs
+	}
+	type key struct {
+		step StepID
+		on   NeedKind
+	}
+	out, at := slices.Clone(needs), make(map[key]int, 2*len(needs))
+	for i, x := range needs {
+		if _, known := at[key{x.Step, x.On}]; !known {
+			at[key{x.Step, x.On}] = i
+		}
+	}
+	for _, x := range needs {
+		for _, y := range between[x.Step] {
+			triggers, k := x.Triggers && y.Triggers, key{y.Step, x.On}
+			i, known := at[k]
+			if !known {
+				at[k] = len(out)
+				out = append(out, Need{Step: y.Step, On: x.On, Triggers: triggers})
+				continue
+			}
+			out[i].Triggers = out[i].Triggers || triggers
+		}
+	}
+	return out
 }
 
 // AddNeeds gives the steps that more names further needs; steps is changed in place.

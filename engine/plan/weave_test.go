@@ -3,8 +3,10 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestInterpose(t *testing.T) {
@@ -33,5 +35,24 @@ func TestAddNeeds(t *testing.T) {
 	AddNeeds(steps, map[StepID][]Need{"a": {{Step: "y"}}, "b": {{Step: "z"}}})
 	if !slices.Equal(steps[0].Needs, []Need{{Step: "x"}, {Step: "y"}}) || !slices.Equal(steps[1].Needs, []Need{{Step: "x"}, {Step: "z"}}) {
 		t.Error(steps)
+	}
+}
+
+// TestInterposeInTime: a step that needs something of each node of a large site, and gets as much again.
+func TestInterposeInTime(t *testing.T) {
+	t.Parallel()
+	const nodes = 25000
+	all := Step{ID: "all/check"}
+	between := map[StepID][]Need{}
+	for i := range nodes {
+		boot, more := StepID(fmt.Sprintf("n%d/boot", i)), StepID(fmt.Sprintf("n%d/nics", i))
+		all.Needs = append(all.Needs, Need{Step: boot})
+		between[boot] = []Need{{Step: more}}
+	}
+	begun := time.Now()
+	steps := []Step{all}
+	Interpose(steps, between, func(*Step) bool { return true })
+	if took := time.Since(begun); took > 5*time.Second || len(steps[0].Needs) != 2*nodes {
+		t.Errorf("%d needs in %s", len(steps[0].Needs), took)
 	}
 }

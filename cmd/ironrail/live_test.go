@@ -231,7 +231,7 @@ func TestLogsAndSensors(t *testing.T) {
 		"sel":      {[]string{"sel", "n1", "--last", "7"}, "n1:\n  2026-01-02 15:04:05  Critical  one of the last 7\n  no time              OK        power\\x1b[31m unit\n", exitDone},
 		"sensors":  {[]string{"sensors", "n1"}, "n1:\n  Inlet Temp                         24.5 Cel\n", exitDone},
 		"negative": {[]string{"sel", "--last", "-1"}, "", exitUsage},
-		"json":     {[]string{"--json", "sensors", "n1"}, "[\n  {\n    \"node\": \"n1\",\n    \"sensors\": [\n      {\n        \"name\": \"Inlet Temp\",\n        \"value\": 24.5,\n        \"unit\": \"Cel\"\n      }\n    ],\n    \"at\": \"2026-01-02T15:04:05Z\"\n  }\n]\n", exitDone},
+		"json":     {[]string{"--json", "sensors", "n1"}, "[\n  {\n    \"node\": \"n1\",\n    \"state\": \"\",\n    \"sensors\": [\n      {\n        \"name\": \"Inlet Temp\",\n        \"value\": 24.5,\n        \"unit\": \"Cel\"\n      }\n    ],\n    \"at\": \"2026-01-02T15:04:05Z\"\n  }\n]\n", exitDone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

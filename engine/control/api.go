@@ -172,7 +172,7 @@ type Sensor struct {
 // BMCAnswer is what the BMC of one node answered.
 type BMCAnswer struct {
 	Node    string     `json:"node"`
-	State   string     `json:"state,omitempty"`   // on, off; of AskPower
+	State   string     `json:"state"`             // on, off; of AskPower, and empty with an error
 	Log     []LogEntry `json:"log,omitempty"`     // the oldest first; of AskLog
 	Sensors []Sensor   `json:"sensors,omitempty"` // in the order of the BMC; of AskSensors
 	Error   string     `json:"error,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"debug/pe"
 	"encoding/binary"
 
+	"github.com/ironrail/ironrail/internal/efisig"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -19,15 +20,6 @@ const (
 	vendorSection = ".vendor_cert"
 	vendorShort   = ".vendor_" // where the table of long names was stripped
 	vendorHeader  = 16
-)
-
-// x509List is EFI_CERT_X509_GUID as it stands in a list; its header has 28 bytes, and each entry an
-// owner of 16 before its certificate.
-var x509List = []byte{0xa1, 0x59, 0xc0, 0xa5, 0xe4, 0x94, 0xa7, 0x4a, 0x87, 0xb5, 0xab, 0x15, 0x5c, 0x2b, 0xf0, 0x72}
-
-const (
-	listHeader = 28
-	ownerSize  = 16
 )
 
 // Vendors returns the certificates that are built into a shim: besides what firmware and MOK list
@@ -55,8 +47,8 @@ func Vendors(shim []byte) (list []*x509.Certificate, err error) {
 	}
 	b = b[at : at+size]
 	ders := [][]byte{b}
-	if bytes.HasPrefix(b, x509List) {
-		ders = certificatesOf(b)
+	if bytes.HasPrefix(b, []byte(efisig.X509)) {
+		ders, _ = efisig.Certificates(b) // what is cut off, or of another kind, is left out
 	}
 	for _, der := range ders {
 		c, err := x509.ParseCertificate(der)
@@ -69,22 +61,4 @@ func Vendors(shim []byte) (list []*x509.Certificate, err error) {
 		return nil, errkind.New(errkind.Invalid, "section %s of shim has no certificate", vendorSection)
 	}
 	return list, nil
-}
-
-// certificatesOf are the certificates of signature lists; what is cut off, or of another kind, is left
-// out.
-func certificatesOf(lists []byte) (ders [][]byte) {
-	for len(lists) >= listHeader {
-		size, header, entry := uint64(binary.LittleEndian.Uint32(lists[16:])), uint64(binary.LittleEndian.Uint32(lists[20:])), uint64(binary.LittleEndian.Uint32(lists[24:]))
-		if size < listHeader || size > uint64(len(lists)) {
-			break
-		}
-		if bytes.HasPrefix(lists, x509List) && entry > ownerSize {
-			for from := listHeader + header; from+entry <= size; from += entry {
-				ders = append(ders, lists[from+ownerSize:from+entry])
-			}
-		}
-		lists = lists[size:]
-	}
-	return ders
 }

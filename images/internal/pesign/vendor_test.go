@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/efisig"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -55,17 +56,17 @@ func certificate(t *testing.T, name string) []byte {
 // signatureList is an EFI signature list of one certificate.
 func signatureList(kind, der []byte) []byte {
 	b := slices.Clone(kind)
-	b = binary.LittleEndian.AppendUint32(b, uint32(listHeader+ownerSize+len(der)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(efisig.ListSize+efisig.OwnerSize+len(der)))
 	b = binary.LittleEndian.AppendUint32(b, 0)
-	b = binary.LittleEndian.AppendUint32(b, uint32(ownerSize+len(der)))
-	return append(append(b, make([]byte, ownerSize)...), der...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(efisig.OwnerSize+len(der)))
+	return append(append(b, make([]byte, efisig.OwnerSize)...), der...)
 }
 
 func TestVendors(t *testing.T) {
 	t.Parallel()
 	one, two := certificate(t, "one"), certificate(t, "two")
-	lists := slices.Concat(signatureList(x509List, one), signatureList(make([]byte, 16), []byte("a digest")), signatureList(x509List, two))
-	digests := slices.Concat(signatureList(x509List, nil), signatureList(make([]byte, 16), []byte("a digest")))
+	lists := slices.Concat(signatureList([]byte(efisig.X509), one), signatureList(make([]byte, 16), []byte("a digest")), signatureList([]byte(efisig.X509), two))
+	digests := slices.Concat(signatureList([]byte(efisig.X509), nil), signatureList(make([]byte, 16), []byte("a digest")))
 	for name, c := range map[string]struct {
 		shim []byte
 		want []string // nil: it is invalid

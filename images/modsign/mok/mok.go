@@ -11,6 +11,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"unicode/utf16"
+
+	"github.com/ironrail/ironrail/internal/efisig"
 )
 
 // Loader is the name of MokManager, as it is built into shim: shim looks for it where it came
@@ -65,17 +67,15 @@ func authenticate(list []byte, password string) []byte {
 
 // GUIDs as they are stored (UEFI 2.10, 32.4.1; shim's lib/guid.c).
 var (
-	certX509 = []byte{0xa1, 0x59, 0xc0, 0xa5, 0xe4, 0x94, 0xa7, 0x4a, 0x87, 0xb5, 0xab, 0x15, 0x5c, 0x2b, 0xf0, 0x72}
 	shimLock = []byte{0x50, 0xab, 0x5d, 0x60, 0x46, 0xe0, 0x00, 0x43, 0xab, 0xb6, 0x3d, 0xd8, 0x10, 0xdd, 0x8b, 0x23}
 )
 
 // signatureList is an EFI_SIGNATURE_LIST of one certificate, whose owner is shim, as mokutil
 // makes it.
 func signatureList(der []byte) []byte {
-	const listHead, owner = 28, 16
-	b := append([]byte(nil), certX509...)
-	b = binary.LittleEndian.AppendUint32(b, uint32(listHead+owner+len(der)))
+	b := []byte(efisig.X509)
+	b = binary.LittleEndian.AppendUint32(b, uint32(efisig.ListSize+efisig.OwnerSize+len(der)))
 	b = binary.LittleEndian.AppendUint32(b, 0) // no header
-	b = binary.LittleEndian.AppendUint32(b, uint32(owner+len(der)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(efisig.OwnerSize+len(der)))
 	return append(append(b, shimLock...), der...)
 }

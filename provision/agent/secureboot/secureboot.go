@@ -8,14 +8,13 @@
 package secureboot
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/binary"
 	"encoding/hex"
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/efisig"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
 )
@@ -88,15 +87,6 @@ func lockdownOf(text string) string {
 	return level
 }
 
-// certX509 is EFI_CERT_X509_GUID as it is stored.
-var certX509 = []byte{0xa1, 0x59, 0xc0, 0xa5, 0xe4, 0x94, 0xa7, 0x4a, 0x87, 0xb5, 0xab, 0x15, 0x5c, 0x2b, 0xf0, 0x72}
-
-// Sizes of EFI_SIGNATURE_LIST before its header, and of the owner before each signature.
-const (
-	listSize  = 28
-	ownerSize = 16
-)
-
 // ownerKeys are the certificates in shim's copy of its list (MokListRT, with MokListRT1 and so
 // on where one variable is too small): in variables, and since shim 15.3 in a table that the
 // kernel shows (drivers/firmware/efi/mokvar-table.c).
@@ -146,31 +136,14 @@ func trusted(certs []*x509.Certificate) (list []Trusted) {
 // certificates are those in signature lists, in their order. Damaged: the lists do not end
 // where they say, or hold a certificate that cannot be read; what could be read is returned.
 func certificates(lists []byte) (certs []*x509.Certificate, damaged bool) {
-	for len(lists) > 0 {
-		if len(lists) < listSize {
-			return certs, true
+	ders, damaged := efisig.Certificates(lists)
+	for _, der := range ders {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			damaged = true
+			continue
 		}
-		whole, header, each := binary.LittleEndian.Uint32(lists[16:]), binary.LittleEndian.Uint32(lists[20:]), binary.LittleEndian.Uint32(lists[24:])
-		from := uint64(listSize) + uint64(header)
-		if uint64(whole) > uint64(len(lists)) || uint64(whole) < from {
-			return certs, true
-		}
-		list := lists[from:whole]
-		if bytes.Equal(lists[:16], certX509) {
-			if each <= ownerSize {
-				return certs, true
-			}
-			for ; len(list) >= int(each); list = list[each:] {
-				c, err := x509.ParseCertificate(list[ownerSize:each])
-				if err != nil {
-					damaged = true
-					continue
-				}
-				certs = append(certs, c)
-			}
-			damaged = damaged || len(list) > 0
-		}
-		lists = lists[whole:]
+		certs = append(certs, c)
 	}
 	return certs, damaged
 }

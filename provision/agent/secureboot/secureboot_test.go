@@ -22,6 +22,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/efisig"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/sysfs"
@@ -51,15 +52,15 @@ func certificate(t *testing.T, name string) []byte {
 // list is an EFI_SIGNATURE_LIST of one signature.
 func list(kind, data []byte) []byte {
 	b := slices.Clone(kind)
-	b = binary.LittleEndian.AppendUint32(b, uint32(listSize+ownerSize+len(data)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(efisig.ListSize+efisig.OwnerSize+len(data)))
 	b = binary.LittleEndian.AppendUint32(b, 0)
-	b = binary.LittleEndian.AppendUint32(b, uint32(ownerSize+len(data)))
-	return append(append(b, make([]byte, ownerSize)...), data...)
+	b = binary.LittleEndian.AppendUint32(b, uint32(efisig.OwnerSize+len(data)))
+	return append(append(b, make([]byte, efisig.OwnerSize)...), data...)
 }
 
 func TestRead(t *testing.T) {
 	t.Parallel()
-	old, young, vendor := list(certX509, certificate(t, ca2011)), list(certX509, certificate(t, ca2023)), list(certX509, certificate(t, "ACME Platform CA"))
+	old, young, vendor := list([]byte(efisig.X509), certificate(t, ca2011)), list([]byte(efisig.X509), certificate(t, ca2023)), list([]byte(efisig.X509), certificate(t, "ACME Platform CA"))
 	sha256 := list(bytes.Repeat([]byte{0x26}, 16), make([]byte, 32)) // a hash: of no authority
 	on, off := []byte{6, 0, 0, 0, 1}, []byte{6, 0, 0, 0, 0}
 	db := func(lists ...[]byte) []byte { return append([]byte{0x27, 0, 0, 0}, slices.Concat(lists...)...) }
@@ -77,7 +78,7 @@ func TestRead(t *testing.T) {
 		"no Secure Boot":    {nil, off, nil, "", wire.SecureBoot{State: wire.SecureBootAbsent}},
 		"variables hidden":  {nil, nil, nil, "none [integrity]", wire.SecureBoot{Lockdown: "integrity"}},
 		"cut off":           {on, off, db(old, young)[:len(old)+40], "", wire.SecureBoot{State: wire.SecureBootOn, Authorities: []string{ca2011}, Damaged: true}},
-		"no certificate":    {on, off, db(list(certX509, []byte("x")), young), "", wire.SecureBoot{State: wire.SecureBootOn, Authorities: []string{ca2023}, Damaged: true}},
+		"no certificate":    {on, off, db(list([]byte(efisig.X509), []byte("x")), young), "", wire.SecureBoot{State: wire.SecureBootOn, Authorities: []string{ca2023}, Damaged: true}},
 	} {
 		if c.db != nil {
 			certs, _ := certificates(c.db[4:])
@@ -119,9 +120,9 @@ func TestOwnerKeys(t *testing.T) {
 	file := func(parts ...[]byte) *fstest.MapFile { return &fstest.MapFile{Data: slices.Concat(parts...)} }
 	got := Read(sysfs.Of(fstest.MapFS{
 		variables + "/SecureBoot" + global: file(attributes, []byte{1}), variables + "/SetupMode" + global: file(attributes, []byte{0}),
-		variables + "/db" + database: file(attributes, list(certX509, db)), variables + "/MokListRT" + shim: file(attributes, list(certX509, first)), variables + "/MokListRT1" + shim: file(attributes, list(certX509, second)),
-		variables + "/MokListRT" + global: file(attributes, list(certX509, certificate(t, "of nobody"))),
-		mokTable + "/MokListRT":           file(list(certX509, first), list(certX509, third)), mokTable + "/MokListXRT": file(list(certX509, certificate(t, "revoked"))),
+		variables + "/db" + database: file(attributes, list([]byte(efisig.X509), db)), variables + "/MokListRT" + shim: file(attributes, list([]byte(efisig.X509), first)), variables + "/MokListRT1" + shim: file(attributes, list([]byte(efisig.X509), second)),
+		variables + "/MokListRT" + global: file(attributes, list([]byte(efisig.X509), certificate(t, "of nobody"))),
+		mokTable + "/MokListRT":           file(list([]byte(efisig.X509), first), list([]byte(efisig.X509), third)), mokTable + "/MokListXRT": file(list([]byte(efisig.X509), certificate(t, "revoked"))),
 	}))
 	if want := []string{sum(db), sum(first), sum(second), sum(third)}; got == nil || !slices.Equal(got.Keys, want) || !slices.Equal(got.Authorities, []string{ca2011}) {
 		t.Errorf("got %+v, want keys %v", got, want)
@@ -139,7 +140,7 @@ func names(lists []byte) (all []string, damaged bool) {
 
 // FuzzAuthorities: no list of the firmware ends the agent.
 func FuzzAuthorities(f *testing.F) {
-	f.Add(list(certX509, []byte("x")))
+	f.Add(list([]byte(efisig.X509), []byte("x")))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if all, damaged := names(b); len(b) == 0 && (len(all) > 0 || damaged) {
@@ -177,14 +178,14 @@ func TestPeerSignatureLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []string
-	for at := bytes.Index(store, certX509); at >= 0; {
+	for at := bytes.Index(store, []byte(efisig.X509)); at >= 0; {
 		size := binary.LittleEndian.Uint32(store[at+16:])
 		some, damaged := names(store[at : at+int(size)])
 		if damaged {
 			t.Errorf("the list at %#x is damaged", at)
 		}
 		all = append(all, some...)
-		next := bytes.Index(store[at+int(size):], certX509)
+		next := bytes.Index(store[at+int(size):], []byte(efisig.X509))
 		if next < 0 {
 			break
 		}

@@ -63,44 +63,41 @@ have answered or had their time.`,
 
 // showLog prints the event log of one BMC.
 func (a *app) showLog(x control.BMCAnswer) {
-	if a.json {
-		return
-	}
-	var p page
-	switch {
-	case x.Error != "":
-		p.linef("%s: the log cannot be read: %s", x.Node, x.Error)
-	case len(x.Log) == 0:
-		p.linef("%s: the log is empty", x.Node)
-	default:
-		p.linef("%s:", x.Node)
-	}
-	for _, e := range x.Log {
-		when := "no time"
-		if !e.Time.IsZero() {
-			when = e.Time.UTC().Format(time.DateTime)
+	a.showBMC(x, len(x.Log) == 0, "the log cannot be read", "the log is empty", func(p *page) {
+		for _, e := range x.Log {
+			when := "no time"
+			if !e.Time.IsZero() {
+				when = e.Time.UTC().Format(time.DateTime)
+			}
+			p.linef("  %-19s  %-8s  %s", when, e.Severity, e.Text)
 		}
-		p.linef("  %-19s  %-8s  %s", when, e.Severity, e.Text)
-	}
-	p.to(a.out)
+	})
 }
 
 // showSensors prints the readings of one BMC.
 func (a *app) showSensors(x control.BMCAnswer) {
+	a.showBMC(x, len(x.Sensors) == 0, "the sensors cannot be read", "the BMC shows no sensors", func(p *page) {
+		for _, s := range x.Sensors {
+			p.linef("  %-28s %10s %s", s.Name, strconv.FormatFloat(s.Value, 'g', 6, 64), s.Unit)
+		}
+	})
+}
+
+// showBMC prints what one BMC answered below the name of its node: what failed says with an error, what
+// nothing says where it is empty, and what it has, which lines adds.
+func (a *app) showBMC(x control.BMCAnswer, empty bool, failed, nothing string, lines func(*page)) {
 	if a.json {
 		return
 	}
 	var p page
 	switch {
 	case x.Error != "":
-		p.linef("%s: the sensors cannot be read: %s", x.Node, x.Error)
-	case len(x.Sensors) == 0:
-		p.linef("%s: the BMC shows no sensors", x.Node)
+		p.linef("%s: %s: %s", x.Node, failed, x.Error)
+	case empty:
+		p.linef("%s: %s", x.Node, nothing)
 	default:
 		p.linef("%s:", x.Node)
 	}
-	for _, s := range x.Sensors {
-		p.linef("  %-28s %10s %s", s.Name, strconv.FormatFloat(s.Value, 'g', 6, 64), s.Unit)
-	}
+	lines(&p)
 	p.to(a.out)
 }

@@ -15,25 +15,32 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 )
 
-// TestPowerOfAnOlderOwner: one that knows no stream sends a list, of all nodes.
-func TestPowerOfAnOlderOwner(t *testing.T) {
-	t.Parallel()
+// ownedBy is a state folder whose owner answers by h.
+func ownedBy(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), ".ironrail")
 	o, err := control.AcquireFolder(dir, "apply", time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer o.Release()
+	t.Cleanup(func() { _ = o.Release() })
 	ln, err := o.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: h}
+	t.Cleanup(func() { _ = s.Close() })
+	go func() { _ = s.Serve(ln) }()
+	return dir
+}
+
+// TestPowerOfAnOlderOwner: one that knows no stream sends a list, of all nodes.
+func TestPowerOfAnOlderOwner(t *testing.T) {
+	t.Parallel()
+	dir := ownedBy(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write([]byte(`[{"node":"n1","state":"on"},{"node":"n2","error":"no answer"}]` + "\n"))
-	})}
-	defer s.Close()
-	go func() { _ = s.Serve(ln) }()
+	})
 	var told []string
 	if err := control.NewClient(dir).AskBMCs(t.Context(), control.BMCQuestion{For: control.AskPower}, []string{"n1"}, func(p control.BMCAnswer) { told = append(told, p.Node) }); err != nil || !slices.Equal(told, []string{"n1", "n2"}) {
 		t.Errorf("%v, %v", told, err)
@@ -48,26 +55,14 @@ func TestPowerOfAnOlderOwner(t *testing.T) {
 // TestManyLogs: the logs of many BMCs are more than one answer may be, and all arrive.
 func TestManyLogs(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), ".ironrail")
-	o, err := control.AcquireFolder(dir, "apply", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Release()
-	ln, err := o.Listen()
-	if err != nil {
-		t.Fatal(err)
-	}
 	const logs = 70
 	line := []byte(`{"node":"n1","log":[{"text":"` + strings.Repeat("x", 1<<20) + `"}]}` + "\n")
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	dir := ownedBy(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		for range logs {
 			_, _ = w.Write(line)
 		}
-	})}
-	defer s.Close()
-	go func() { _ = s.Serve(ln) }()
+	})
 	n := 0
 	if err := control.NewClient(dir).AskBMCs(t.Context(), control.BMCQuestion{For: control.AskLog}, nil, func(control.BMCAnswer) { n++ }); err != nil || n != logs {
 		t.Errorf("%d of %d logs arrive, %v", n, logs, err)

@@ -70,7 +70,7 @@ type found struct {
 	nodes []string
 }
 
-// Of sums up a result. A finding that several tests made of the same parts is told once.
+// Of sums up a result. A finding that several tests made of the same parts is one.
 func Of(res apply.Result, places Places) Ending {
 	e := Ending{Nodes: len(res.Nodes), Others: map[apply.NodeOutcome]int{}}
 	all := collection{at: map[string]int{}}

@@ -85,15 +85,8 @@ func pcr7(t *testing.T, disk, vars string) string {
 func TestPeerPCR7(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "qemu-system-x86_64", "swtpm", secureCode, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
-	from := os.Getenv(securePackages)
-	if from == "" || os.Geteuid() != 0 {
-		t.Skip("needs root, and " + securePackages + ": a folder with the folder packages, the trees of shim-signed, shim-helpers-amd64-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
-	}
-	kernels, err := filepath.Glob(filepath.Join(from, "packages/boot/vmlinuz-*"))
-	if err != nil || len(kernels) != 1 {
-		t.Fatalf("kernels %v, %v", kernels, err)
-	}
-	kernel, err := os.ReadFile(kernels[0])
+	from, path := packagesOf(t, securePackages, "shim-signed, shim-helpers-amd64-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
+	kernel, err := os.ReadFile(path)
 	must(t, err)
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "main.go"), pcrInit)

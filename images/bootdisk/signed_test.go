@@ -261,15 +261,8 @@ func armConsole(t *testing.T, vars, disk, text string) string {
 func TestPeerSecureBootARM64(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "qemu-system-aarch64", "/usr/share/AAVMF/AAVMF_CODE.fd", "mke2fs", "mkfs.vfat", "mcopy", "sgdisk")
-	from := os.Getenv(arm64Files)
-	if from == "" || os.Geteuid() != 0 {
-		t.Skip("needs root, and " + arm64Files + ": a folder with the folder packages, the trees of shim-signed, shim-helpers-arm64-signed, grub-efi-arm64-signed and linux-image-arm64 of Debian 13")
-	}
-	kernels, err := filepath.Glob(filepath.Join(from, "packages/boot/vmlinuz-*"))
-	if err != nil || len(kernels) != 1 {
-		t.Fatalf("kernels %v, %v", kernels, err)
-	}
-	signed, err := os.ReadFile(kernels[0])
+	from, path := packagesOf(t, arm64Files, "shim-signed, shim-helpers-arm64-signed, grub-efi-arm64-signed and linux-image-arm64 of Debian 13")
+	signed, err := os.ReadFile(path)
 	must(t, err)
 	for name, c := range map[string]struct {
 		kernel []byte
@@ -301,21 +294,29 @@ func TestPeerSecureBootARM64(t *testing.T) {
 // grub-efi-amd64-signed and linux-image-amd64 of Debian 13.
 const securePackages = "IRONRAIL_TEST_SECUREBOOT"
 
-// TestPeerSecureBootDisk boots a disk by OVMF with Microsoft's keys, shim and the signed GRUB to
-// Debian's kernel, which is locked down; one that nobody signed is refused.
-func TestPeerSecureBootDisk(t *testing.T) {
-	t.Parallel()
-	peertest.Need(t, "qemu-system-x86_64", secureCode, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
-	from := os.Getenv(securePackages)
+// packagesOf is the folder that an environment variable names, and the path of the one kernel in it: the
+// test is skipped without them, or without root.
+func packagesOf(t *testing.T, variable, packages string) (from, kernel string) {
+	t.Helper()
+	from = os.Getenv(variable)
 	if from == "" || os.Geteuid() != 0 {
-		t.Skip("needs root, and " + securePackages + ": a folder with the folder packages, the trees of shim-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
+		t.Skip("needs root, and " + variable + ": a folder with the folder packages, the trees of " + packages)
 	}
 	kernels, err := filepath.Glob(filepath.Join(from, "packages/boot/vmlinuz-*"))
 	if err != nil || len(kernels) != 1 {
 		t.Fatalf("kernels %v, %v", kernels, err)
 	}
+	return from, kernels[0]
+}
+
+// TestPeerSecureBootDisk boots a disk by OVMF with Microsoft's keys, shim and the signed GRUB to
+// Debian's kernel, which is locked down; one that nobody signed is refused.
+func TestPeerSecureBootDisk(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "qemu-system-x86_64", secureCode, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
+	from, path := packagesOf(t, securePackages, "shim-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
 	family, _ := distribution.Find(distribution.Debian)
-	signed, err := os.ReadFile(kernels[0])
+	signed, err := os.ReadFile(path)
 	must(t, err)
 	for name, c := range map[string]struct {
 		kernel []byte
@@ -365,14 +366,7 @@ function blscfg {
 func TestPeerSecureBootEntries(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "qemu-system-x86_64", secureCode, "mke2fs", "mkfs.vfat", "mcopy", "sgdisk", "grub-mkimage", "/usr/lib/grub/i386-pc/boot.img")
-	from := os.Getenv(securePackages)
-	if from == "" || os.Geteuid() != 0 {
-		t.Skip("needs root, and " + securePackages + ": a folder with the folder packages, the trees of shim-signed, shim-helpers-amd64-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
-	}
-	kernels, err := filepath.Glob(filepath.Join(from, "packages/boot/vmlinuz-*"))
-	if err != nil || len(kernels) != 1 {
-		t.Fatalf("kernels %v, %v", kernels, err)
-	}
+	from, path := packagesOf(t, securePackages, "shim-signed, shim-helpers-amd64-signed, grub-efi-amd64-signed and linux-image-amd64 of Debian 13")
 	family, _ := distribution.Find(distribution.RHEL)
 	m := &Maker{Family: family, SecureBoot: true, Dir: t.TempDir(), Seed: "sha256:test", Say: func(string) {}}
 	m.Root = m.Path("root")
@@ -380,8 +374,8 @@ func TestPeerSecureBootEntries(t *testing.T) {
 	for to, name := range map[string]string{
 		filepath.Join(vendor, "shimx64.efi"): "usr/lib/shim/shimx64.efi.signed", filepath.Join(vendor, "mmx64.efi"): "usr/lib/shim/mmx64.efi.signed",
 		filepath.Join(vendor, "grubx64.efi"):       "usr/lib/grub/x86_64-efi-signed/grubnetx64.efi.signed",
-		filepath.Join(m.Root, "boot/vmlinuz-6.12"): strings.TrimPrefix(kernels[0], filepath.Join(from, "packages")+"/"),
-		m.Path(images.KernelFile):                  strings.TrimPrefix(kernels[0], filepath.Join(from, "packages")+"/"),
+		filepath.Join(m.Root, "boot/vmlinuz-6.12"): strings.TrimPrefix(path, filepath.Join(from, "packages")+"/"),
+		m.Path(images.KernelFile):                  strings.TrimPrefix(path, filepath.Join(from, "packages")+"/"),
 	} {
 		b, err := os.ReadFile(filepath.Join(from, "packages", name))
 		must(t, err)

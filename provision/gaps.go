@@ -28,7 +28,7 @@ func (s *Site) gapsIn(view stage.View) (gaps.List, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := gaps.Found{Refused: slices.Concat(services.CheckControllers(s.Inv), s.Artifacts.Unsigned(digests), s.offlineWorld().refusals(digests, view)), Stock: s.Artifacts.Unmirrored(digests)}
+	f := gaps.Found{Refused: slices.Concat(services.CheckControllers(s.Inv), s.Artifacts.Unsigned(digests), s.Artifacts.Unshared(digests), s.offlineWorld().refusals(digests, view)), Stock: s.Artifacts.Unmirrored(digests)}
 	return gaps.Collect(s.Inv, f), nil
 }
 

@@ -9,12 +9,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/ironrail/ironrail/images"
-	"github.com/ironrail/ironrail/images/bootdisk"
 	"github.com/ironrail/ironrail/images/ramdisk"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
@@ -101,40 +98,7 @@ func (a Artifacts) Loaders() (loader.Set, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		if err := a.checkShared(set[name], of[name]); err != nil {
-			return nil, err
-		}
-	}
-	return set, nil
-}
-
-// checkShared looks whether one shim starts the kernels of all images that nodes get it for; that of
-// the last one is its own, and was looked at when that was built.
-func (a Artifacts) checkShared(shim []byte, all []*inventory.Image) error {
-	by := all[len(all)-1]
-	for _, i := range all[:len(all)-1] {
-		digest, err := a.Digest(i)
-		if err != nil {
-			return err
-		}
-		own, err := a.readFile(digest, images.SignedLoaders(i.Arch)[0], maxLoader)
-		if err != nil {
-			return fmt.Errorf("image %s: shim: %w", i.Name, err)
-		}
-		if bytes.Equal(own, shim) {
-			continue
-		}
-		kernel, err := a.readFile(digest, images.KernelFile, maxKernel)
-		if err != nil {
-			return fmt.Errorf("image %s: kernel: %w", i.Name, err)
-		}
-		if err := bootdisk.Starts(shim, kernel); err != nil {
-			return errkind.New(errkind.Conflict, "nodes of image %s boot with Secure Boot by the shim of image %s, as both are of %s, and it does not start their kernel: %w", i.Name, by.Name, install.SignerOf(i), err).
-				Do("Give all nodes with secure_boot images that one shim starts: all of Rocky, or all of Alma, and of one release where the maker has changed its key.")
-		}
-	}
-	return nil
+	return set, a.checkAllShared(of)
 }
 
 // readFile reads a file of an image, most bytes of it at most.
@@ -193,6 +157,10 @@ func (a Artifacts) ramdiskOf(n *inventory.Node) (string, error) {
 			if digest, err := a.Digest(i); err == nil && digest != "" && a.Images.Has(digest) {
 				return digest, nil
 			}
+		}
+		if n.Hardware != nil && n.Hardware.SecureBoot {
+			return "", errkind.New(errkind.NotFound, "no image of %s with signed loaders is in the store, and %s boots with Secure Boot", install.ArchOf(n), n.Name).
+				Do(fmt.Sprintf("Put the block of %s back, build its image with `ironrail image build`, and take the block out again; or forget the node without wiping it: `ironrail decommission %s --forget-only`.", n.Name, n.Name))
 		}
 		return "", errkind.New(errkind.NotFound, "no image of %s is built whose ramdisk %s could be wiped from", install.ArchOf(n), n.Name).Do("`ironrail image build` builds one.")
 	}

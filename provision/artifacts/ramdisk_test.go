@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -132,13 +134,25 @@ func TestLoadersShared(t *testing.T) {
 		"one shim":            {[]*inventory.Image{rocky, same}, ""},
 		"two distributions":   {[]*inventory.Image{rocky, ubuntu}, ""},
 		"without Secure Boot": {[]*inventory.Image{rocky, plain}, ""},
-		"another shim":        {[]*inventory.Image{rocky, same, alma}, "nodes of image rocky boot with Secure Boot by the shim of image alma, as both are of rhel"},
-		"another, first":      {[]*inventory.Image{alma, rocky, ubuntu}, "nodes of image alma boot with Secure Boot by the shim of image rocky"},
+		"another shim":        {[]*inventory.Image{rocky, same, alma}, "odes of image rocky boot with Secure Boot by the shim of image alma"},
+		"another, first":      {[]*inventory.Image{alma, rocky, ubuntu}, "odes of image alma boot with Secure Boot by the shim of image rocky"},
 	} {
 		inv.Images = c.images
 		if _, err := a.Loaders(); (err == nil) != (c.want == "") || err != nil && (errkind.Of(err) != errkind.Conflict || errkind.Action(err) == "" || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
+		digests := map[string]string{"not built": ""}
+		for _, i := range c.images {
+			digests[i.Name] = i.Digest
+		}
+		got := a.Unshared(digests)
+		if (len(got) == 0) != (c.want == "") || len(got) > 0 && (len(got) != 1 || got[0].Severity != hcl.DiagError || !strings.Contains(strings.ReplaceAll(got[0].Detail, `"`, ""), c.want)) {
+			t.Errorf("%s: a plan says %v, want %q", name, got, c.want)
+		}
+	}
+	inv.Images = []*inventory.Image{rocky, alma}
+	if got := a.Unshared(map[string]string{"rocky": rocky.Digest, "alma": ""}); len(got) > 0 {
+		t.Errorf("one that is not built: %v", got)
 	}
 }
 

@@ -115,32 +115,33 @@ func Remember(ctx context.Context, store state.Store, fence state.Fence, inv *in
 
 // tombstone makes the node again that a name stood for, for as long as it takes to
 // decommission it. It has no role, no image and no tests: nothing but that is done
-// to it.
-func (o *Desired) tombstone(ctx context.Context, r state.Reader, name string) (*inventory.Node, error) {
+// to it. image is the block of the image that it had.
+func (o *Desired) tombstone(ctx context.Context, r state.Reader, name string) (n *inventory.Node, image string, err error) {
 	inv := o.Files
 	forget := fmt.Sprintf("`ironrail decommission %s --forget-only` forgets it without touching it.", name)
 	if n, ok := inv.Node(name); ok {
-		return nil, errkind.New(errkind.Refused, "%s is still in the site (%s:%d), and a node of the site is not decommissioned", name, n.Decl.Filename, n.Decl.Start.Line).
+		return nil, "", errkind.New(errkind.Refused, "%s is still in the site (%s:%d), and a node of the site is not decommissioned", name, n.Decl.Filename, n.Decl.Start.Line).
 			Do(fmt.Sprintf("Take it out first: out of %s:%d, or of the list that the block there is made from.", n.Decl.Filename, n.Decl.Start.Line))
 	}
 	d, version, err := state.Get[Declared](ctx, r, state.Key{Kind: declaredKind, Name: name})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if version == state.Absent {
 		if _, known, err := r.Object(ctx, state.NodeKey(name)); err != nil || known {
-			return nil, errkind.New(errkind.NotFound, "the state knows %s, and not how it was declared", name).
+			return nil, "", errkind.New(errkind.NotFound, "the state knows %s, and not how it was declared", name).
 				Do("Put its block back and run `ironrail apply` once, so that it is remembered; or " + forget)
 		}
-		return nil, errkind.New(errkind.Refused, "neither the site nor the state knows a node %q", name).Do("`ironrail plan` lists the nodes that are gone from the site.")
+		return nil, "", errkind.New(errkind.Refused, "neither the site nor the state knows a node %q", name).Do("`ironrail plan` lists the nodes that are gone from the site.")
 	}
 	if err := d.elsewhere(inv, forget); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := d.elsewhere(o.Inv, forget); err != nil { // a replaced chassis may be this one
-		return nil, err
+		return nil, "", err
 	}
-	return d.node(inv, forget)
+	n, err = d.node(inv, forget)
+	return n, d.Image, err
 }
 
 // elsewhere refuses a node whose chassis, BMC or address is another node's now: to

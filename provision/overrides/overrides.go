@@ -72,9 +72,12 @@ func Read(ctx context.Context, r state.Reader, files *inventory.Inventory, links
 	applyPins(d.Inv, d.Pins)
 	tombstones := make([]*inventory.Node, 0, len(retired))
 	for _, name := range retired {
-		n, err := d.tombstone(ctx, r, name)
+		n, image, err := d.tombstone(ctx, r, name)
 		if err != nil {
 			return nil, err
+		}
+		if n.Hardware.SecureBoot {
+			keepSigned(d.Inv, image)
 		}
 		tombstones, d.Decommissioned[name] = append(tombstones, n), true
 	}
@@ -82,6 +85,23 @@ func Read(ctx context.Context, r state.Reader, files *inventory.Inventory, links
 	slices.SortFunc(d.Inv.Nodes, func(a, b *inventory.Node) int { return strings.Compare(a.Name, b.Name) })
 	d.Links = roce.Addresses(d.Inv)
 	return d, nil
+}
+
+// keepSigned makes the image of a node that boots with Secure Boot and leaves again what it was
+// while the node was in the files: one with signed loaders, from whose ramdisk the node is wiped. inv is
+// a copy; its images are not.
+func keepSigned(inv *inventory.Inventory, name string) {
+	at := slices.IndexFunc(inv.Images, func(i *inventory.Image) bool { return i.Name == name })
+	if at < 0 || inv.Images[at].SecureBoot {
+		return
+	}
+	was, signed := inv.Images[at], *inv.Images[at]
+	signed.SecureBoot, inv.Images[at] = true, &signed
+	for _, n := range inv.Nodes {
+		if n.Image == was {
+			n.Image = &signed
+		}
+	}
 }
 
 // WithOrphaned is d with its orphaned nodes, of those that are gone from the site's
@@ -94,7 +114,7 @@ func (d *Desired) WithOrphaned(ctx context.Context, r state.Reader, gone []strin
 		if d.Decommissioned[name] {
 			continue
 		}
-		if n, err := d.tombstone(ctx, r, name); err == nil && n.Handover != nil {
+		if n, _, err := d.tombstone(ctx, r, name); err == nil && n.Handover != nil {
 			out.Orphaned = append(out.Orphaned, n)
 		}
 	}

@@ -61,6 +61,7 @@ func findProblems(g target.Group, p *target.Problems) {
 		p.Add(hcl.DiagError, c.Decl, "Operations are not supported", "The all_reduce test of validation %q asks for %s, which run on GPUs, and its engine is \"mpi\".", g.Validation.Name, diag.Quoted(c.Operations))
 	}
 	p.Lacking(g, c.Decl, "all_reduce", kinds.MPI, kinds.MPI4Py)
+	p.Unlike(g, c.Decl, "all_reduce")
 	if c.Floor > 0 {
 		p.Add(hcl.DiagError, c.Decl, "Floor is not supported", "The all_reduce test of validation %q asks for a floor of what the links carry, and engine \"mpi\" runs over TCP. Give limit %q instead.", g.Validation.Name, result.AllReduceBandwidth)
 	}
@@ -94,6 +95,7 @@ func gpuProblems(g target.Group, p *target.Problems) {
 		tests = kinds.RCCLTests
 	}
 	p.Lacking(g, a.Decl, "all_reduce", kinds.MPI, tests)
+	p.Unlike(g, a.Decl, "all_reduce")
 }
 
 // gpuInput declares what decides an all-reduce of GPUs.

@@ -57,9 +57,10 @@ func JobOver(rec stage.Run, test *inventory.CollectiveTest, nodes []*inventory.N
 		j.Control = n.BootNetwork.CIDR
 	}
 	j.Data = dataNetwork(nodes, j.Control)
-	if kinds.Brought(nodes[0], kinds.MPI) {
-		family, _ := distribution.FamilyOf(nodes[0].Image)
-		j.Start, j.Libraries = family.MPIRun()
+	j.Start, j.Libraries = placeOfMPI(nodes[0])
+	if other := elsewhere(nodes, j.Start); other != nil {
+		return j, errkind.New(errkind.Conflict, "mpirun of node %s starts its daemons where it is itself, and the Open MPI of node %s is at another place", nodes[0].Name, other.Name).
+			Do("Give nodes of Debian or Ubuntu, and those of RHEL and its rebuilds, validation blocks of their own.")
 	}
 	sizes := test.Sizes
 	if len(sizes) == 0 {
@@ -70,6 +71,27 @@ func JobOver(rec stage.Run, test *inventory.CollectiveTest, nodes []*inventory.N
 	}
 	slices.Sort(j.Sizes)
 	return j, nil
+}
+
+// placeOfMPI is the program that starts jobs and the folder of its libraries, as the packages of a node
+// have them; "" where no package is known to bring it.
+func placeOfMPI(n *inventory.Node) (start, libraries string) {
+	if !kinds.Brought(n, kinds.MPI) {
+		return "", ""
+	}
+	family, _ := distribution.FamilyOf(n.Image)
+	return family.MPIRun()
+}
+
+// elsewhere returns the first node whose packages have Open MPI at another place than start; nil: none,
+// or none of which it is known.
+func elsewhere(nodes []*inventory.Node, start string) *inventory.Node {
+	for _, n := range nodes {
+		if other, _ := placeOfMPI(n); start != "" && other != "" && other != start {
+			return n
+		}
+	}
+	return nil
 }
 
 // LimitOf is how long a job over n nodes may take.

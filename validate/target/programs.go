@@ -71,3 +71,31 @@ func (p *Problems) Lacking(g Group, at hcl.Range, test string, programs ...kinds
 		return
 	}
 }
+
+// Unlike finds nodes of one test whose Open MPI is of another release than that of the first: mpirun asks
+// for one version on all nodes of a job (FAQ of Open MPI, "running"), and looks for its daemon on each where
+// it has its own. Nodes whose packages are not known to bring it are not looked at; of nodes in service it is
+// a warning.
+func (p *Problems) Unlike(g Group, at hcl.Range, test string) {
+	var first *inventory.Node
+	var of distribution.Release
+	for _, n := range g.Nodes {
+		if !kinds.Brought(n, kinds.MPI) {
+			continue
+		}
+		r, known := distribution.OfImage(n.Image)
+		switch {
+		case !known || r == of:
+			continue
+		case first == nil:
+			first, of = n, r
+			continue
+		}
+		sev, note := hcl.DiagError, ""
+		if p.InService != nil && p.InService(first.Name) && p.InService(n.Name) {
+			sev, note = hcl.DiagWarning, " Both are in service; they fail the test when they are tested again."
+		}
+		p.Add(sev, at, "Nodes of several systems in one test", "The %s test of validation %q runs one job of Open MPI on all of its nodes; node %s has %s (image %q), and node %s has %s (image %q), and Open MPI asks for one version, at one place, on all nodes of a job. Give the nodes of each system a validation block of their own.%s", test, g.Validation.Name, first.Name, of, first.Image.Name, n.Name, r, n.Image.Name, note)
+		return
+	}
+}

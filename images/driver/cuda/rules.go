@@ -134,6 +134,24 @@ func (c *check) checkSystems() {
 		c.checkDistribution(u)
 		c.checkKernel(u)
 	}
+	for _, u := range usage.GroupBy(c.usages, func(u *usage.Usage) *inventory.HostSettings { return u.Host }) {
+		c.checkHold(u)
+	}
+}
+
+// checkHold refuses a module for one kernel on nodes whose kernel may be upgraded: DKMS would build
+// another for the new one, and a module that the vendor built is not there at the next boot.
+func (c *check) checkHold(u *usage.Usage) {
+	d := c.driver()
+	if d == nil || !d.True("precompiled") || u.Image.Diskless() || u.Host != nil && u.Host.HoldKernel {
+		return
+	}
+	what := "has no host block"
+	if u.Host != nil {
+		what = fmt.Sprintf("has host %q without hold_kernel", u.Host.Name)
+	}
+	c.add("driver.kernel", "precompiled", "Module for a kernel that is not held", "A module that NVIDIA built is for one kernel, and the role of %s %s: an upgrade of the system brings a kernel that has no module, and the GPUs are gone at the next boot. Set hold_kernel = true in the host block of these nodes; or remove precompiled, and DKMS builds the module for each kernel.", u.On(), what).
+		Of(u.Nodes...)
 }
 
 func (c *check) checkDistribution(u *usage.Usage) {

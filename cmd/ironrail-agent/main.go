@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -179,6 +180,10 @@ func runRoCE(ctx context.Context, command string, in io.Reader, out, talk io.Wri
 		Reload: func(ctx context.Context) error {
 			_, err := roce.Program(ctx, "nmcli", "general", "reload", "conf")
 			return err
+		},
+		Held: func(ctx context.Context, netdev string) (bool, error) {
+			state, err := roce.Program(ctx, "nmcli", "--get-values", "GENERAL.STATE", "device", "show", netdev)
+			return !bytes.HasPrefix(state, []byte("10 ")), err // 10 (unmanaged)
 		},
 	}
 	if command == "roce up" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/interfaces"
@@ -152,18 +153,47 @@ func (n Node) persist(p wire.RoCEParams, ports []port, done *changes) error {
 // reload has NetworkManager read which interfaces are not its own, before anything is set up on
 // them. Where all files were there already, it has read them: a file that could not be written ends
 // Apply before.
-func (n Node) reload(ctx context.Context, done changes) error {
+func (n Node) reload(ctx context.Context, ports []port, done changes) error {
 	if n.Reload == nil || !n.managed() || len(done) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, toolTime)
 	defer cancel()
-	if err := n.Reload(ctx); err != nil {
-		if root, failed := n.Root(); failed == nil { // so that the next time it is read again
+	again := func() { // the next Apply has it read once more
+		if root, err := n.Root(); err == nil {
 			_ = rootfs.Remove(root, managerFile)
 			_ = root.Close()
 		}
+	}
+	if err := n.Reload(ctx); err != nil {
+		again()
 		return errkind.New(errkind.Refused, "NetworkManager does not read /%s: %w", managerFile, err).Do("Look at `systemctl status NetworkManager` on the node.")
+	}
+	for _, q := range ports {
+		if err := n.waitReleased(ctx, n.netdev(q)); err != nil {
+			again()
+			return err
+		}
+	}
+	return nil
+}
+
+// waitReleased waits until NetworkManager has let go of an interface, which it does some time after it
+// has read that it is none of its own: it takes the link down and its addresses away with that, and would take
+// those that are set meanwhile.
+func (n Node) waitReleased(ctx context.Context, netdev string) error {
+	for n.Held != nil && netdev != "" {
+		held, err := n.Held(ctx, netdev)
+		if err != nil && ctx.Err() == nil {
+			return errkind.New(errkind.Refused, "NetworkManager does not say whether it holds %s: %w", netdev, err).Do("Look at `nmcli device` on the node.")
+		}
+		if err == nil && !held {
+			return nil
+		}
+		if (clock.Wall{}).Sleep(ctx, lookEvery) != nil {
+			return errkind.New(errkind.Refused, "NetworkManager still holds %s, which /%s takes away from it: what is set up on it would not stay", netdev, managerFile).
+				Do(fmt.Sprintf("Look at `nmcli device show %s` and `ethtool -P %s` on the node: the file names the NIC by the address that it was made with.", netdev, netdev))
+		}
 	}
 	return nil
 }

@@ -58,7 +58,9 @@ type Node struct {
 	RDMA    RDMA
 	QoS     QoS                         // nil: RDMA packets cannot be sorted here
 	Reload  func(context.Context) error // has NetworkManager read its configuration; nil: nothing is there to be reloaded
-	Settle  time.Duration               // how long GIDs and links may take to appear; default 10 s
+	// Held reports whether NetworkManager holds an interface; nil: nobody is asked.
+	Held   func(ctx context.Context, netdev string) (bool, error)
+	Settle time.Duration // how long GIDs and links may take to appear; default 10 s
 }
 
 // port is a checked wire.RoCEPort.
@@ -136,7 +138,7 @@ func (n Node) Apply(ctx context.Context, p wire.RoCEParams) wire.RoCEResult {
 	if err := n.persist(p, ports, &done); err != nil {
 		return failed(err)
 	}
-	if err := n.reload(ctx, done); err != nil {
+	if err := n.reload(ctx, ports, done); err != nil {
 		return failed(err)
 	}
 	for _, q := range ports {

@@ -216,7 +216,14 @@ func TestManager(t *testing.T) {
 	f, node := newFake(t)
 	f.put("usr/lib/systemd/system/NetworkManager.service", "")
 	var reloads []int // addresses of the rail at each
-	fails := true
+	fails, held := true, 2
+	node.Held = func(_ context.Context, netdev string) (bool, error) {
+		if netdev != "ens4" {
+			t.Errorf("asked for %s", netdev)
+		}
+		held--
+		return held > 0, nil
+	}
 	node.Reload = func(ctx context.Context) error {
 		if _, limited := ctx.Deadline(); !limited {
 			t.Error("no deadline")
@@ -231,7 +238,7 @@ func TestManager(t *testing.T) {
 		t.Errorf("%+v, %d writes", r, f.writes)
 	}
 	fails = false
-	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); !r.Conforms || !slices.Equal(reloads, []int{0, 0}) {
+	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); held != 0 || !r.Conforms || !slices.Equal(reloads, []int{0, 0}) {
 		t.Errorf("%+v, reloads %v", r, reloads)
 	}
 	for name, want := range map[string]string{
@@ -248,6 +255,28 @@ func TestManager(t *testing.T) {
 	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); !r.Conforms || len(r.Changed) > 0 || len(reloads) != 2 {
 		t.Errorf("again: %+v, reloads %v", r, reloads)
 	}
+	fine := node
+	if err := os.Remove(filepath.Join(f.dir, managerFile)); err != nil {
+		t.Fatal(err)
+	}
+	node.Held = func(context.Context, string) (bool, error) { return false, errors.New("no such device") }
+	if r := node.Apply(t.Context(), rail("10.77.16.11/24")); r.Error == nil || !strings.Contains(r.Error.Text, "whether it holds ens4: no such device") || len(reloads) != 3 {
+		t.Errorf("not known: %+v, reloads %v", r, reloads)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	node.Held = func(context.Context, string) (bool, error) { return true, nil }
+	if r := node.Apply(ctx, rail("10.77.16.11/24")); r.Error == nil || !strings.Contains(r.Error.Text, "NetworkManager still holds ens4") || r.Error.Action == "" || len(reloads) != 4 {
+		t.Errorf("held: %+v, reloads %v", r, reloads)
+	}
+	if _, err := os.Stat(filepath.Join(f.dir, managerFile)); err == nil {
+		t.Error("the next time NetworkManager would not be asked again")
+	}
+	node = fine
+	if held = 2; !node.Apply(t.Context(), rail("10.77.16.11/24")).Conforms || len(reloads) != 5 {
+		t.Errorf("reloads %v", reloads)
+	}
+	reloads = reloads[:2]
 	for _, name := range []string{"etc/NetworkManager/conf.d/20-ironrail-rails.conf", unitFile} {
 		if err := os.Remove(filepath.Join(f.dir, name)); err != nil {
 			t.Fatal(err)

@@ -32,6 +32,7 @@ func (l *loader) check(kinds Kinds) {
 	l.checkSecureBoot()
 	l.checkMoves()
 	l.checkRoles()
+	l.exports(kinds)
 	l.checkKinds(kinds)
 	l.checkLogins()
 }

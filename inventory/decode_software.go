@@ -57,6 +57,21 @@ func (l *loader) driver(b *language.Body) *Driver {
 
 func (l *loader) handover(b *language.Body) *Handover { return &Handover{Block: l.block(b)} }
 
+// exports gives each node the handovers that list it beside its own.
+func (l *loader) exports(kinds Kinds) {
+	for _, h := range l.inv.Handovers {
+		if h.Export = kinds.Handover[h.Kind].Export; !h.Export {
+			continue
+		}
+		roles := readRefs(l.bodies[h], "roles", l.roles)
+		for _, n := range l.inv.Nodes {
+			if n.Handover != h && (len(roles) == 0 || n.Role != nil && slices.Contains(roles, n.Role)) {
+				n.Exports = append(n.Exports, h)
+			}
+		}
+	}
+}
+
 func (l *loader) fabric(b *language.Body) *Fabric {
 	f := &Fabric{
 		Block: l.block(b), Rails: language.Get[int](b, "rails"), Link: language.Get[unit.BitRate](b, "link"), Topology: language.Get[string](b, "topology"),

@@ -22,6 +22,11 @@ type Kinds struct {
 type KindSpec struct {
 	Spec language.Spec // attributes and nested blocks beside the common ones
 
+	// Export is for a kind of handover that only lists nodes: it has those of its
+	// attribute `roles`, by default all of the site, whatever scheduler they go to, and
+	// those whose role names it.
+	Export bool
+
 	// Design computes what follows from a block of kind fabric: switches that
 	// stand in no rack, and cables. It may change the part in the topology
 	// (Tier, Rail and so on) of the site's switches of this fabric, and nothing
@@ -137,6 +142,10 @@ func fabricKinds() map[string]KindSpec {
 
 func handoverKinds() map[string]KindSpec {
 	kind := func(attrs ...language.Attr) KindSpec { return KindSpec{Spec: language.Spec{Attrs: attrs}} }
+	export := func(attrs ...language.Attr) KindSpec {
+		attrs = append(attrs, optionalAttr("roles", language.List(language.Ref("role"))))
+		return KindSpec{Spec: language.Spec{Attrs: attrs}, Export: true}
+	}
 	return map[string]KindSpec{
 		"slurm": kind(
 			requiredAttr("controller", language.String),
@@ -155,11 +164,17 @@ func handoverKinds() map[string]KindSpec {
 			optionalAttr("taints", language.Strings),
 			orText("timeout", "15min", typeDuration), // of a join, and of a drain
 		),
-		"ansible": kind(
-			requiredAttr("playbook", language.String),
+		"ansible": export(
 			optionalAttr("groups", language.Strings),
 			optionalAttr("variables", language.StringMap),
 		),
+		"hostfile": export(
+			orText("form", "openmpi", language.OneOf("openmpi", "mpich", "plain")),
+			orText("hosts", "address", language.OneOf("address", "name")),
+			numberAttr("slots", 1, 4096), // ranks of a node; not given: its GPUs
+		),
+		"hosts": export(),
+		"json":  export(),
 		"exec": kind( // command with the verb behind it, or a program for each verb
 			optionalAttr("command", language.Strings),
 			optionalAttr("join", language.Strings),

@@ -164,10 +164,11 @@ type Node struct {
 	Partitions   []Partition
 	Validation   *Validation
 	Handover     *Handover
-	Serial       string   // of the chassis; empty: not given
-	UUID         string   // SMBIOS, lower case; empty: not given
-	BootMAC      addr.MAC // zero: not given
-	BootNetwork  *Network // of the NIC that boots; nil without one
+	Exports      []*Handover // further ones that list the node (Handover.Export)
+	Serial       string      // of the chassis; empty: not given
+	UUID         string      // SMBIOS, lower case; empty: not given
+	BootMAC      addr.MAC    // zero: not given
+	BootNetwork  *Network    // of the NIC that boots; nil without one
 	Address      netip.Addr
 	Address6     netip.Addr // of the second prefix of BootNetwork, by Address; invalid without one
 	Tagged       []TaggedNetwork
@@ -183,6 +184,10 @@ type Node struct {
 	Decl         hcl.Range
 	Ranges       NodeRanges
 }
+
+// HandedOver reports whether anybody gets the node once it is accepted, so that it is
+// drained before it is changed.
+func (n *Node) HandedOver() bool { return n.Handover != nil || len(n.Exports) > 0 }
 
 // NodeRanges are the places of a node's attributes, for messages; where one was
 // not given, that of the node's header, and of an address that follows from the

@@ -318,6 +318,9 @@ type MeasureLimit struct {
 	Ranges          map[string]hcl.Range // the places of the attributes that were given
 }
 
-// Handover is who gets the nodes. Kind is slurm, kubernetes, ansible or exec;
-// its owner reads the rest through Block.
-type Handover struct{ Block }
+// Handover is who gets the nodes: a scheduler, or whoever reads the files that a kind
+// of export writes. Its owner reads the rest through Block.
+type Handover struct {
+	Block
+	Export bool // its kind lists nodes beside the hand-over that they have (KindSpec.Export)
+}

@@ -34,8 +34,12 @@ import (
 	"github.com/ironrail/ironrail/provision/drift"
 	"github.com/ironrail/ironrail/provision/encryption"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/handover/ansible"
 	"github.com/ironrail/ironrail/provision/handover/command"
+	"github.com/ironrail/ironrail/provision/handover/hostfile"
+	"github.com/ironrail/ironrail/provision/handover/hostsfile"
 	"github.com/ironrail/ironrail/provision/handover/kubernetes"
+	"github.com/ironrail/ironrail/provision/handover/nodelist"
 	"github.com/ironrail/ironrail/provision/handover/slurm"
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/host"
@@ -307,6 +311,10 @@ func handoverKinds(w world) map[string]handover.Kind {
 		slurm.Name:      slurm.New(filepath.Join(w.exports, "slurm"), w.schedulers.Programs(w.nodes)),
 		kubernetes.Name: kubernetes.New(w.schedulers.Clusters(w.nodes)),
 		command.Name:    command.Command{},
+		ansible.Name:    ansible.New(filepath.Join(w.exports, ansible.Name), w.links),
+		hostfile.Name:   hostfile.New(filepath.Join(w.exports, hostfile.Name), w.links),
+		hostsfile.Name:  hostsfile.New(filepath.Join(w.exports, hostsfile.Name), w.links),
+		nodelist.Name:   nodelist.New(filepath.Join(w.exports, nodelist.Name), w.links),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -88,45 +87,4 @@ func (a *app) saveReport(ctx context.Context, site *provision.Site, store state.
 	if err != nil {
 		a.sayf("warning: report: %s", err)
 	}
-}
-
-func (a *app) handoverCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "handover",
-		Short: "Print the scheduler's files as the last run wrote them",
-		Long: `Print the files that hand the accepted nodes to their scheduler, from the verified
-state. apply writes them to .ironrail/handover and keeps them up to date.`,
-		Example: "  ironrail handover\n  ironrail handover --json | jq -r 'keys[]'",
-		Args:    asUsage(cobra.NoArgs),
-		RunE:    func(*cobra.Command, []string) error { return a.handover() },
-	}
-}
-
-func (a *app) handover() error {
-	files, err := filepath.Glob(filepath.Join(a.stateDir(), "handover", "*", "*", "*"))
-	if err != nil {
-		return err
-	}
-	if len(files) == 0 {
-		a.sayf("Nothing was handed over yet.")
-	}
-	content := map[string]string{}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(filepath.Join(a.stateDir(), "handover"), f)
-		if err != nil {
-			return err
-		}
-		content[name] = string(b)
-		if !a.json {
-			fmt.Fprintf(a.out, "# %s\n%s\n", name, b)
-		}
-	}
-	if a.json {
-		return a.printJSON(content)
-	}
-	return nil
 }

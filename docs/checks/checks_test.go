@@ -34,7 +34,7 @@ var checkForm = regexp.MustCompile(`^[a-z]+\.[a-z]+(-[a-z]+)*$`)
 
 // otherAreas are the first words of texts that look like a check and are none:
 // files, facts and steps.
-var otherAreas = []string{"alltoall", "bandwidth", "base", "boot", "burn", "dhcp", "dnf", "dpu", "gates", "gres", "hosts", "install", "ironrail", "kubelet", "make", "manifest", "mpirun", "netplan", "node", "nodes", "opensm", "opensmd", "partitions", "repo", "report", "security", "sendrecv", "state", "tls", "topology", "undionly", "validate"}
+var otherAreas = []string{"alltoall", "bandwidth", "base", "boot", "burn", "dhcp", "dnf", "dpu", "gates", "gres", "hosts", "install", "inventory", "ironrail", "kubelet", "list", "make", "manifest", "mpirun", "netplan", "node", "nodes", "opensm", "opensmd", "partitions", "repo", "report", "security", "sendrecv", "state", "tls", "topology", "undionly", "validate"}
 
 // others are such texts in an area that has checks: a label, a fact, a measure.
 var others = []string{"host.cpu", "host.memory", "nics.settings", "network.tcp", "bmc.report", "switch.configuration", "fabric.subnet", "fabric.suspects", "kubernetes.io", "slurm.shut"}

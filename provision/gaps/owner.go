@@ -65,7 +65,7 @@ func ownersOf(inv *inventory.Inventory) (list owners) {
 		add("validation", v.Name, v.Decl, v.Ranges, func(n *inventory.Node) bool { return n.Validation == v })
 	}
 	for _, h := range inv.Handovers {
-		add("handover", h.Name, h.Decl, h.Ranges, func(n *inventory.Node) bool { return n.Handover == h })
+		add("handover", h.Name, h.Decl, h.Ranges, func(n *inventory.Node) bool { return n.Handover == h || slices.Contains(n.Exports, h) })
 	}
 	for _, r := range inv.Roles {
 		add("role", r.Name, r.Decl, r.Ranges, func(n *inventory.Node) bool { return n.Role == r })

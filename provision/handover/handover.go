@@ -7,6 +7,7 @@ package handover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,11 +93,12 @@ type Stage struct {
 	kinds    map[string]Kind
 	statuses NodeStatuses
 	orphaned []*inventory.Node // in no file any more
+	listing  chan struct{}     // held while the lists without a drained node are written: the last to be written is without all of them
 }
 
 // New returns the stage. kinds are the kinds that can be applied, by name.
 func New(inv *inventory.Inventory, kinds map[string]Kind, statuses NodeStatuses) *Stage {
-	return &Stage{inv: inv, kinds: kinds, statuses: statuses}
+	return &Stage{inv: inv, kinds: kinds, statuses: statuses, listing: make(chan struct{}, 1)}
 }
 
 // Keeping adds nodes that are in no file any more and that nobody decommissions:
@@ -129,7 +131,7 @@ func (s *Stage) Plan(view stage.View) ([]plan.Step, hcl.Diagnostics) {
 		nodes := s.members(h)
 		if len(nodes) == 0 {
 			// What the last node left behind is taken away as well.
-			if s.kinds[h.Kind] != nil && (len(s.leaving(h)) > 0 || len(forgottenInputs(view, h)) > 0) {
+			if s.kinds[h.Kind] != nil && (h.Export || len(s.leaving(h)) > 0 || len(forgottenInputs(view, h)) > 0) {
 				steps = append(steps, s.step(h, nil, view))
 			}
 			continue
@@ -159,7 +161,7 @@ func (s *Stage) Check() (diags hcl.Diagnostics) {
 func (s *Stage) members(h *inventory.Handover) []*inventory.Node {
 	var list []*inventory.Node
 	for _, n := range s.inv.Nodes {
-		if n.Handover == h && !n.Retired {
+		if (n.Handover == h || slices.Contains(n.Exports, h)) && !n.Retired {
 			list = append(list, n)
 		}
 	}
@@ -240,6 +242,9 @@ func (s *Stage) drainStep(n *inventory.Node) plan.Step {
 		// A node whose BMC cannot be used is not taken out of service for nothing.
 		st.Needs = []plan.Need{{Step: plan.StepID(n.Name + "/bmc"), On: plan.Success}}
 	}
+	if n.Handover == nil && len(n.Exports) > 0 {
+		st.Title = "take off the lists of nodes in service"
+	}
 	if n.Handover != nil && s.kinds[n.Handover.Kind] != nil {
 		st.Title = "drain from " + n.Handover.Kind + " " + n.Handover.Name
 		st.Deadline.Limit = s.kinds[n.Handover.Kind].DrainLimit(n.Handover) + time.Minute
@@ -287,7 +292,9 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	}
 	var in []string
 	for _, m := range t.Members {
-		if m.InService && ends[m.Node.Name] && readDrained(run, m.Node.Name).Out {
+		// Who has its work says that a node is in service again, else its first list does.
+		own := m.Node.Handover == nil || m.Node.Handover.Name == h.Name
+		if own && m.InService && ends[m.Node.Name] && readDrained(run, m.Node.Name).Out {
 			in = append(in, m.Node.Name)
 		}
 	}
@@ -302,7 +309,10 @@ func (s *Stage) Drain(ctx context.Context, run stage.Run, node string, o DrainOp
 		return errkind.New(errkind.NotFound, "node %s is not in this inventory", node)
 	}
 	if n.Handover == nil {
-		return nil
+		if len(n.Exports) == 0 {
+			return nil
+		}
+		return errors.Join(markDrained(ctx, run, true, node), s.takeOff(ctx, run, n))
 	}
 	k := s.kinds[n.Handover.Kind]
 	if k == nil {
@@ -320,7 +330,38 @@ func (s *Stage) Drain(ctx context.Context, run stage.Run, node string, o DrainOp
 	if err := markDrained(ctx, run, true, node); err != nil {
 		return err
 	}
-	return k.Drain(ctx, run, t, node)
+	if err := k.Drain(ctx, run, t, node); err != nil {
+		return err
+	}
+	return s.takeOff(ctx, run, n)
+}
+
+// takeOff has the exports that list a node write their files without it. The node was
+// marked as drained before. Drains run beside each other; this one waits for its turn.
+func (s *Stage) takeOff(ctx context.Context, run stage.Run, n *inventory.Node) error {
+	if len(n.Exports) == 0 {
+		return nil
+	}
+	select {
+	case s.listing <- struct{}{}:
+		defer func() { <-s.listing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for _, h := range n.Exports {
+		k := s.kinds[h.Kind]
+		if k == nil {
+			continue
+		}
+		t, err := s.target(ctx, run, h, n.Name, nil)
+		if err != nil {
+			return err
+		}
+		if err := k.Drain(ctx, run, t, n.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Stage) find(st plan.Step) (*inventory.Handover, error) {

@@ -52,7 +52,7 @@ func (s *Stage) retireSteps(n *inventory.Node, inMemory bool) []plan.Step {
 	reach := plan.Effects(plan.Power, plan.Config)
 	leave := step(Leave, "power on and boot the install ramdisk, to wipe from there", reach, bootLimit, 45*time.Second,
 		plan.Need{Step: oob.StepOf(n.Name), On: plan.Success})
-	if n.Handover != nil {
+	if n.HandedOver() {
 		leave.Needs = append(leave.Needs, plan.Need{Step: DrainStep(n.Name), On: plan.Success})
 	}
 	leave.Uses = []plan.Use{{Resource: "inrush/" + n.Rack.Name, Units: 1, Hold: plan.UntilReleased}}

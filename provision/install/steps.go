@@ -122,7 +122,7 @@ func (s *Stage) nodeSteps(to []plan.Step, n *inventory.Node, inrush *power.Inrus
 	inputs := withSerial(c.inputs, n)
 	netboot := step(Netboot, "power on and boot the install ramdisk", reach, bootLimit, 45*time.Second,
 		plan.Need{Step: oob.StepOf(n.Name), On: plan.Success}, plan.Need{Step: c.image, On: plan.Success})
-	if n.Handover != nil {
+	if n.HandedOver() {
 		netboot.Needs = append(netboot.Needs, plan.Need{Step: DrainStep(n.Name), On: plan.Success})
 	}
 	netboot.Uses = InrushOf(n, inrush)

@@ -75,7 +75,7 @@ func biosSteps(n *inventory.Node) ([]plan.Step, hcl.Diagnostics) {
 	}
 	ask := step(biosStep(n.Name), fmt.Sprintf("ask the firmware for %s of hardware.%s", formatSettings(len(n.Hardware.BIOS)), n.Hardware.Name), biosLimit, 5*time.Second, plan.Effects(plan.Config))
 	ask.Needs = []plan.Need{{Step: StepOf(n.Name), On: plan.Success}}
-	if n.Handover != nil {
+	if n.HandedOver() {
 		ask.Needs = append(ask.Needs, plan.Need{Step: drainStep(n.Name), On: plan.Success})
 	}
 	ask.Yields = []fact.Key{settingsRequestFact.Of(me)}

@@ -166,7 +166,7 @@ func TestRefusedAlike(t *testing.T) {
 		"setting":         {`protocol = "redfish"`, "protocol = \"redfish\"\n  factory { username = \"ADMIN\" }"},
 		"release":         {`release = "12"`, `release = "11"`},
 		"kind of driver":  {`fabric = fabric.compute`, `fabric = fabric.compute`, "  subnet_manager { run_on = [controller.head] }\n", ""},
-		"handover":        {`handover "slurm" "batch" { controller = "head" }`, `handover "ansible" "batch" { playbook = "site.yml" }`},
+		"handover":        {`handover "slurm" "batch" { controller = "head" }`, `handover "kubernetes" "batch" { endpoint = "10.0.0.5:6443" }`},
 		"validation":      {`[driver.rdma, driver.r580, driver.tools]`, `[driver.rdma, driver.r580]`},
 		"no repository":   {`  repository { url = "http://mirror.example/cuda/debian13/x86_64/" }` + "\n", ""},
 		"burn-in of CPUs": {"validation \"cpu\" {\n", "validation \"cpu\" {\n  burn_in = \"30min\"\n"},

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ansible is the handover kind "ansible". For now it owns the checks of
-// its blocks: what Ansible would refuse or misread is said before a node is up.
-// It is pure and safe for concurrent use.
 package ansible
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -15,9 +11,6 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 )
-
-// Name is the kind's name in the language.
-const Name = "ansible"
 
 // nameForm is a variable's name, and that of a group without warnings (Ansible
 // documentation, "Creating valid variable names" and
@@ -27,14 +20,12 @@ var nameForm = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // own are the groups that every inventory of Ansible has.
 var own = []string{"all", "ungrouped"}
 
-// Check looks at one block.
+// Check looks at one block: what Ansible would refuse or misread is said before a node
+// is up.
 func Check(_ *inventory.Inventory, b inventory.Block) diag.List {
 	var found diag.List
 	add := func(name, attribute, summary, format string, args ...any) *diag.Diagnostic {
 		return found.Add(name, b.Place(attribute), summary, fmt.Sprintf(format, args...)).In(b.Decl)
-	}
-	if p := b.Text("playbook"); path.Ext(p) != ".yml" && path.Ext(p) != ".yaml" {
-		add("ansible.playbook", "playbook", "Not a playbook", "%q is no playbook: it is a file that ends in .yml or .yaml, such as \"handover.yml\".", p)
 	}
 	for _, g := range b.Texts("groups") {
 		switch {

@@ -5,7 +5,6 @@ package slurm
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -63,9 +62,6 @@ func (g gpuSet) autodetect() string {
 	return "nvml"
 }
 
-// pciVendors are the vendors of GPUs as PCI numbers them.
-var pciVendors = map[string]string{"nvidia": "10de", "amd": "1002"}
-
 // nearestSockets returns the sockets of a node's GPUs in the order of the bus, which is that
 // of their device files, and the cores of a socket: "0 0 1 1/56". It is empty where
 // it is not known of every GPU, or the sockets are not alike.
@@ -74,19 +70,13 @@ func nearestSockets(g gpuSet, hw wire.Hardware) string {
 	if c.Sockets < 2 || socketWords(c) == nil { // of one socket all cores are as near
 		return ""
 	}
-	list := slices.DeleteFunc(slices.Clone(hw.PCI), func(f wire.PCI) bool {
-		return f.Vendor != pciVendors[g.vendor] || !strings.HasPrefix(f.Class, "03") && !strings.HasPrefix(f.Class, "12")
-	})
-	slices.SortFunc(list, func(a, b wire.PCI) int { return strings.Compare(a.Address, b.Address) })
-	var words []string
-	for _, f := range list {
-		if f.Socket == nil || *f.Socket < 0 || *f.Socket >= c.Sockets {
-			return ""
-		}
-		words = append(words, strconv.Itoa(*f.Socket))
-	}
-	if len(words) != g.count {
+	sockets := place.Sockets(g.vendor, g.count, hw)
+	if sockets == nil {
 		return ""
+	}
+	words := make([]string, len(sockets))
+	for i, s := range sockets {
+		words[i] = strconv.Itoa(s)
 	}
 	return strings.Join(words, " ") + "/" + strconv.Itoa(c.Cores/c.Sockets)
 }

@@ -31,7 +31,7 @@ func TestNearestCores(t *testing.T) {
 		hw := wire.Hardware{CPU: c.cpu, PCI: []wire.PCI{{Address: "0000:03:00.0", Vendor: "1a03", Class: "030000", Socket: &zero}}} // of the BMC
 		g := gpuSet{vendor: c.vendor, model: "m"}
 		for i, word := range strings.Fields(c.sockets) {
-			f := wire.PCI{Address: fmt.Sprintf("0000:%02x:00.0", 0x10+i), Vendor: pciVendors[c.vendor], Class: "120000"}
+			f := wire.PCI{Address: fmt.Sprintf("0000:%02x:00.0", 0x10+i), Vendor: map[string]string{"nvidia": "10de", "amd": "1002"}[c.vendor], Class: "120000"}
 			var s int
 			if _, err := fmt.Sscan(word, &s); err == nil {
 				f.Socket = &s

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package export writes files that list the nodes in service, for those who have no
+// scheduler that is asked: the part that all kinds of export have in common. What
+// stands in the files is each kind's own.
+package export
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/internal/durable"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/handover"
+)
+
+// File is one file of an export.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// Render makes the files of an export. It lists the members in service and no others,
+// is pure, and makes the same bytes of the same target.
+type Render func(handover.Target) ([]File, error)
+
+// Kind is a kind of export. It is safe for concurrent use for different handovers.
+type Kind struct {
+	dir    string
+	render Render
+}
+
+// New returns a kind whose files are below dir, such as dir/NAME/hostfile. dir is made
+// when it is needed.
+func New(dir string, render Render) *Kind { return &Kind{dir, render} }
+
+// Check implements handover.Kind: Load has checked all that there is.
+func (*Kind) Check(*inventory.Handover, []*inventory.Node) hcl.Diagnostics { return nil }
+
+// Inputs implements handover.Kind: the files as they were with all nodes in service, but
+// for what only an inspection shows.
+func (k *Kind) Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes []*inventory.Node) []plan.Input {
+	t := handover.Target{Handover: h, Site: inv.Site.Name, Inventory: inv}
+	for _, n := range nodes {
+		t.Members = append(t.Members, handover.Member{Node: n, InService: true})
+	}
+	files, err := k.render(t)
+	sum := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(sum, "%s %d\n", f.Name, len(f.Content))
+		sum.Write(f.Content)
+	}
+	if err != nil {
+		fmt.Fprint(sum, err)
+	}
+	return []plan.Input{{Name: "nodes", Value: hex.EncodeToString(sum.Sum(nil)[:8]), Decl: stage.Source(h.Decl)}}
+}
+
+// DrainLimit implements handover.Kind.
+func (*Kind) DrainLimit(*inventory.Handover) time.Duration { return time.Minute }
+
+// Observe implements handover.Kind.
+func (k *Kind) Observe(_ context.Context, _ stage.Run, t handover.Target) (stage.Observation, error) {
+	files, err := k.render(t)
+	if err != nil {
+		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
+	}
+	return k.observe(t, files)
+}
+
+// observe compares the files on disk with what they should be.
+func (k *Kind) observe(t handover.Target, files []File) (stage.Observation, error) {
+	for _, f := range files {
+		have, err := os.ReadFile(filepath.Join(k.dir, t.Name, f.Name))
+		switch {
+		case os.IsNotExist(err):
+			return stage.Observation{State: stage.Differs, Evidence: f.Name + " is not written yet"}, nil
+		case err != nil:
+			return stage.Observation{State: stage.Unknown}, err
+		case !bytes.Equal(have, f.Content):
+			return stage.Observation{State: stage.Differs, Evidence: f.Name + " has other lines"}, nil
+		}
+	}
+	return stage.Observation{State: stage.Conforms, Evidence: "the files hold these nodes"}, nil
+}
+
+// Apply implements handover.Kind.
+func (k *Kind) Apply(ctx context.Context, run stage.Run, t handover.Target) error {
+	return k.write(ctx, run, t, handover.StepID(t.Name), handover.SubjectOf(t.Name))
+}
+
+// Drain implements handover.Kind. What runs on the node is not known to a file.
+func (k *Kind) Drain(ctx context.Context, run stage.Run, t handover.Target, node string) error {
+	return k.write(ctx, run, t, handover.DrainID(node), subject.OfNode(node))
+}
+
+// write writes the files, each whole or not at all, as an effect of a step on a subject.
+func (k *Kind) write(ctx context.Context, run stage.Run, t handover.Target, step plan.StepID, of subject.ID) error {
+	files, err := k.render(t)
+	if err != nil {
+		return fmt.Errorf("handover %s: %w", t.Name, err)
+	}
+	dir := filepath.Join(k.dir, t.Name)
+	return handover.DoEffect(ctx, run, of, stage.Effect{
+		Key: fmt.Sprintf("%s/list.%s", step, t.Name), Kind: plan.Config, Repeatable: true,
+		Does: "write the nodes in service to " + dir,
+		Probe: func(context.Context) (stage.Probe, string, error) {
+			o, err := k.observe(t, files)
+			if o.State == stage.Conforms {
+				return stage.Done, o.Evidence, err
+			}
+			return stage.NotDone, o.Evidence, err
+		},
+		Do: func(context.Context) error {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return err
+			}
+			for _, f := range files {
+				if err := durable.Write(filepath.Join(dir, f.Name), f.Content, 0o644); err != nil {
+					return errkind.New(errkind.Refused, "write %s: %w", filepath.Join(dir, f.Name), err)
+				}
+				run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("wrote %s: %d nodes", filepath.Join(dir, f.Name), len(InService(t)))})
+			}
+			return nil
+		},
+	})
+}
+
+// InService returns the members that an export lists, by name.
+func InService(t handover.Target) []handover.Member {
+	list := make([]handover.Member, 0, len(t.Members))
+	for _, m := range t.Members {
+		if m.InService {
+			list = append(list, m)
+		}
+	}
+	return list
+}

@@ -143,7 +143,7 @@ func (e *Executor) schedule(ctx context.Context) (notes []event.Event, skips []*
 	}
 	e.startReady(ctx)
 	skips, e.skips = e.skips, nil
-	return notes, skips, e.running == 0
+	return notes, skips, e.running == 0 && (e.stopping || ctx.Err() != nil || !e.graph.resources.awaitsBorrowers())
 }
 
 // startReady tries every ready task, the most urgent first: one that is admitted and

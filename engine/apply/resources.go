@@ -34,8 +34,10 @@ type resources struct {
 	used      map[string]int
 	parked    map[string]*taskHeap
 	units     func(name string, used, limit int) string
-	reserving []*task  // that reserve all that they use, but for step slots
-	offered   []string // resources whose first parked task may have its chance now
+	reserving []*task     // that reserve all that they use, but for step slots
+	offered   []string    // resources whose first parked task may have its chance now
+	borrowers []*borrower // that wait, in line
+	lent      int         // borrowers that have what they asked for
 }
 
 // use is what a task takes of one resource.
@@ -86,7 +88,7 @@ func (r *resources) acquire(t *task) bool {
 	was := t.lacks
 	t.lacks = ""
 	for _, u := range t.uses {
-		if r.used[u.Resource]+u.Units > r.limit[u.Resource] || r.isBehind(t, u.Resource) || r.isReserved(t, u.Resource) {
+		if r.used[u.Resource]+u.Units > r.limit[u.Resource] || r.isBehind(t, u.Resource) || r.isReserved(t, u.Resource) || r.isWanted(u.Resource) {
 			r.park(t, u.Resource)
 			if t.lacks != was {
 				r.offerOthers(t)
@@ -177,6 +179,7 @@ func (r *resources) release(t *task, name string) {
 			r.offered = append(r.offered, u.Resource)
 		}
 	}
+	r.lend()
 }
 
 // holds reports whether t has units of a resource.

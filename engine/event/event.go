@@ -26,6 +26,7 @@ const (
 	StepRetried  Type = "step-retried" // a passing error: it is tried again, at Until
 	StepSlow     Type = "step-slow"    // it runs for longer than its P95
 	EffectDone   Type = "effect"       // a journaled effect: intent or outcome
+	Direct       Type = "direct"       // an operator's work outside of a plan: intent or outcome
 	FactLearned  Type = "fact"
 	FindingMade  Type = "finding"
 	Held         Type = "hold"

@@ -32,6 +32,8 @@ const (
 	Held            RecordKind = "hold"             // Hold
 	Released        RecordKind = "release"          // Hold; By is who released it
 	Cleared         RecordKind = "quarantine-cleared"
+	DirectIntent    RecordKind = "direct-intent"  // Direct
+	DirectOutcome   RecordKind = "direct-outcome" // Direct
 	AttemptOpened   RecordKind = "attempt-opened" // a boot attempt, in its owner's form
 	AttemptClosed   RecordKind = "attempt-closed"
 	Adopted         RecordKind = "adopted"  // none

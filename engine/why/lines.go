@@ -110,16 +110,24 @@ func recordText(r state.Record, after []state.Record, node string) (text, from s
 			return "found: " + f.Cause, fromJournal
 		}
 	case state.Held, state.Released:
-		var h state.Hold
-		if json.Unmarshal(r.Data, &h) == nil {
-			return strings.TrimSuffix(string(pastOf[r.Kind])+" by "+h.By+": "+h.Reason, ": "), fromOperator
-		}
+		return holdText(r), fromOperator
+	case state.DirectIntent, state.DirectOutcome:
+		return directText(r, after), fromOperator
 	case state.Accepted, state.Adopted:
 		return string(r.Kind), fromJournal
 	case state.Cleared:
 		return "its quarantine is lifted: a new try", fromJournal
 	}
 	return "", ""
+}
+
+// holdText says who held or released the node.
+func holdText(r state.Record) string {
+	var h state.Hold
+	if json.Unmarshal(r.Data, &h) != nil {
+		return ""
+	}
+	return strings.TrimSuffix(pastOf[r.Kind]+" by "+h.By+": "+h.Reason, ": ")
 }
 
 var pastOf = map[state.RecordKind]string{state.Held: "held", state.Released: "released"}
@@ -199,6 +207,41 @@ func effectText(e state.Effect) string {
 		return strings.TrimSuffix(e.Does+": nobody knows whether it happened: "+e.Detail, ": ")
 	}
 	return e.Does + noOutcome
+}
+
+// directEnded reports whether direct work that begins has its outcome among the records that
+// follow: there is one at a time on a node.
+func directEnded(after []state.Record) bool {
+	for _, r := range after {
+		switch r.Kind {
+		case state.DirectOutcome:
+			return true
+		case state.DirectIntent:
+			return false
+		}
+	}
+	return false
+}
+
+// directText says what an operator did to the node outside of a plan; "" where its outcome follows.
+func directText(r state.Record, after []state.Record) string {
+	var d state.Direct
+	if json.Unmarshal(r.Data, &d) != nil || r.Kind == state.DirectIntent && directEnded(after) {
+		return ""
+	}
+	text := d.Verb + " by " + d.By
+	if d.Reason != "" {
+		text += " (" + d.Reason + ")"
+	}
+	switch d.State {
+	case state.EffectIsDone:
+		return strings.TrimSuffix(text+": "+d.Detail, ": ")
+	case state.EffectNotDone:
+		return strings.TrimSuffix(text+" was not done: "+d.Detail, ": ")
+	case state.EffectInDoubt:
+		return strings.TrimSuffix(text+": nobody knows whether it happened: "+d.Detail, ": ")
+	}
+	return text + noOutcome
 }
 
 // noOutcome is said of an effect that was begun.

@@ -36,3 +36,32 @@ func TestHoldComesBeforeWhatItStops(t *testing.T) {
 		}
 	}
 }
+
+// TestDirectLines: what an operator did outside of a plan is one line, and one that has no outcome
+// says so.
+func TestDirectLines(t *testing.T) {
+	t.Parallel()
+	d := state.Direct{Node: "n1", Verb: "power cycle", By: "ann", Reason: "hangs", At: now, State: state.EffectIntended}
+	record := func(kind state.RecordKind, s state.EffectState, detail string) state.Record {
+		d.State, d.Detail = s, detail
+		return state.Record{Kind: kind, Subject: subject.OfNode("n1"), Time: now}.With(d)
+	}
+	intent := record(state.DirectIntent, state.EffectIntended, "")
+	for want, journal := range map[string][]state.Record{
+		"operator power cycle by ann (hangs): power reads on":                                                              {intent, record(state.DirectOutcome, state.EffectIsDone, "power reads on")},
+		"operator power cycle by ann (hangs) was not done: refused":                                                        {intent, record(state.DirectOutcome, state.EffectNotDone, "refused")},
+		"operator power cycle by ann (hangs): nobody knows whether it happened: no answer":                                 {intent, record(state.DirectOutcome, state.EffectInDoubt, "no answer")},
+		"operator power cycle by ann (hangs): begun, and no outcome was recorded":                                          {intent},
+		"operator power cycle by ann (hangs): begun, and no outcome was recorded; operator power cycle by ann (hangs): on": {intent, record(state.DirectIntent, state.EffectIntended, ""), record(state.DirectOutcome, state.EffectIsDone, "on")},
+	} {
+		var s Explanation
+		s.Node.Name, s.Journal = "n1", journal
+		var got []string
+		for _, l := range collectLines(s, false) {
+			got = append(got, l.From+" "+l.Text)
+		}
+		if all := strings.Join(got, "; "); all != want {
+			t.Errorf("%s\nwant %s", all, want)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
+)
+
+// directKind is the kind of the objects of direct work; their names are those of nodes.
+const directKind = "direct"
+
+// Direct is what an operator did last to one node outside of a plan, such as a power cycle. It is
+// written before the effect, as intended, and again with its outcome.
+type Direct struct {
+	Node   string      `json:"node"`
+	Verb   string      `json:"verb"` // power cycle
+	Does   string      `json:"does"` // in words
+	By     string      `json:"by"`
+	Host   string      `json:"host,omitempty"` // where the command was typed
+	Reason string      `json:"reason,omitempty"`
+	At     time.Time   `json:"at"`
+	State  EffectState `json:"state"`
+	Ended  time.Time   `json:"ended,omitzero"`
+	Detail string      `json:"detail,omitempty"` // what was read back, or the error; it may quote a BMC
+}
+
+// InDoubt reports whether nobody knows what became of it: the process that did it ended, or no
+// answer came.
+func (d Direct) InDoubt() bool { return d.State == EffectIntended || d.State == EffectInDoubt }
+
+// ReadDirect reads the last direct work on a node; false when there was none.
+func ReadDirect(ctx context.Context, r Reader, node string) (Direct, bool, error) {
+	d, version, err := Get[Direct](ctx, r, Key{directKind, node})
+	return d, version != Absent, err
+}
+
+// RecordDirect makes direct work durable: its intent, or its outcome.
+func RecordDirect(ctx context.Context, s Store, f Fence, d Direct) error {
+	put, err := PutOf(Key{directKind, d.Node}, d)
+	if err != nil {
+		return err
+	}
+	r := Record{Kind: DirectOutcome, Time: d.Ended, Subject: subject.OfNode(d.Node)}
+	if d.State == EffectIntended {
+		r.Kind, r.Time = DirectIntent, d.At
+	}
+	if _, err := s.Append(ctx, f, Batch{Records: []Record{r.With(d)}, Puts: []Put{put}}); err != nil {
+		return errkind.New(errkind.Of(err), "%s of %s: %w", d.Verb, d.Node, fmt.Errorf("record: %w", err))
+	}
+	return nil
+}

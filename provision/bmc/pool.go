@@ -99,6 +99,13 @@ func (h *Handle) SetPower(ctx context.Context, a PowerAction) (out Outcome, err 
 	return out, err
 }
 
+// ShutDown asks the operating system to shut down; see Session.ShutDown. Others reach the BMC
+// while it does.
+func (h *Handle) ShutDown(ctx context.Context) (out Outcome, err error) {
+	err = h.Do(ctx, func(s *Session) error { out, err = s.ShutDown(ctx); return err })
+	return out, err
+}
+
 // SetBoot sets the boot device; see Session.SetBoot.
 func (h *Handle) SetBoot(ctx context.Context, b Boot) (out Outcome, err error) {
 	err = h.Do(ctx, func(s *Session) error { out, err = s.SetBoot(ctx, b); return err })

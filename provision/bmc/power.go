@@ -127,6 +127,34 @@ func (s *Session) setPower(ctx context.Context, a PowerAction) (Outcome, error) 
 	return s.change(ctx, a)
 }
 
+// ShutDown asks the operating system to shut down, once, and does not wait for it: the caller
+// reads the power. A node that is off is left alone. A lost answer is no error; the power
+// then says whether the node heard it.
+func (s *Session) ShutDown(ctx context.Context) (Outcome, error) {
+	_, sent := s.drv.used()
+	out, err := s.shutDown(ctx)
+	_, after := s.drv.used()
+	out.Sent = after - sent
+	return out, s.target.wrap("power "+SoftOff.String(), err)
+}
+
+func (s *Session) shutDown(ctx context.Context) (Outcome, error) {
+	now, err := s.steady(ctx)
+	if err != nil {
+		return Outcome{}, fmt.Errorf("read before: %w", err)
+	}
+	if now == PowerOff {
+		return Outcome{Verdict: Verified, Evidence: "power was already off"}, nil
+	}
+	switch err := s.command(ctx, SoftOff); {
+	case err != nil && !isLost(err):
+		return Outcome{Evidence: "the command was refused"}, err
+	case err != nil:
+		return Outcome{Evidence: "the shutdown was asked for, and the BMC did not answer"}, nil
+	}
+	return Outcome{Evidence: "the shutdown was asked for"}, nil
+}
+
 // steady asks for the state until it is on or off: Redfish has states between
 // them, in which BMCs refuse commands or forget them.
 func (s *Session) steady(ctx context.Context) (PowerState, error) {

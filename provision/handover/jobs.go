@@ -86,6 +86,23 @@ func optionsOf(st plan.Step) (o DrainOptions, err error) {
 	return o, err
 }
 
+// Jobs lists what runs on a node by its scheduler. A node that was never handed over has none.
+// After an error it is not known; the error is of kind Unsupported when there is no way to ask.
+func (s *Stage) Jobs(ctx context.Context, node string) ([]Job, error) {
+	n, ok := s.inv.Node(node)
+	if !ok || n.Handover == nil {
+		return nil, nil
+	}
+	if st, err := s.statuses.NodeStatus(ctx, node); err != nil || !st.Served {
+		return nil, err
+	}
+	k, asks := s.kinds[n.Handover.Kind].(Scheduler)
+	if !asks {
+		return nil, errkind.New(errkind.Unsupported, "%s %s cannot be asked which jobs run", n.Handover.Kind, n.Handover.Name)
+	}
+	return k.Jobs(ctx, Target{Handover: n.Handover, Site: s.inv.Site.Name, Inventory: s.inv}, node)
+}
+
 // poll is how often a scheduler is asked while jobs end.
 const poll = 15 * time.Second
 
@@ -156,7 +173,7 @@ func waitJobs(ctx context.Context, run stage.Run, k Scheduler, t Target, node st
 		case !run.Clock().Now().Before(end):
 			return refuseBusy(node, jobs, fmt.Sprintf(" after %s", o.Wait))
 		}
-		run.Emit(event.Event{Type: event.StepProgress, Node: node, Text: "waits for jobs " + listJobs(jobs), Until: end})
+		run.Emit(event.Event{Type: event.StepProgress, Node: node, Text: "waits for jobs " + ListJobs(jobs), Until: end})
 		if err := run.Clock().Sleep(ctx, min(poll, max(time.Second, end.Sub(run.Clock().Now())))); err != nil {
 			return context.Cause(ctx)
 		}
@@ -165,12 +182,12 @@ func waitJobs(ctx context.Context, run stage.Run, k Scheduler, t Target, node st
 
 // refuseBusy refuses to touch a node under its jobs.
 func refuseBusy(node string, jobs []Job, after string) error {
-	return &stage.BusyError{Err: errkind.New(errkind.Refused, "%d jobs run on %s%s: %s", len(jobs), node, after, listJobs(jobs)).
+	return &stage.BusyError{Err: errkind.New(errkind.Refused, "%d jobs run on %s%s: %s", len(jobs), node, after, ListJobs(jobs)).
 		Do(fmt.Sprintf("Wait until they end, or give --drain-wait a time that is long enough. %s is in service as before.", node))}
 }
 
-// listJobs shows the first of some jobs.
-func listJobs(jobs []Job) string {
+// ListJobs shows the first of some jobs in a sentence.
+func ListJobs(jobs []Job) string {
 	const shown = 5
 	var words []string
 	for i, j := range jobs {

@@ -296,15 +296,7 @@ var bmcProblems = []bmcProblem{
 // compare holds what the BMC says against the inventory. A BMC that does not
 // know its serial proves nothing; the gate in the ramdisk then needs other two.
 func (s *Stage) compare(ctx context.Context, run stage.Run, n *inventory.Node, id bmc.Identity) error {
-	var wrong []string
-	if got := strings.TrimSpace(id.Serial()); n.Serial != "" && got != "" && got != n.Serial {
-		wrong = append(wrong, fmt.Sprintf("the BMC at %s says that it sits in serial %q; the inventory says %q%s", n.BMC.Address, got, n.Serial, s.owner(got)))
-	}
-	if n.UUID != "" && !id.GUID.IsZero() {
-		if _, ok := id.GUID.Match(n.UUID); !ok {
-			wrong = append(wrong, fmt.Sprintf("the BMC says system GUID %s; the inventory says %s", id.GUID, n.UUID))
-		}
-	}
+	wrong := FindMismatches(s.inv, n, id)
 	if len(wrong) == 0 {
 		return nil
 	}
@@ -318,9 +310,24 @@ func (s *Stage) compare(ctx context.Context, run stage.Run, n *inventory.Node, i
 	return err
 }
 
-// owner names the node that the inventory gives a serial to.
-func (s *Stage) owner(serial string) string {
-	for _, n := range s.inv.Nodes {
+// FindMismatches says where who a BMC says that it is disagrees with the inventory: with the
+// serial number, or the UUID, of the node. None where it says neither.
+func FindMismatches(inv *inventory.Inventory, n *inventory.Node, id bmc.Identity) []string {
+	var wrong []string
+	if got := strings.TrimSpace(id.Serial()); n.Serial != "" && got != "" && got != n.Serial {
+		wrong = append(wrong, fmt.Sprintf("the BMC at %s says that it sits in serial %q; the inventory says %q%s", n.BMC.Address, got, n.Serial, ownerOf(inv, got)))
+	}
+	if n.UUID != "" && !id.GUID.IsZero() {
+		if _, ok := id.GUID.Match(n.UUID); !ok {
+			wrong = append(wrong, fmt.Sprintf("the BMC says system GUID %s; the inventory says %s", id.GUID, n.UUID))
+		}
+	}
+	return wrong
+}
+
+// ownerOf names the node that the inventory gives a serial to.
+func ownerOf(inv *inventory.Inventory, serial string) string {
+	for _, n := range inv.Nodes {
 		if n.Serial == serial {
 			return fmt.Sprintf(" (that serial is %s's)", n.Name)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/install"
@@ -89,13 +90,18 @@ func (b *Backend) Hold(_ context.Context, node string, h control.HoldRequest) er
 	if _, err := selection.CheckNames(b.run.site.Inv, []string{node}); err != nil {
 		return err
 	}
-	return b.run.Executor.Hold(node, h.By, h.Reason)
+	err := b.run.Executor.Hold(node, h.By, h.Reason)
+	b.run.desk.Stop(node)
+	return err
 }
 
 // Release implements control.Backend.
 func (b *Backend) Release(_ context.Context, node string, h control.HoldRequest) error {
 	if _, err := selection.CheckNames(b.run.site.Inv, []string{node}); err != nil {
 		return err
+	}
+	if b.run.desk.IsActive(node) { // else the run would go on with it meanwhile
+		return errDirect(node)
 	}
 	return b.run.Executor.Release(node, h.By)
 }
@@ -107,6 +113,16 @@ func (b *Backend) AskBMCs(ctx context.Context, q control.BMCQuestion, nodes []st
 		return nil, err
 	}
 	return b.run.bmcs.Ask(ctx, q, want, tell), nil
+}
+
+// PlanDirect implements control.Director.
+func (b *Backend) PlanDirect(ctx context.Context, q control.DirectRequest) (control.DirectPlan, error) {
+	return b.run.desk.Plan(ctx, q)
+}
+
+// DoDirect implements control.Director.
+func (b *Backend) DoDirect(ctx context.Context, id string, report func(control.DirectResult)) error {
+	return b.run.desk.Do(ctx, id, report)
 }
 
 // Drain implements control.Backend.
@@ -212,11 +228,19 @@ func (b *Backend) Look(ctx context.Context, node string) (control.Look, error) {
 	return reach.AskBMC(ctx, n, b.run.bmcs, b.run.site.access().Feeds(nil)), nil
 }
 
-var _ control.Snapshotter = (*Backend)(nil)
+var (
+	_ control.Snapshotter = (*Backend)(nil)
+	_ control.Director    = (*Backend)(nil)
+)
 
 // Snapshot implements control.Snapshotter.
 func (b *Backend) Snapshot(ctx context.Context, w io.Writer) error {
-	s, ok := b.run.store.(control.Snapshotter)
+	return snapshot(ctx, b.run.store, w)
+}
+
+// snapshot copies the file of a state.
+func snapshot(ctx context.Context, store state.Store, w io.Writer) error {
+	s, ok := store.(control.Snapshotter)
 	if !ok {
 		return errkind.New(errkind.Unsupported, "this state is not kept in a file")
 	}

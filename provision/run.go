@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/provision/direct"
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/overrides"
@@ -63,6 +64,7 @@ type Running struct {
 	consoles *reach.Consoles
 	ssh      *remote.Pool
 	switches *reach.Switches
+	desk     *direct.Desk // what operators ask of nodes that the plan has no more work for
 }
 
 // Site is the site as the plan was made of it, with what the state overrides.
@@ -114,6 +116,9 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if r.Executor, err = apply.New(ctx, cfg); err != nil {
 		return nil, errors.Join(err, r.services.Close())
 	}
+	c := s.directConfig(o.Store, o.Fence, o.Bus, r.bmcs, r.ssh)
+	c.Limits, c.NextStep = r.Executor, r.NextStep
+	r.desk = direct.NewDesk(c)
 	return r, nil
 }
 
@@ -162,6 +167,7 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	wg.Go(func() { r.bmcs.Pool.KeepAlive(serving) })
 	wg.Go(func() { r.services.ReportFindings(serving, r.Executor.Report) })
 	res, err := r.Executor.Run(ctx)
+	r.desk.Close()
 	stop()
 	wg.Wait()
 	r.consoles.Wait()

@@ -17,10 +17,10 @@ import (
 func (a *app) powerCommand() *cobra.Command {
 	return groupCommands(&cobra.Command{
 		Use:     "power",
-		Short:   "Ask BMCs about power",
+		Short:   "Ask for the power of nodes, and change it",
 		Long:    "Direct work with the BMCs of nodes, many at once.",
-		Example: "  ironrail power status",
-	}, &cobra.Command{
+		Example: "  ironrail power status\n  ironrail power cycle r01-u09",
+	}, a.powerOnCommand(), a.powerOffCommand(), a.powerCycleCommand(), a.powerResetCommand(), &cobra.Command{
 		Use:   "status [NODE...]",
 		Short: "Ask the BMCs of nodes for their power, all at once",
 		Long: `Ask the BMCs of the nodes, of all when none is named, whether the node is on.

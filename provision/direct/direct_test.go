@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/clock"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/handover"
+)
+
+// fakeBMC is the BMC of one node.
+type fakeBMC struct {
+	mu      sync.Mutex
+	power   bmc.PowerState
+	serial  string
+	deaf    bool          // its system does not shut down
+	gone    error         // it does not answer
+	lost    error         // commands arrive, and their answers do not
+	did     []string      // commands
+	entered chan struct{} // is given a token when a command arrives; nil: it is not
+	goOn    chan struct{} // a command waits for it; nil: it does not
+}
+
+func (b *fakeBMC) PowerState(context.Context) (bmc.PowerState, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.power, b.gone
+}
+
+func (b *fakeBMC) Identity(context.Context) (bmc.Identity, error) {
+	return bmc.Identity{ProductSerial: b.serial}, b.gone
+}
+
+func (b *fakeBMC) SetPower(ctx context.Context, a bmc.PowerAction) (bmc.Outcome, error) {
+	if b.entered != nil {
+		b.entered <- struct{}{}
+	}
+	if b.goOn != nil {
+		select {
+		case <-b.goOn:
+		case <-ctx.Done():
+			return bmc.Outcome{Sent: 1, Evidence: "off; left off"}, context.Cause(ctx)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.did = append(b.did, a.String())
+	b.power = bmc.PowerOn
+	if a == bmc.Off {
+		b.power = bmc.PowerOff
+	}
+	if b.lost != nil {
+		return bmc.Outcome{Sent: 1, Evidence: "no answer"}, b.lost
+	}
+	if a == bmc.Reset {
+		return bmc.Outcome{Sent: 1, Evidence: "the reset was accepted"}, nil
+	}
+	return bmc.Outcome{Sent: 1, Verdict: bmc.Verified, Evidence: "power reads " + string(b.power)}, nil
+}
+
+func (b *fakeBMC) ShutDown(context.Context) (bmc.Outcome, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.did = append(b.did, "soft")
+	if !b.deaf {
+		b.power = bmc.PowerOff
+	}
+	return bmc.Outcome{Sent: 1, Evidence: "the shutdown was asked for"}, nil
+}
+
+// fast is a clock whose waits take no time.
+type fast struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (f *fast) Now() time.Time { f.mu.Lock(); defer f.mu.Unlock(); return f.now }
+
+func (f *fast) Sleep(ctx context.Context, d time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = f.now.Add(d)
+	return context.Cause(ctx)
+}
+
+func (f *fast) WithTimeout(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+// room is a rack with nodes n1 to n4, of which two may be switched on at a time.
+type room struct {
+	t     *testing.T
+	bmcs  map[string]*fakeBMC
+	jobs  map[string]error // by node; a job where it is nil
+	store state.Store
+	fence state.Fence
+	inv   *inventory.Inventory
+	cfg   Config
+}
+
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	r := &room{t: t, bmcs: map[string]*fakeBMC{}, jobs: map[string]error{}, store: state.NewMemory()}
+	var err error
+	if r.fence, err = r.store.Claim(t.Context(), "test"); err != nil {
+		t.Fatal(err)
+	}
+	rack := &inventory.Rack{Name: "r01"}
+	r.inv = &inventory.Inventory{Racks: []*inventory.Rack{rack}}
+	for i := range 4 {
+		n := fmt.Sprintf("n%d", i+1)
+		r.inv.Nodes = append(r.inv.Nodes, &inventory.Node{Name: n, Rack: rack, Unit: i + 1, Serial: "S" + n})
+		r.bmcs[n] = &fakeBMC{power: bmc.PowerOn, serial: "S" + n}
+	}
+	r.cfg = Config{Inv: r.inv, Store: r.store, Fence: r.fence, Capacity: map[string]int{"inrush/": 2}, Clock: &fast{now: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)},
+		BMC: func(n string) (BMC, error) { return r.bmcs[n], nil },
+		Jobs: func(_ context.Context, n string) ([]handover.Job, error) {
+			err, busy := r.jobs[n]
+			if !busy || err != nil {
+				return nil, err
+			}
+			return []handover.Job{{ID: "17", User: "ann", State: "RUNNING"}}, nil
+		}}
+	return r
+}
+
+// do plans and does it, and returns how it ended, by node.
+func (r *room) do(d *Desk, q control.DirectRequest) (control.DirectPlan, map[string]control.DirectResult) {
+	r.t.Helper()
+	q.By = "ann"
+	p, err := d.Plan(r.t.Context(), q)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	out := map[string]control.DirectResult{}
+	if err := d.Do(r.t.Context(), p.ID, func(x control.DirectResult) { out[x.Node] = x }); err != nil {
+		r.t.Fatal(err)
+	}
+	return p, out
+}
+
+// TestRules: what stands against a node is found before anything is done to it, and the others
+// go on.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	cycle := control.DirectRequest{Verb: control.DirectCycle, Nodes: []string{"n1", "n2"}}
+	for name, c := range map[string]struct {
+		change func(*room)
+		q      control.DirectRequest
+		cause  string // of the refusal of n1; "": it is done
+	}{
+		"nothing": {func(*room) {}, cycle, ""},
+		"hold": {func(r *room) {
+			if err := state.HoldNode(t.Context(), r.store, r.fence, "n1", state.Hold{By: "bob", Reason: "riser"}); err != nil {
+				t.Error(err)
+			}
+		}, cycle, "it is on hold since"},
+		"protected":    {func(r *room) { r.inv.Nodes[0].Protect = true }, cycle, "it is protected"},
+		"protected on": {func(r *room) { r.inv.Nodes[0].Protect = true; r.bmcs["n1"].power = bmc.PowerOff }, control.DirectRequest{Verb: control.DirectOn, Nodes: []string{"n1", "n2"}}, ""},
+		"a run": {func(r *room) {
+			r.cfg.NextStep = func(n string) plan.StepID { return map[string]plan.StepID{"n1": "n1/install.write"}[n] }
+		}, cycle, "the running apply has work for it: n1/install.write"},
+		"another node": {func(r *room) { r.bmcs["n1"].serial = "Sn2" }, cycle, "this is the BMC of another node: the BMC at invalid IP says that it sits in serial \"Sn2\"; the inventory says \"Sn1\" (that serial is n2's)"},
+		"silent":       {func(r *room) { r.bmcs["n1"].gone = errkind.New(errkind.Timeout, "no answer") }, cycle, "the BMC stopped answering: no answer"},
+		"jobs":         {func(r *room) { r.jobs["n1"] = nil }, cycle, "1 jobs run on it: 17 of ann (running)"},
+		"kill jobs":    {func(r *room) { r.jobs["n1"] = nil }, control.DirectRequest{Verb: control.DirectCycle, Nodes: cycle.Nodes, KillJobs: true}, ""},
+		"no scheduler": {func(r *room) { r.jobs["n1"] = errors.New("slurmctld is down") }, cycle, "whether jobs run on it is not known: slurmctld is down"},
+		"no jobs, says the operator": {func(r *room) { r.jobs["n1"] = errors.New("slurmctld is down") },
+			control.DirectRequest{Verb: control.DirectCycle, Nodes: cycle.Nodes, JobsUnknown: true}, ""},
+		"in doubt": {func(r *room) {
+			r.record(state.Direct{Node: "n1", Verb: "power cycle", By: "bob", State: state.EffectIntended})
+		}, cycle, "nobody knows whether the last power cycle, by bob at"},
+		"in doubt, again": {func(r *room) {
+			r.record(state.Direct{Node: "n1", Verb: "power cycle", By: "bob", State: state.EffectInDoubt})
+		}, control.DirectRequest{Verb: control.DirectCycle, Nodes: cycle.Nodes, Again: true}, ""},
+		"left off by one that was killed": {func(r *room) {
+			r.record(state.Direct{Node: "n1", Verb: "power cycle", By: "bob", State: state.EffectIntended})
+			r.bmcs["n1"].power = bmc.PowerOff
+		}, cycle, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t)
+			c.change(r)
+			p, done := r.do(NewDesk(r.cfg), c.q)
+			if c.cause == "" {
+				if done["n1"].State != control.DirectDone || len(p.Refused) > 0 {
+					t.Errorf("%+v, %+v", done, p.Refused)
+				}
+				return
+			}
+			if len(p.Refused) != 1 || p.Refused[0].Node != "n1" || !strings.HasPrefix(p.Refused[0].Cause, c.cause) || p.Refused[0].Action == "" {
+				t.Errorf("refused: %+v", p.Refused)
+			}
+			if len(r.bmcs["n1"].did) > 0 {
+				t.Errorf("done to n1 all the same: %q", r.bmcs["n1"].did)
+			}
+			if done["n2"].State != control.DirectDone || len(r.bmcs["n2"].did) != 1 {
+				t.Errorf("n2: %+v", done["n2"])
+			}
+		})
+	}
+}
+
+func (r *room) record(d state.Direct) {
+	r.t.Helper()
+	if err := state.RecordDirect(r.t.Context(), r.store, r.fence, d); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestRulesOnceMore: what was shown is looked at once more before it is done.
+func TestRulesOnceMore(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	d := NewDesk(r.cfg)
+	p, err := d.Plan(t.Context(), control.DirectRequest{Verb: control.DirectCycle, Nodes: []string{"n1", "n2"}, By: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.jobs["n1"] = nil
+	if err := state.HoldNode(t.Context(), r.store, r.fence, "n2", state.Hold{By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := d.Do(t.Context(), p.ID, func(x control.DirectResult) { got = append(got, x.Node+" "+string(x.State)+" "+x.Text) }); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "n1 failed nothing was done: 1 jobs run on it") || !strings.HasPrefix(got[1], "n2 failed nothing was done: it is on hold") {
+		t.Errorf("%q", got)
+	}
+	if err := d.Do(t.Context(), p.ID, func(control.DirectResult) {}); errkind.Of(err) != errkind.Refused {
+		t.Errorf("a plan done twice: %v", err)
+	}
+}
+
+// TestPowerOff: the system is asked first, and what stays on is switched off hard only where that is
+// asked for.
+func TestPowerOff(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		deaf, force bool
+		wait        time.Duration
+		did         string
+		state       control.DirectState
+		text        string
+	}{
+		"soft":           {false, false, time.Minute, "soft", control.DirectDone, "it shut down within 3s"},
+		"deaf":           {true, false, time.Minute, "soft", control.DirectFailed, "power still reads on 1m0s after its system was asked to shut down"},
+		"deaf and force": {true, true, time.Minute, "soft, off", control.DirectDone, "its system did not shut down within 1m0s; hard: power reads off"},
+		"hard at once":   {false, true, 0, "off", control.DirectDone, "power reads off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t)
+			r.bmcs["n1"].deaf = c.deaf
+			_, done := r.do(NewDesk(r.cfg), control.DirectRequest{Verb: control.DirectOff, Nodes: []string{"n1"}, Wait: c.wait, Force: c.force})
+			if did := strings.Join(r.bmcs["n1"].did, ", "); did != c.did || done["n1"].State != c.state || done["n1"].Text != c.text {
+				t.Errorf("%s: %+v", did, done["n1"])
+			}
+			last, ok, err := state.ReadDirect(t.Context(), r.store, "n1")
+			if err != nil || !ok || last.InDoubt() || last.Detail != c.text {
+				t.Errorf("%+v, %v, %v", last, ok, err)
+			}
+		})
+	}
+}
+
+// TestInrush: two nodes at a time are switched on, and the next once those have settled.
+func TestInrush(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.cfg.Clock = clock.Wall{} // so that nothing settles within this test
+	entered, goOn := make(chan struct{}, 4), make(chan struct{})
+	for _, b := range r.bmcs {
+		b.power, b.entered, b.goOn = bmc.PowerOff, entered, goOn
+	}
+	d := NewDesk(r.cfg)
+	p, err := d.Plan(t.Context(), control.DirectRequest{Verb: control.DirectOn, Nodes: []string{"n1", "n2", "n3", "n4"}, By: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batches []int
+	for _, st := range p.Steps {
+		batches = append(batches, st.Batch)
+	}
+	if !slices.Equal(batches, []int{1, 1, 2, 2}) || len(p.Notes) != 1 {
+		t.Errorf("%v %q", batches, p.Notes)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	results := make(chan control.DirectResult, 4)
+	ended := make(chan error, 1)
+	go func() { ended <- d.Do(ctx, p.ID, func(x control.DirectResult) { results <- x }) }()
+	<-entered
+	<-entered
+	close(goOn)
+	for range 2 {
+		if x := <-results; x.State != control.DirectDone || x.Node > "n2" {
+			t.Errorf("%+v", x)
+		}
+	}
+	select {
+	case <-entered:
+		t.Error("a third node is switched on before the others have settled")
+	case <-time.After(50 * time.Millisecond):
+	}
+	stop() // Ctrl-C: those that wait are not begun
+	for range 2 {
+		if x := <-results; x.State != control.DirectSkipped || x.Node < "n3" {
+			t.Errorf("%+v", x)
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestJournal: the intent is durable before the command leaves, and a lost answer leaves a doubt.
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.bmcs["n1"]
+	b.entered, b.goOn, b.lost = make(chan struct{}, 1), make(chan struct{}), errkind.New(errkind.Timeout, "no answer")
+	ended := make(chan map[string]control.DirectResult, 1)
+	d := NewDesk(r.cfg)
+	go func() {
+		_, out := r.do(d, control.DirectRequest{Verb: control.DirectReset, Nodes: []string{"n1"}, Reason: "hangs"})
+		ended <- out
+	}()
+	<-b.entered
+	last, _, err := state.ReadDirect(t.Context(), r.store, "n1")
+	if err != nil || last.State != state.EffectIntended || last.By != "ann" || last.Reason != "hangs" || last.Verb != "power reset" {
+		t.Errorf("while it is done: %+v, %v", last, err)
+	}
+	if _, _, err := d.begin(t.Context(), "n1"); errkind.Of(err) != errkind.Refused {
+		t.Errorf("a second command at the same time: %v", err)
+	}
+	close(b.goOn)
+	if out := <-ended; out["n1"].State != control.DirectUnknown || out["n1"].Text != "no answer: no answer" {
+		t.Errorf("%+v", out)
+	}
+	if last, _, _ := state.ReadDirect(t.Context(), r.store, "n1"); last.State != state.EffectInDoubt || !last.InDoubt() {
+		t.Errorf("afterwards: %+v", last)
+	}
+	var kinds []state.RecordKind
+	if err := r.store.Read(t.Context(), 0, func(x state.Record) error { kinds = append(kinds, x.Kind); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(kinds, []state.RecordKind{state.DirectIntent, state.DirectOutcome}) {
+		t.Errorf("%q", kinds)
+	}
+}
+
+// TestHoldStops: a hold ends what is under way, and the outcome says how far it came.
+func TestHoldStops(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.bmcs["n1"]
+	b.entered, b.goOn = make(chan struct{}, 1), make(chan struct{})
+	d := NewDesk(r.cfg)
+	ended := make(chan map[string]control.DirectResult, 1)
+	go func() {
+		_, out := r.do(d, control.DirectRequest{Verb: control.DirectCycle, Nodes: []string{"n1"}})
+		ended <- out
+	}()
+	<-b.entered
+	if !d.IsActive("n1") || d.IsActive("n2") {
+		t.Error("n1 alone is worked on")
+	}
+	d.Stop("n2")
+	d.Stop("n1")
+	if out := <-ended; out["n1"].State != control.DirectUnknown || out["n1"].Text != "off; left off: the node was put on hold" {
+		t.Errorf("%+v", out)
+	}
+	d.Close()
+	if err := d.Do(t.Context(), "x", func(control.DirectResult) {}); errkind.Of(err) != errkind.Interrupted {
+		t.Errorf("after the end: %v", err)
+	}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package direct
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/internal/clock"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/bmc"
+)
+
+// verb is one thing to do.
+type verb struct {
+	starts   bool // may switch supplies on: it claims the node's circuits
+	disturbs bool // ends what runs on the node: not on a protected one, nor under jobs
+	// repeats: doing it once more changes nothing if it was done, as the power is read first.
+	repeats  bool
+	describe func(q control.DirectRequest, now bmc.PowerState) (does string, nothing bool)
+	do       func(ctx context.Context, w work) (bmc.Outcome, error)
+}
+
+// work is one verb on one node.
+type work struct {
+	bmc   BMC
+	q     control.DirectRequest
+	clock clock.Clock
+	say   func(text string)
+}
+
+// verbs are all that there is to do.
+var verbs = map[control.DirectVerb]verb{
+	control.DirectOn: {starts: true, repeats: true,
+		describe: func(_ control.DirectRequest, now bmc.PowerState) (string, bool) {
+			return "switch it on", now == bmc.PowerOn
+		},
+		do: func(ctx context.Context, w work) (bmc.Outcome, error) { return w.bmc.SetPower(ctx, bmc.On) }},
+	control.DirectOff: {disturbs: true, repeats: true, describe: describeOff, do: switchOff},
+	control.DirectCycle: {starts: true, disturbs: true,
+		describe: func(_ control.DirectRequest, now bmc.PowerState) (string, bool) {
+			if now == bmc.PowerOff {
+				return "switch it on", false
+			}
+			return "switch it off hard, wait, and switch it on", false
+		},
+		do: func(ctx context.Context, w work) (bmc.Outcome, error) { return w.bmc.SetPower(ctx, bmc.Cycle) }},
+	// A BMC that cannot reset cycles the power instead, so that circuits are claimed here too.
+	control.DirectReset: {starts: true, disturbs: true,
+		describe: func(control.DirectRequest, bmc.PowerState) (string, bool) {
+			return "reset it hard, without loss of power", false
+		},
+		do: func(ctx context.Context, w work) (bmc.Outcome, error) { return w.bmc.SetPower(ctx, bmc.Reset) }},
+}
+
+func describeOff(q control.DirectRequest, now bmc.PowerState) (string, bool) {
+	soft := fmt.Sprintf("ask its system to shut down (ACPI) and wait %s", q.Wait)
+	switch {
+	case now == bmc.PowerOff:
+		return "switch it off", true
+	case q.Force && q.Wait <= 0:
+		return "switch it off hard", false
+	case q.Force:
+		return soft + ", then switch it off hard if it is still on", false
+	}
+	return soft + "; it stays on if it does not", false
+}
+
+// shutdownPoll is how often the power is read while an operating system shuts down.
+const shutdownPoll = 3 * time.Second
+
+// switchOff asks the system to shut down, waits, and switches off hard where that is asked for.
+func switchOff(ctx context.Context, w work) (bmc.Outcome, error) {
+	if w.q.Wait <= 0 {
+		return w.bmc.SetPower(ctx, bmc.Off)
+	}
+	start := w.clock.Now()
+	out, err := w.bmc.ShutDown(ctx)
+	if errkind.Of(err).Base() == errkind.Refused || errkind.Of(err) == errkind.Unsupported {
+		if !w.q.Force {
+			return out, err
+		}
+		w.say(fmt.Sprintf("it cannot be asked to shut down (%v): it is switched off hard", err))
+		return w.bmc.SetPower(ctx, bmc.Off)
+	}
+	if err != nil || out.Verdict == bmc.Verified {
+		return out, err
+	}
+	w.say(out.Evidence)
+	now, err := bmc.PowerUnknown, error(nil)
+	for {
+		if err := w.clock.Sleep(ctx, min(shutdownPoll, max(0, w.q.Wait-w.clock.Now().Sub(start)))); err != nil {
+			return bmc.Outcome{Evidence: out.Evidence + "; not waited for", Sent: out.Sent}, err
+		}
+		now, err = w.bmc.PowerState(ctx)
+		spent := w.clock.Now().Sub(start).Round(time.Second)
+		switch {
+		case err == nil && now == bmc.PowerOff:
+			return bmc.Outcome{Verdict: bmc.Verified, Sent: out.Sent, Evidence: fmt.Sprintf("it shut down within %s", spent)}, nil
+		case spent < w.q.Wait:
+			continue
+		case !w.q.Force && err != nil:
+			return bmc.Outcome{Evidence: fmt.Sprintf("power cannot be read for %s after the shutdown was asked for", spent), Sent: out.Sent}, err
+		case !w.q.Force:
+			return bmc.Outcome{Verdict: bmc.Contradicted, Sent: out.Sent, Evidence: fmt.Sprintf("power still reads on %s after its system was asked to shut down", spent)}, nil
+		}
+		w.say(fmt.Sprintf("it has not shut down within %s: it is switched off hard", spent))
+		off, err := w.bmc.SetPower(ctx, bmc.Off)
+		off.Sent += out.Sent
+		off.Evidence = fmt.Sprintf("its system did not shut down within %s; hard: %s", spent, off.Evidence)
+		return off, err
+	}
+}

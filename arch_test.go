@@ -63,7 +63,7 @@ var rules = []rule{
 
 // owned modules are imported in one place.
 var owned = map[string][]string{
-	"github.com/google/go-containerregistry": {"images/oci/"},
+	"github.com/google/go-containerregistry": {"cmd/ironrail-release/", "images/oci/"},
 	"github.com/pin/tftp":                    {"provision/netboot/"},
 	"github.com/bmc-toolbox/bmclib":          {"provision/bmc/"},
 	"github.com/stmcginnis/gofish":           {"provision/bmc/"},

@@ -135,7 +135,7 @@ func (s *Stage) Observe(ctx context.Context, run stage.Run, st plan.Step) (stage
 	case err != nil:
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	case len(wrong) > 0:
-		return stage.Observation{State: stage.Differs, Evidence: strings.Join(texts(wrong), "; ")}, nil
+		return stage.Observation{State: stage.Differs, Evidence: strings.Join(joined(texts(wrong)), "; ")}, nil
 	}
 	return stage.Observation{State: stage.Conforms, Evidence: w.names() + ": unlocked by the TPM and mounted"}, nil
 }

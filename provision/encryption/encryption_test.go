@@ -469,3 +469,17 @@ func TestBelowLocked(t *testing.T) {
 		}
 	}
 }
+
+// TestJoined: volumes that are locked for one reason are one text, others stay as they are.
+func TestJoined(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ texts, want string }{
+		{"home is locked: PCR|scratch is locked: PCR", "home and scratch are locked: PCR"},
+		{"a is locked: PCR|b is not mounted|c is locked: PCR|d is locked: PCR", "a, c and d are locked: PCR|b is not mounted"},
+		{"a is locked: PCR|b is locked: no TPM", "a is locked: PCR|b is locked: no TPM"}, {"b is not mounted", "b is not mounted"},
+	} {
+		if got := strings.Join(joined(strings.Split(c.texts, "|")), "|"); got != c.want {
+			t.Errorf("%s: %s, want %s", c.texts, got, c.want)
+		}
+	}
+}

@@ -51,6 +51,31 @@ func texts(list []problem) (out []string) {
 	return out
 }
 
+// joined puts volumes together that are locked for one reason, so that a line that is cut names them all.
+func joined(texts []string) (out []string) {
+	of := map[string][]string{} // volumes by the reason
+	for _, text := range texts {
+		if name, why, is := strings.Cut(text, isLocked); is {
+			of[why] = append(of[why], name)
+		}
+	}
+	for _, text := range texts {
+		_, why, is := strings.Cut(text, isLocked)
+		switch names := of[why]; {
+		case !is || len(names) == 1:
+			out = append(out, text)
+		case len(names) > 1:
+			last := len(names) - 1
+			out = append(out, strings.Join(names[:last], ", ")+" and "+names[last]+" are locked: "+why)
+			of[why] = nil
+		}
+	}
+	return out
+}
+
+// isLocked stands between a volume and why it is locked.
+const isLocked = " is locked: "
+
 func (w *work) names() string {
 	var list []string
 	for _, v := range w.volumes {
@@ -268,7 +293,7 @@ func (w *work) compareVolume(ctx context.Context, v volume, mounted string, file
 	case why != "" && is:
 		add("TPM", again, "the TPM does not unlock %s: %s", v.label, why)
 	case why != "":
-		add("TPM", again, "%s is locked: %s", v.label, why)
+		add("TPM", again, "%s"+isLocked+"%s", v.label, why)
 	case !is:
 		add(part, "`ironrail apply` mounts it.", "%s is not mounted at %s", v.label, v.mount)
 	case at.Source != v.mapped():

@@ -4,6 +4,7 @@ package language
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -133,11 +134,20 @@ func (c *compiler) kind(t *template, b *hcl.Block) bool {
 		return false
 	}
 	key := b.Type + "." + t.kind
+	if extra.Labelled != nil && hasLabels(b.Body) {
+		extra, key = *extra.Labelled, key+" with labels"
+	}
 	if c.merged[key] == nil {
 		c.merged[key] = mergeSpecs(t.block.Body, extra)
 	}
 	t.body = c.merged[key]
 	return true
+}
+
+// hasLabels reports whether a block within a body has a label.
+func hasLabels(b hcl.Body) bool {
+	body, ok := b.(*hclsyntax.Body)
+	return ok && slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool { return len(b.Labels) > 0 })
 }
 
 // repeat checks the attributes that repeat a block.

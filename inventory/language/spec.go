@@ -19,6 +19,9 @@ type Attr struct {
 type Spec struct {
 	Attrs  []Attr
 	Blocks []BlockSpec
+	// Labelled is what the spec of a kind is where a nested block is written with a label, and Blocks has
+	// none for it; nil: it is always this one.
+	Labelled *Spec
 }
 
 // BlockSpec is one type of block.

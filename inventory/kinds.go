@@ -70,10 +70,11 @@ func imageKinds() map[string]KindSpec {
 	ubuntu := KindSpec{Spec: language.Spec{Attrs: release.Spec.Attrs, Blocks: []language.BlockSpec{
 		singleBlock("repository", requiredAttr("url", language.String), requiredAttr("key", language.Text), optionalAttr("components", language.Strings)),
 	}}}
-	diskless := KindSpec{Spec: language.Spec{Attrs: append(slices.Clone(release.Spec.Attrs), requiredAttr("os", language.OneOf("debian", "ubuntu"))), Blocks: ubuntu.Spec.Blocks}}
 	rhel := KindSpec{Spec: language.Spec{Attrs: append(slices.Clone(release.Spec.Attrs), optionalAttr("crypto_policy", language.String)), Blocks: []language.BlockSpec{
 		namedBlock("repository", requiredAttr("url", language.String), requiredAttr("key", language.Text)),
 	}}}
+	system := append(slices.Clone(rhel.Spec.Attrs), requiredAttr("os", language.OneOf("debian", "ubuntu", "rhel")))
+	diskless := KindSpec{Spec: language.Spec{Attrs: system, Blocks: ubuntu.Spec.Blocks, Labelled: &language.Spec{Attrs: system, Blocks: rhel.Spec.Blocks}}}
 	return map[string]KindSpec{
 		"debian":     release,
 		"ubuntu":     ubuntu,

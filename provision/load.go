@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/infiniband"
 	"github.com/ironrail/ironrail/fabric/nvlink"
 	"github.com/ironrail/ironrail/fabric/roce"
+	"github.com/ironrail/ironrail/images/diskless"
 	"github.com/ironrail/ironrail/images/driver/cuda"
 	"github.com/ironrail/ironrail/images/driver/doca"
 	"github.com/ironrail/ironrail/images/driver/inbox"
@@ -59,6 +60,7 @@ func siteKinds(now time.Time, dir string) inventory.Kinds {
 	checked(kinds.Image, raw.Kind{}.Name(), raw.Check(now, dir))
 	checked(kinds.Image, rhel.Kind{}.Name(), rhel.Check)
 	checked(kinds.Image, ubuntu.Kind{}.Name(), ubuntu.Check)
+	checked(kinds.Image, diskless.Kind{}.Name(), diskless.Check)
 
 	checked(kinds.Driver, cuda.Name, cuda.Check(now))
 	checked(kinds.Driver, rocm.Name, rocm.Check)

@@ -88,6 +88,20 @@ func (m *Maker) takeLoaders(ctx context.Context, l *distribution.Loader) error {
 	return m.takeBIOS(ctx, root, l)
 }
 
+// TakeOwn takes the signed loaders of the packages in the root for a system that is kept in memory: those
+// of the network, where nodes boot with Secure Boot.
+func (m *Maker) TakeOwn(context.Context) error {
+	if !m.SecureBoot {
+		return nil
+	}
+	root, err := os.OpenRoot(m.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return errors.Join(m.takeEFI(root, m.Family.Boot.Loader), m.takeNetwork())
+}
+
 // Programs for UEFI on x86-64, as packages of shim and GRUB name them.
 const (
 	shimEFI       = "shimx64.efi"

@@ -50,7 +50,7 @@ func (Kind) Supports(i *inventory.Image) error {
 
 // Recipe implements images.Kind.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
-	return Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages, Repositories: i.Repositories, CryptoPolicy: i.CryptoPolicy, SecureBoot: i.SecureBoot}
+	return Recipe{Block: i.Name, Release: i.Release, Kernel: i.Kernel, Packages: i.Packages, Repositories: i.Repositories, CryptoPolicy: i.CryptoPolicy, SecureBoot: i.SecureBoot, InMemory: i.Diskless()}
 }
 
 // Version changes whenever the same recipe would give another disk. It is part of the recipe's
@@ -77,6 +77,7 @@ type Recipe struct {
 	Repositories []inventory.PackageRepository
 	CryptoPolicy string // of update-crypto-policies(8); empty: as the packages have it
 	SecureBoot   bool   // its nodes boot with Secure Boot
+	InMemory     bool   // its nodes keep it in memory: it is a squashfs and no disk
 
 	downloads string // folder of WithDownloads
 }
@@ -177,7 +178,8 @@ func (r Recipe) Digest() string {
 		Files                       map[string]string
 		Modules                     string
 		SecureBoot                  bool `json:",omitempty"`
-	}{distribution.RHEL, r.Block, r.Release, bootdisk.Epoch, r.include(), r.sources(), r.CryptoPolicy, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.SecureBoot})
+		InMemory                    bool `json:",omitempty"`
+	}{distribution.RHEL, r.Block, r.Release, bootdisk.Epoch, r.include(), r.sources(), r.CryptoPolicy, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.SecureBoot, r.InMemory})
 }
 
 // Inputs implements images.Recipe.
@@ -190,7 +192,8 @@ func (r Recipe) Inputs() string {
 		Repositories          []source
 		CryptoPolicy          string
 		SecureBoot            bool `json:",omitempty"`
-	}{distribution.RHEL, r.Release, r.kernel(), slices.Compact(packages), r.sources(), r.CryptoPolicy, r.SecureBoot})
+		InMemory              bool `json:",omitempty"`
+	}{distribution.RHEL, r.Release, r.kernel(), slices.Compact(packages), r.sources(), r.CryptoPolicy, r.SecureBoot, r.InMemory})
 }
 
 // Archives implements images.Recipe: none. They are those of apt, whose signed index is asked for;
@@ -213,7 +216,7 @@ func (r Recipe) Fetch(ctx context.Context, dir string, say func(string)) error {
 // Build implements images.Recipe. dir needs 8 GiB or more.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
 	b := newBuilder(r, dir, say)
-	err := b.run(ctx, []step{
+	err := b.run(ctx, append([]step{
 		{"checking tools", b.checkTools},
 		{"writing the configuration of dnf", b.configureDnf},
 		{"preparing the root file system", b.prepare},
@@ -222,14 +225,20 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		{"looking at the root file system", b.inspect},
 		{"keeping what packages are resolved by", b.keep},
 		{"packing the install ramdisk", b.disk.PackRamdisk},
-		{"making the boot loaders", b.disk.MakeLoaders},
-		{"giving the files their labels of SELinux", b.label},
-		{"making the disk", b.disk.MakeDisk},
-	})
+	}, b.finish()...))
 	if err != nil {
 		return store.Source{}, err
 	}
 	return b.source(), nil
+}
+
+// finish are the steps that make a disk of the root, or what is kept in memory.
+func (b *builder) finish() []step {
+	label := step{"giving the files their labels of SELinux", b.label}
+	if !b.recipe.InMemory {
+		return []step{{"making the boot loaders", b.disk.MakeLoaders}, label, {"making the disk", b.disk.MakeDisk}}
+	}
+	return []step{{"taking the signed boot loaders", b.disk.TakeOwn}, {"settling the system in memory", b.settleMemory}, label, {"making the squashfs", b.disk.MakeSquashfs}}
 }
 
 // step is one of a build.

@@ -42,7 +42,7 @@ func newBuilder(r Recipe, dir string, say func(string)) *builder {
 	if at, err := filepath.Abs(dir); err == nil {
 		dir = at
 	}
-	return &builder{recipe: r, disk: bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: inventory.AMD64, SecureBoot: r.SecureBoot}}
+	return &builder{recipe: r, disk: bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: inventory.AMD64, SecureBoot: r.SecureBoot, InMemory: r.InMemory}}
 }
 
 // tools are what a build runs on the controller, beside those that make a disk.
@@ -50,7 +50,11 @@ var tools = []bootdisk.Tool{{Name: "dnf", Package: "dnf"}, {Name: "rpm", Package
 
 // checkTools reports everything that is missing at once.
 func (b *builder) checkTools(context.Context) error {
-	return bootdisk.CheckTools(append(slices.Clone(tools), bootdisk.DiskTools()...))
+	made := bootdisk.DiskTools()
+	if b.recipe.InMemory {
+		made = b.disk.Tools()
+	}
+	return bootdisk.CheckTools(append(slices.Clone(tools), made...))
 }
 
 // settings are the files of every image, besides what packages bring.
@@ -279,6 +283,9 @@ func checkBoot(root fs.FS, l *distribution.Loader) error {
 // labelOf is the extended attribute with the label of a file.
 const labelOf = "security.selinux"
 
+// selinuxConfig has the mode and the policy of SELinux.
+const selinuxConfig = "etc/selinux/config"
+
 // label gives every file the label that the policy of the image has for it. The kernel of the
 // controller needs no SELinux for that. What the agent writes on a node gets its labels at the
 // first boot.
@@ -288,7 +295,7 @@ func (b *builder) label(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	text, err := root.ReadFile("etc/selinux/config")
+	text, err := root.ReadFile(selinuxConfig)
 	if err != nil {
 		return errkind.New(errkind.NotFound, "the image has no settings of SELinux: %w", err)
 	}
@@ -310,6 +317,42 @@ func (b *builder) label(ctx context.Context) error {
 	return nil
 }
 
+// settleMemory takes out of the root what starts it from a disk, and has SELinux refuse nothing: files that
+// are written in memory before its policy is loaded keep no label.
+func (b *builder) settleMemory(context.Context) error {
+	root, err := os.OpenRoot(b.disk.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	names, err := fs.Glob(root.FS(), "boot/initramfs-*.img")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := root.Remove(name); err != nil {
+			return err
+		}
+	}
+	text, err := root.ReadFile(selinuxConfig)
+	if err != nil {
+		return errkind.New(errkind.NotFound, "the image has no settings of SELinux: %w", err)
+	}
+	return root.WriteFile(selinuxConfig, []byte(permissive(string(text))), 0o644)
+}
+
+// permissive are settings of SELinux whose policy is loaded and refuses nothing; disabled stays so.
+func permissive(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if value, is := strings.CutPrefix(strings.TrimSpace(line), "SELINUX="); is && value != "disabled" {
+			line = "SELINUX=permissive\n"
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
 // source is the image that was built.
 func (b *builder) source() store.Source {
 	files := map[string]string{}
@@ -319,7 +362,10 @@ func (b *builder) source() store.Source {
 	for _, name := range []string{images.KernelFile, images.InitrdFile, images.DriversFile, images.DatabaseFile, images.RepositoriesFile} {
 		files[name] = b.disk.Path(name)
 	}
-	release := b.recipe.release()
-	return store.Source{Name: b.recipe.Name(), Recipe: b.recipe.Digest(), Disk: b.disk.Path(bootdisk.DiskFile), Files: files, Installed: b.installed,
+	release, disk, form := b.recipe.release(), b.disk.Path(bootdisk.DiskFile), ""
+	if b.recipe.InMemory {
+		disk, form = b.disk.Path(bootdisk.SquashfsFile), manifest.Squashfs
+	}
+	return store.Source{Name: b.recipe.Name(), Recipe: b.recipe.Digest(), Disk: disk, Form: form, Files: files, Installed: b.installed,
 		System: manifest.System{Distribution: release.Family, Release: release.Version, Arch: string(inventory.AMD64), Kernel: b.disk.Kernel()}}
 }

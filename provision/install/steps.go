@@ -185,7 +185,7 @@ func erases(n *inventory.Node, inspect, write *plan.Step) {
 // boots is how often a node starts from its disk until it can be logged in to: twice where
 // the first boot gives labels to the files.
 func boots(n *inventory.Node) time.Duration {
-	if d := distribution.OfDisk(n.Image); d != nil && d.Relabels {
+	if d := distribution.OfDisk(n.Image); d != nil && d.Relabels && !n.Diskless() {
 		return 2
 	}
 	return 1

@@ -17,9 +17,9 @@ import (
 
 	"github.com/ironrail/ironrail/images"
 	"github.com/ironrail/ironrail/images/bootdisk"
+	"github.com/ironrail/ironrail/images/distribution"
 	"github.com/ironrail/ironrail/images/raw"
 	"github.com/ironrail/ironrail/images/repo"
-	"github.com/ironrail/ironrail/images/rhel"
 	"github.com/ironrail/ironrail/images/store"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/loadercfg"
@@ -132,7 +132,7 @@ func simulateImage(ctx context.Context, s *provision.Site, i *inventory.Image, r
 // simulatedFiles are the files, with their content, that travel with a simulated image.
 func simulatedFiles(i *inventory.Image, is twin.Twin, system repo.System) (map[string]string, error) {
 	files := map[string]string{images.KernelFile: "kernel of a rehearsal\n", images.InitrdFile: "", images.DriversFile: simulatedDrivers}
-	if i.Kind == (rhel.Kind{}).Name() {
+	if f, _ := distribution.FamilyOf(i); f.Manager == distribution.Dnf && i.Source == "" {
 		sources, err := json.Marshal(repo.DnfSources{Release: i.Release, Kernel: is.Kernel})
 		if err != nil {
 			return nil, err

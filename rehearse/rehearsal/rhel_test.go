@@ -3,12 +3,15 @@
 package rehearsal_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/rehearsal/rehearsaltest"
 )
 
 // rhelExample is the example demo with an image of kind rhel, without rails and tests. The driver
@@ -27,6 +30,9 @@ func rhelWithout(t *testing.T, driver, drivers string, blocks ...string) *invent
 	}
 	changes := []string{"image \"debian\" \"os\" {\n  release  = \"bookworm\"\n  kernel   = \"linux-image-amd64\"\n", "image \"rhel\" \"os\" {\n  release  = \"9\"\n",
 		"  drivers    = [driver.rdma]\n  validation = validation.h100\n", drivers}
+	if strings.Contains(driver, "precompiled") {
+		changes = append(changes, "  kernel_args = [\"iommu=pt\"]\n", "  kernel_args = [\"iommu=pt\"]\n  hold_kernel = true\n")
+	}
 	for _, block := range blocks {
 		_, rest, found := strings.Cut(string(text), block)
 		indent := block[:len(block)-len(strings.TrimLeft(block, " "))]
@@ -75,6 +81,27 @@ func TestRHELTools(t *testing.T) {
 	const drivers = "driver \"inbox\" \"rdma\" {\n  packages = [\"rdma-core\", \"libibverbs-utils\"]\n}\n\ndriver \"tools\" \"tools\" {}\n"
 	inv := rhelWithout(t, drivers, "  drivers = [driver.rdma, driver.tools]\n  validation = validation.h100\n", "driver \"inbox\" \"rdma\" {")
 	sum := rehearsed(t, inv)
+	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
+		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
+	}
+}
+
+// TestRHELDiskless: its nodes keep their systems in memory, with drivers whose modules are built already, and
+// nothing is written to a disk.
+func TestRHELDiskless(t *testing.T) {
+	t.Parallel()
+	const drivers = "driver \"cuda\" \"r580\" {\n  version        = \"580.126.16\"\n  fabric_manager = true\n  precompiled    = true\n  repository {\n    url = \"http://mirror.example/cuda/rhel9/x86_64/\"\n  }\n}\n"
+	inv := rhelExample(t, drivers, "  drivers = [driver.r580]\n")
+	for _, i := range inv.Images {
+		i.Kernel = "kernel-5.14.0-570.12.1.el9_6.x86_64"
+	}
+	inMemory(inv)
+	sum, err := rehearsal.Run(t.Context(), inv, rehearsal.Options{Seed: 1, Then: func(_ context.Context, r *rehearsal.Rehearsal) error {
+		return blankDisks(inv, rehearsaltest.Of(r).World)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(sum.Accepted) != 8 || len(sum.Unexpected) != 0 {
 		t.Errorf("%d accepted, quarantined %+v, unexpected %+v", len(sum.Accepted), sum.Quarantined, sum.Unexpected)
 	}

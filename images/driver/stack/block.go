@@ -63,7 +63,7 @@ func FromOwnArchive(i *inventory.Image, d *inventory.Driver) bool {
 // with RPM packages it is not known where these came from.
 func packagesServed(i *inventory.Image) bool {
 	f, ok := distribution.FamilyOf(i)
-	return ok && (f.Manager == distribution.Apt || i.Kind == f.Name)
+	return ok && (f.Manager == distribution.Apt || i.Source == "")
 }
 
 // HeadersPackage is the name of the package with the headers that modules are built with for

@@ -97,7 +97,11 @@ var foreignFiles = map[string]string{
 // again.
 func (s settings) foreign(root rootfs.Root, t target) error {
 	loader := func() error { return s.foreignDisk(root, t.devs[0]) }
-	if t.layout != nil {
+	labels := func() error { return relabel(root) }
+	switch {
+	case t.memory != nil: // nothing starts it, and a restart for its labels would end it
+		loader, labels = func() error { return nil }, func() error { return nil }
+	case t.layout != nil:
 		loader = func() error { return keepMenu(root) } // the layout has named the file systems
 	}
 	for _, step := range []struct {
@@ -107,7 +111,7 @@ func (s settings) foreign(root rootfs.Root, t target) error {
 		{"networks of the image", func() error { return s.foreignNetworks(root) }},
 		{"first boot", func() error { return s.writeForeign(root) }},
 		{"disk", loader},
-		{"labels", func() error { return relabel(root) }},
+		{"labels", labels},
 	} {
 		if err := step.do(); err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
+
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Loopback is a Board on real sockets of this controller, without root, for
@@ -20,7 +22,10 @@ import (
 // detached or unplugged are reset at once, since the kernel would go on
 // acknowledging.
 type Loopback struct {
-	shared bool // set before the first use: devices may be in other processes
+	// Set before the first use.
+	shared bool // devices may be in other processes
+	joined bool // the devices are those of another process, and no others
+	block  byte // the second byte of real addresses; 0: that of the site's
 
 	mu      sync.Mutex // guards what follows and the fields of places
 	places  map[netip.Addr]*place
@@ -49,11 +54,49 @@ type socket struct {
 }
 
 // NewSharedLoopback is NewLoopback for a site whose devices live in several
-// processes: one that does not listen here may listen there.
-func NewSharedLoopback() *Loopback {
+// processes: one that does not listen here may listen there. Its ports are never
+// replaced: one that somebody else has is an error. block is the second byte of all real
+// addresses, so that sites with the same addresses can be kept apart; 0: that of the
+// site's address.
+func NewSharedLoopback(block byte) *Loopback {
 	l := NewLoopback()
-	l.shared = true
+	l.shared, l.block = true, block
 	return l
+}
+
+// JoinLoopback is the network of a shared loopback of another process, whose Places are
+// given. There is nothing else on it: dialling any other address is an error of kind
+// refused, at once.
+func JoinLoopback(places map[netip.Addr]netip.Addr) *Loopback {
+	l := NewSharedLoopback(0)
+	l.joined = true
+	for site, real := range places {
+		l.places[site] = &place{real: real, met: true}
+		l.sites[real] = site
+	}
+	return l
+}
+
+// Places lists the real address of each device, by its site address.
+func (l *Loopback) Places() map[netip.Addr]netip.Addr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[netip.Addr]netip.Addr, len(l.places))
+	for site, p := range l.places {
+		all[site] = p.real
+	}
+	return all
+}
+
+// checkJoined refuses an address that is not on a network that was joined.
+func (l *Loopback) checkJoined(a netip.Addr) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.joined || l.places[a] != nil {
+		return nil
+	}
+	return errkind.New(errkind.Refused, "%s is no address of the virtual rack", a).
+		Do("It has the addresses of the files that it was started with: start `ironrail rack` anew after a change of addresses.")
 }
 
 // NewLoopback makes a network without devices.
@@ -111,16 +154,23 @@ func (l *Loopback) place(a netip.Addr) *place {
 // choose finds a free address in 127.0.0.0/8: one that people recognise, if that
 // can be. 127.0.0.0/16 is left to others.
 func (l *Loopback) choose(a netip.Addr) netip.Addr {
+	first := netip.AddrFrom4([4]byte{127, 240, 0, 1})
+	if l.block != 0 {
+		first = netip.AddrFrom4([4]byte{127, l.block, 200, 1})
+	}
 	if a.Is4() {
 		b := a.As4()
 		if b[0] = 127; b[1] == 0 {
 			b[1] = 200
 		}
+		if l.block != 0 {
+			b[1] = l.block
+		}
 		if c := netip.AddrFrom4(b); l.sites[c] == (netip.Addr{}) && c != netip.AddrFrom4([4]byte{127, 255, 255, 255}) {
 			return c
 		}
 	}
-	c := netip.AddrFrom4([4]byte{127, 240, 0, 1})
+	c := first
 	for l.sites[c] != (netip.Addr{}) {
 		c = c.Next()
 	}

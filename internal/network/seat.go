@@ -26,6 +26,9 @@ func (s seat) Dial(ctx context.Context, network, addr string) (net.Conn, error) 
 	if err != nil {
 		return nil, opError("dial", network, nil, err)
 	}
+	if err := s.net.checkJoined(to.Addr()); err != nil {
+		return nil, opError("dial", network, addrOf(network, to), err)
+	}
 	udp := strings.HasPrefix(network, "udp")
 	for try := 1; ; try++ {
 		var c net.Conn
@@ -114,7 +117,7 @@ func (s seat) ListenPacket(ctx context.Context, network, addr string) (net.Packe
 }
 
 // bind opens a socket for a site address and writes down both of its addresses.
-// A port that somebody else has is replaced.
+// A port that somebody else has is replaced, unless the network is shared.
 func (s seat) bind(want socket, open func(real netip.AddrPort) (net.Addr, error)) (netip.AddrPort, error) {
 	l := s.net
 	l.mu.Lock()
@@ -127,7 +130,7 @@ func (s seat) bind(want socket, open func(real netip.AddrPort) (net.Addr, error)
 	}
 	real := l.toReal(want)
 	bound, err := open(real)
-	if errors.Is(err, syscall.EADDRINUSE) && real.Port() != 0 {
+	if errors.Is(err, syscall.EADDRINUSE) && real.Port() != 0 && !l.shared {
 		bound, err = open(netip.AddrPortFrom(real.Addr(), 0))
 	}
 	if err != nil {

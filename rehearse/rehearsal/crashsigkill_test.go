@@ -65,8 +65,8 @@ func apartSite(t *testing.T, dir string) *inventory.Inventory {
 func controller(t *testing.T, dir string) (err error) {
 	ctx := context.Background()
 	inv := apartSite(t, dir)
-	board := network.NewSharedLoopback()
-	w, err := rehearsal.Rack(inv, killSeed, clock.NewFast(killSpeed), board) // never opened: it tells the addresses
+	board := network.NewSharedLoopback(0)
+	w, err := rehearsal.NewRack(inv, killSeed, clock.NewFast(killSpeed), board) // never opened: it tells the addresses
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func controllerDies(t *testing.T, slot int, after time.Duration) (e ending, took
 	dir := t.TempDir()
 	apart(t, dir, slot)
 	inv := apartSite(t, dir)
-	board := network.NewSharedLoopback()
-	w := must(rehearsal.Rack(inv, killSeed, clock.NewFast(killSpeed), board))(t)
+	board := network.NewSharedLoopback(0)
+	w := must(rehearsal.NewRack(inv, killSeed, clock.NewFast(killSpeed), board))(t)
 	must(rehearsal.OpenSite(ctx, inv, w, killSeed, dir, true))(t)
 	for _, f := range broken(t) {
 		if err := w.Plant(f); err != nil {

@@ -5,17 +5,10 @@ package rehearsal
 import (
 	"context"
 
-	"github.com/ironrail/ironrail/internal/clock"
-	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/rehearse/virtual"
 )
-
-// Rack makes the virtual rack of a site as a rehearsal has it.
-func Rack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board) (*virtual.World, error) {
-	return newRack(inv, seed, c, b)
-}
 
 // OpenSite opens a site for a controller on a virtual rack, whose state is in dir.
 // The first one makes the stand-ins of images and packages.

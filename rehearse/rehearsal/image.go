@@ -59,6 +59,33 @@ func simulateArtifacts(ctx context.Context, s *provision.Site, seed uint64, inde
 			return fmt.Errorf("simulated image %s: %w", i.Name, err)
 		}
 	}
+	return simulateDrivers(ctx, s, indexes)
+}
+
+// Simulate puts a simulated disk of each image of a site that the image store does not have,
+// and the repositories of simulated packages, into its state folder. Other than a rehearsal it
+// leaves pinned digests.
+func Simulate(ctx context.Context, s *provision.Site, seed uint64) error {
+	for _, i := range s.Inv.Images {
+		recipe := artifacts.Recipe(i)
+		if recipe == "" {
+			continue
+		}
+		switch digest, _, err := s.Artifacts.Images.Find(recipe); {
+		case err != nil:
+			return err
+		case digest != "":
+			continue
+		}
+		if err := simulateImage(ctx, s, i, recipe, seed, "", false); err != nil {
+			return fmt.Errorf("simulated image %s: %w", i.Name, err)
+		}
+	}
+	return simulateDrivers(ctx, s, "")
+}
+
+// simulateDrivers makes a repository for each driver stack and image.
+func simulateDrivers(ctx context.Context, s *provision.Site, indexes repo.Recorded) error {
 	done := map[string]bool{}
 	for _, n := range s.Inv.Nodes {
 		for _, d := range n.Drivers {
@@ -66,6 +93,9 @@ func simulateArtifacts(ctx context.Context, s *provision.Site, seed uint64, inde
 				continue
 			}
 			done[d.Name+"/"+n.Image.Name] = true
+			if digest, err := s.Artifacts.Digest(n.Image); err != nil || !s.Artifacts.Images.Has(digest) {
+				continue // pinned to one that is not there: the plan says so
+			}
 			if err := simulatePackages(ctx, s, d, n.Image, indexes); err != nil {
 				return fmt.Errorf("simulated packages of driver %s: %w", d.Name, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -36,8 +37,9 @@ const (
 	mostRuns     = 20               // more deaths than faults can cause
 )
 
-// newRack makes the virtual rack of a site.
-func newRack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board) (*virtual.World, error) {
+// NewRack makes the virtual rack of a site: its hardware keeps the time of c and is plugged
+// into b. Nothing runs yet.
+func NewRack(inv *inventory.Inventory, seed uint64, c clock.Clock, b network.Board) (*virtual.World, error) {
 	controller, err := services.FindController(inv)
 	if err != nil {
 		return nil, err
@@ -61,7 +63,7 @@ func standbys(inv *inventory.Inventory) map[string]int {
 func (t *Rehearsal) play(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t.World, err = newRack(t.inv, t.opt.Seed, t.Clock, t.Board)
+	t.World, err = NewRack(t.inv, t.opt.Seed, t.Clock, t.Board)
 	if err != nil {
 		return err
 	}
@@ -124,29 +126,40 @@ func (t *Rehearsal) Open(ctx context.Context) (err error) {
 
 // open opens the site beside its state.
 func (t *Rehearsal) open() (*provision.Site, error) {
-	loaders := t.file("loaders")
-	if err := os.MkdirAll(loaders, 0o755); err != nil {
+	o, err := WriteStandIns(t.dir)
+	if err != nil {
 		return nil, err
+	}
+	o.Network, o.Secrets, o.State = t.World.Controller(), t.World.Secrets(), t.file("state")
+	o.Local, o.ClusterCA, o.Hooks = t.World.Scheduler().Run, t.World.ClusterCA, t.simulateHook
+	o.Subnets = func(fabric string) infiniband.Host { return t.World.SubnetManager(fabric) }
+	return provision.Open(t.Planned, o)
+}
+
+// WriteStandIns writes what stands in for first-stage loaders and agents into a folder, which
+// is made. The options name them, and make no packages: those that Simulate made are there.
+func WriteStandIns(dir string) (provision.Options, error) {
+	o := provision.Options{Agent: filepath.Join(dir, "agent"), Loaders: filepath.Join(dir, "loaders"), Packages: onlyWhatIsThere}
+	if err := os.MkdirAll(o.Loaders, 0o755); err != nil {
+		return o, err
 	}
 	// Of an agent the first bytes say for which processors it is (elf(5)).
 	const program = "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00"
 	for name, begin := range map[string]string{"loaders/snponly.efi": "MZ", "loaders/undionly.kpxe": "", "agent-amd64": program + "\x3e\x00", "agent-arm64": program + "\xb7\x00"} {
-		if err := os.WriteFile(t.file(name), []byte(begin+" simulation of "+name+"\n"), 0o644); err != nil {
-			return nil, err
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(begin+" simulation of "+name+"\n"), 0o644); err != nil {
+			return o, err
 		}
 	}
-	return provision.Open(t.Planned, provision.Options{Agent: t.file("agent"), Network: t.World.Controller(), Secrets: t.World.Secrets(),
-		State: t.file("state"), Loaders: loaders, Packages: onlyWhatIsThere, Local: t.World.Scheduler().Run, ClusterCA: t.World.ClusterCA,
-		Subnets: func(fabric string) infiniband.Host { return t.World.SubnetManager(fabric) }, Hooks: t.simulateHook})
+	return o, nil
 }
 
-// hookTime is how long the program of a hook takes in a rehearsal.
-const hookTime = time.Second
+// HookTime is how long the program of a hook takes in a rehearsal.
+const HookTime = time.Second
 
 // simulateHook stands for the program of a hook, which would act on the real world: it
 // takes a second and ends well.
 func (t *Rehearsal) simulateHook(ctx context.Context, _, _ []string, _ string, _ []byte, _ io.Writer) error {
-	return t.Clock.Sleep(ctx, hookTime)
+	return t.Clock.Sleep(ctx, HookTime)
 }
 
 // rehearse plans, plants the faults, and runs the plan, again after each death of

@@ -62,8 +62,9 @@ func (c *Chassis) LogState() (size int, linear, dropped bool) {
 	return logSize, c.linear, c.dropped
 }
 
-// now is the BMC's own time, with c.mu held.
-func (c *Chassis) now() time.Time { return c.cfg.Clock.Now().Add(c.ahead) }
+// now is the BMC's own time of day, with c.mu held: the controller's, however fast hardware
+// is, until somebody sets it.
+func (c *Chassis) now() time.Time { return time.Now().Add(c.ahead) }
 
 // Time is what the BMC's clock says.
 func (c *Chassis) Time() time.Time {
@@ -76,5 +77,5 @@ func (c *Chassis) Time() time.Time {
 func (c *Chassis) SetTime(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead = t.Sub(c.cfg.Clock.Now())
+	c.ahead = time.Until(t)
 }

@@ -26,6 +26,9 @@ import (
 
 // Observer looks at the site with what r overrides of its files.
 func (s *Site) Observer(ctx context.Context, r state.Reader) (observe.Observer, error) {
+	if err := s.Keys.CheckVirtual(ctx, r); err != nil {
+		return observe.Observer{}, err
+	}
 	s, err := s.Desired(ctx, r, nil)
 	if err != nil {
 		return observe.Observer{}, err
@@ -35,6 +38,9 @@ func (s *Site) Observer(ctx context.Context, r state.Reader) (observe.Observer, 
 
 // Adopter adopts nodes of the site with what r overrides of its files.
 func (s *Site) Adopter(ctx context.Context, r state.Reader) (adopt.Adopter, error) {
+	if err := s.Keys.CheckVirtual(ctx, r); err != nil {
+		return adopt.Adopter{}, err
+	}
 	s, err := s.Desired(ctx, r, nil)
 	if err != nil {
 		return adopt.Adopter{}, err

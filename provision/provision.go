@@ -72,6 +72,7 @@ type Site struct {
 type Options struct {
 	Environ func(string) (string, bool) // looks up environment variables for secrets
 	Agent   string                      // path of the static ironrail-agent program
+	Virtual bool                        // Network is that of a virtual rack: the state is marked so, and one of real nodes is refused
 	Look    bool                        // make no state folder, no keys, and no folders for evidence, events and repositories
 
 	// What lies outside of this process; a rehearsal gives all of it.
@@ -102,6 +103,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Keys.Virtual = o.Virtual
 	if _, err := os.Stat(s.path()); o.Look && errors.Is(err, fs.ErrNotExist) {
 		return s, nil
 	}
@@ -115,6 +117,7 @@ func Open(inv *inventory.Inventory, o Options) (*Site, error) {
 	if s.Keys, err = keys.Open(s.state, o.Look); err != nil {
 		return nil, err
 	}
+	s.Keys.Virtual = o.Virtual
 	if s.Keys.Manifest == nil { // it is only looked at
 		return s, nil
 	}

@@ -28,7 +28,8 @@ import (
 type Identity struct {
 	Site string            `json:"site"`
 	Keys map[string]string `json:"keys,omitempty"` // fingerprints, by the name of the file
-	// Virtual says that the nodes were simulated: the state is that of a rehearsal.
+	// Virtual says that the nodes were simulated: the state is that of a rehearsal or of a
+	// virtual rack.
 	Virtual bool `json:"virtual,omitempty"`
 }
 
@@ -259,7 +260,7 @@ func MarkVirtual(ctx context.Context, store state.Store, fence state.Fence) erro
 	return err
 }
 
-// IsVirtual reports whether a state is that of a rehearsal.
+// IsVirtual reports whether a state is that of a rehearsal or of a virtual rack.
 func IsVirtual(ctx context.Context, r state.Reader) (bool, error) {
 	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
 	return id.Virtual, err
@@ -275,9 +276,8 @@ func (k Keys) CheckIdentity(ctx context.Context, r state.Reader, site string) er
 	if err != nil {
 		return err
 	}
-	if id.Virtual {
-		return errkind.New(errkind.Refused, "the state is that of a rehearsal: its nodes were simulated, and what it knows is true of no hardware").
-			Do("Use the folder of the site itself. `status`, `why`, `events` and `report` read a rehearsal's.")
+	if err := k.checkVirtual(id); err != nil {
+		return err
 	}
 	if k.gone != nil {
 		return k.gone
@@ -295,6 +295,28 @@ func (k Keys) CheckIdentity(ctx context.Context, r state.Reader, site string) er
 	return nil
 }
 
+// CheckVirtual refuses a state of simulated nodes where the network is the real one, and a
+// state of real nodes where it is that of a virtual rack.
+func (k Keys) CheckVirtual(ctx context.Context, r state.Reader) error {
+	id, _, err := state.Get[Identity](ctx, r, IdentityKey)
+	if err != nil {
+		return err
+	}
+	return k.checkVirtual(id)
+}
+
+func (k Keys) checkVirtual(id Identity) error {
+	switch {
+	case id.Virtual && !k.Virtual:
+		return errkind.New(errkind.Refused, "the state is that of a rehearsal: its nodes were simulated, and what it knows is true of no hardware").
+			Do("Use the folder of the site itself. `status`, `why`, `events` and `report` read a rehearsal's; a state of `ironrail rack` is used with --rack.")
+	case k.Virtual && !id.Virtual && id.Site != "":
+		return errkind.New(errkind.Refused, "the state is that of real nodes: on a virtual rack nothing of it is true").
+			Do("Use it without --rack, or take it out of the virtual rack's folder.")
+	}
+	return nil
+}
+
 // BindIdentity records whose the state is, where that is not recorded yet.
 func (k Keys) BindIdentity(ctx context.Context, store state.Store, fence state.Fence, site string) error {
 	if err := k.CheckIdentity(ctx, store, site); err != nil {
@@ -304,7 +326,7 @@ func (k Keys) BindIdentity(ctx context.Context, store state.Store, fence state.F
 	if err != nil {
 		return err
 	}
-	now := Identity{Site: site, Keys: k.Fingerprints()}
+	now := Identity{Site: site, Keys: k.Fingerprints(), Virtual: k.Virtual}
 	if id.Site == now.Site && maps.Equal(id.Keys, now.Keys) || len(now.Keys) == 0 {
 		return nil
 	}
@@ -347,5 +369,5 @@ func Renew(ctx context.Context, store state.Store, fence state.Fence, dir, site 
 			return k, err
 		}
 	}
-	return k, putIdentity(ctx, store, fence, version, Identity{Site: site, Keys: k.Fingerprints()})
+	return k, putIdentity(ctx, store, fence, version, Identity{Site: site, Keys: k.Fingerprints(), Virtual: id.Virtual})
 }

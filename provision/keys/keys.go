@@ -41,6 +41,7 @@ type Keys struct {
 	Pin      string             // base64 SHA-256 of the TLS key's SubjectPublicKeyInfo (RFC 7469)
 	Plan     plan.Key           // seals saved plans; made of Boot
 	Modules  *modsign.Key       // signs kernel modules of nodes with Secure Boot; nil: no such site yet
+	Virtual  bool               // the nodes are those of a virtual rack: a state of real ones is refused
 
 	dir  string // where they lie
 	gone error  // why they are not there, beside a state that knows nodes

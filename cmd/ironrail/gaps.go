@@ -16,7 +16,7 @@ import (
 // gapsOf lists what a site's files ask for and do not get, as a plan of it does. Where
 // the state folder cannot be read it says so, and lists nothing.
 func (a *app) gapsOf(inv *inventory.Inventory) gaps.List {
-	site, err := provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+	site, err := a.openSite(inv, provision.Options{Look: true})
 	if err != nil {
 		a.sayf("warning: what of the site is built is not known: %v", err)
 		return nil

@@ -97,7 +97,7 @@ func (a *app) loadToLock(f lockFlags) (*provision.Site, error) {
 	if diags.HasErrors() {
 		return nil, hasErrors(diags)
 	}
-	return provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+	return a.openSite(inv, provision.Options{Look: true})
 }
 
 // lockLines is how many lines of one kind are shown: the first lock of a large
@@ -177,8 +177,12 @@ func lockSummary(steps []artifacts.LockStep) string {
 	return text
 }
 
-// relock adds to the lock file what a plan is made of and the file lacks.
+// relock adds to the lock file what a plan is made of and the file lacks. What a virtual rack
+// simulates does not belong into it.
 func (a *app) relock(site *provision.Site) error {
+	if a.rack {
+		return nil
+	}
 	u, err := site.Relock(artifacts.LockOptions{})
 	if err != nil || len(u.Steps) == 0 {
 		return err

@@ -51,6 +51,7 @@ type app struct {
 	dir  string // the site's folder
 	json bool
 	vars []string // NAME=VALUE, of the site's variables
+	rack bool     // everything outside is the virtual rack of the site
 
 	color string             // when lines on a terminal have colors: auto, always or never
 	shown predict.Prediction // of the plan that was shown last
@@ -150,11 +151,12 @@ func (a *app) root() *cobra.Command {
 		PersistentPreRunE:     a.checkVars,
 		DisableFlagsInUseLine: true,
 	},
-		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.applyCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.adoptCommand(), a.driftCommand(), a.fabricCommand(), a.imageCommand(), a.repoCommand(),
+		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.rackCommand(), a.applyCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.adoptCommand(), a.driftCommand(), a.fabricCommand(), a.imageCommand(), a.repoCommand(),
 		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.consoleCommand(), a.powerCommand(), a.selCommand(), a.sensorsCommand(),
 		a.testCommand(), a.reportCommand(), a.readCommand(), a.handoverCommand(), a.stateCommand(), a.manCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site; of a sensitive one, where it lies: NAME=env:OTHER")
+	root.PersistentFlags().BoolVar(&a.rack, "rack", false, "work on the virtual rack that `ironrail rack` keeps alive, with its own state")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
 	root.PersistentFlags().StringVar(&a.color, "color", "auto", "colors of the live view, `WHEN`: auto (on a terminal, unless NO_COLOR is set), always or never")
 	root.SetFlagErrorFunc(wrongUsage)
@@ -169,6 +171,7 @@ to a tested cluster that a scheduler can use.
   ironrail draw --out F      racks, rows, power and fabrics, to look at and print
   ironrail image build       build the OS images and package repositories
   ironrail rehearse          all of it on simulated hardware, with faults
+  ironrail rack              simulated hardware that stays, for the real commands
   ironrail plan              show what would be done, erased, and why
   ironrail apply             do it, with live progress; run again to resume
   ironrail status, why NODE  where everything stands; why a node is not up

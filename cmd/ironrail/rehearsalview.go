@@ -132,29 +132,41 @@ func planLine(p *plan.Plan) string {
 	return fmt.Sprintf("Rehearsing %d steps on %d %s of site %s.", len(p.Steps), len(nodes), pluralOf(len(nodes), "node", "nodes"), p.Site)
 }
 
-// showEndpoints says where the devices of a rehearsal on loopback answer: those that one
-// logs in to in the same way together.
+// showEndpoints says where the devices of a rehearsal on loopback answer.
 func (r *rehearsalView) showEndpoints(all []virtual.Endpoint) {
 	r.all = all
-	if r.app.json {
+	r.app.showEndpoints(all)
+}
+
+// showEndpoints says where devices on loopback answer, as data or as talk.
+func (a *app) showEndpoints(all []virtual.Endpoint) {
+	if a.json {
 		for _, d := range all {
-			r.app.printLine(struct {
+			a.printLine(struct {
 				Type string `json:"type"`
 				virtual.Endpoint
 			}{"door", d})
 		}
 		return
 	}
+	var p page
+	listEndpoints(&p, all)
+	if len(all) > 0 {
+		p.linef("")
+	}
+	p.to(a.err)
+}
+
+// listEndpoints lists where devices answer: those that one logs in to in the same way
+// together.
+func listEndpoints(p *page, all []virtual.Endpoint) {
 	var last virtual.Endpoint
 	for _, d := range all {
 		if d.Protocol != last.Protocol || d.User != last.User || d.Password != last.Password {
-			r.app.sayf("%s", describeLogin(d))
+			p.linef("%s", describeLogin(d))
 		}
-		r.app.sayf("  %-18s %-18s is at %s", d.Name, d.Site, d.Real)
+		p.linef("  %-18s %-18s is at %s", d.Name, d.Site, d.Real)
 		last = d
-	}
-	if len(all) > 0 {
-		r.app.sayf("")
 	}
 }
 

@@ -82,7 +82,7 @@ func (a *app) makeReport(ctx context.Context) (report.Input, error) {
 func (a *app) saveReport(ctx context.Context, site *provision.Site, store state.Reader) {
 	in, err := site.Report(ctx, store, thisVersion(), a.now())
 	if err == nil {
-		err = acceptance.SaveReport(filepath.Join(a.dir, provision.StateFolder), in)
+		err = acceptance.SaveReport(a.stateDir(), in)
 	}
 	if err != nil {
 		a.sayf("warning: report: %s", err)

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -67,7 +68,7 @@ func TestLongScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("no condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds, "interrupt": interrupt, "summary": summary, "ungap": ungap},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds, "interrupt": interrupt, "summary": summary, "ungap": ungap, "until": until},
 	})
 }
 
@@ -103,6 +104,23 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	if got != args[0] {
 		ts.Fatalf("exit code %s, not %s", got, args[0])
 	}
+}
+
+// until runs a command again and again until its standard output matches a pattern: until
+// PATTERN COMMAND. Its end after a minute only ends a test that hangs.
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND")
+	}
+	wanted := regexp.MustCompile("(?m)" + args[0])
+	var out string
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		_ = ts.Exec(args[1], args[2:]...) // it may fail until it does not
+		if out = ts.ReadFile("stdout"); wanted.MatchString(out) {
+			return
+		}
+	}
+	ts.Fatalf("no %q after a minute:\n%s%s", args[0], out, ts.ReadFile("stderr"))
 }
 
 // ungap takes the list of gaps out of what plan printed, as data or as text: a saved plan
@@ -188,6 +206,8 @@ func writeFixture(ctx context.Context, what string, args []string) error {
 			Cause: "the node never asked for an address", Evidence: []string{"power was switched on"}, Action: "Check the cable."}
 		err = put(&b, state.NodeKey(args[0]), state.Node{Name: args[0], Run: "r1",
 			Quarantine: &state.Quarantine{Finding: f, Kind: errkind.Timeout, At: fixtureTime, Run: "r1"}})
+	case "real": // its first run has recorded whose the state is
+		return k.BindIdentity(ctx, s, fence, "demo")
 	case "strange": // an event segment with a refused client that no node owns
 		return strangeEvents()
 	default:

@@ -37,7 +37,7 @@ func (a *app) showSavedPlan(ctx context.Context, path string, full bool) error {
 	if err != nil {
 		return err
 	}
-	site, err := provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+	site, err := a.openSite(inv, provision.Options{Look: true})
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/selection"
+	"github.com/ironrail/ironrail/rehearse/rack"
 )
 
 // loadInventory loads the site's files with the variables of the command line.
@@ -57,29 +58,32 @@ func (a *app) checkVars(c *cobra.Command, _ []string) error {
 	if !slices.Contains([]string{"auto", "always", "never"}, a.color) {
 		return exit{exitUsage, fmt.Errorf("--color %q is not auto, always or never", a.color)}
 	}
+	if err := a.checkRack(c); err != nil {
+		return err
+	}
 	return a.checkKept(c)
 }
 
 // load loads the site for a command that acts on it, and on these nodes: errors
 // end the command, warnings are shown.
 func (a *app) load(nodes ...string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ}, checkNamed(nodes))
+	return a.open(provision.Options{}, checkNamed(nodes))
 }
 
 // loadFor is load for nodes that were named by words, each list by itself.
 func (a *app) loadFor(words ...[]string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ}, checkChosen(words))
+	return a.open(provision.Options{}, checkChosen(words))
 }
 
 // openReadOnly loads the site for a command that changes nothing: a site without a state
 // folder stays without one.
 func (a *app) openReadOnly(nodes ...string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ, Look: true}, checkNamed(nodes))
+	return a.open(provision.Options{Look: true}, checkNamed(nodes))
 }
 
 // openReadOnlyFor is openReadOnly for nodes that were named by words, each list by itself.
 func (a *app) openReadOnlyFor(words ...[]string) (*provision.Site, inventory.Files, error) {
-	return a.open(provision.Options{Environ: a.environ, Look: true}, checkChosen(words))
+	return a.open(provision.Options{Look: true}, checkChosen(words))
 }
 
 // openRecords loads the site for a command that shows what is on record, as openReadOnly does
@@ -89,7 +93,7 @@ func (a *app) openRecords(nodes ...string) (*provision.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+	return a.openSite(inv, provision.Options{Look: true})
 }
 
 // checkNamed checks names of nodes against an inventory.
@@ -120,11 +124,14 @@ func (a *app) open(o provision.Options, check func(*inventory.Inventory) error) 
 	if err := check(inv); err != nil {
 		return nil, files, err
 	}
+	if a.rack {
+		o.Look = false // so that simulated images are there; what is made is the rack's own
+	}
 	var err error
 	if o.Agent, err = agentProgram(); err != nil {
 		return nil, files, err
 	}
-	s, err := provision.Open(inv, o)
+	s, err := a.openSite(inv, o)
 	return s, files, err
 }
 
@@ -230,8 +237,18 @@ func agentProgram() (string, error) {
 	return filepath.Join(filepath.Dir(self), "ironrail-agent"), nil
 }
 
-// stateDir is the state folder of the site.
-func (a *app) stateDir() string { return filepath.Join(a.dir, provision.StateFolder) }
+// stateDir is the state folder of the site, with --rack that of its virtual rack.
+func (a *app) stateDir() string {
+	if a.rack {
+		return rack.StateFolder(a.dir)
+	}
+	return filepath.Join(a.dir, provision.StateFolder)
+}
+
+// statePath is the file of the state.
+func (a *app) statePath() string {
+	return filepath.Join(a.stateDir(), filepath.Base(provision.StatePath(a.dir)))
+}
 
 // openReader opens the state for reading; without one it is empty. While another
 // process owns it, its file is not readable.
@@ -244,7 +261,7 @@ func (a *app) openReader() (state.Reader, func(), error) {
 		return nil, nil, exit{exitOwned, errkind.New(errkind.Refused, "the state of this site belongs to %s", who).
 			Do("Wait until it ends; `ironrail status` says how far it is.")}
 	}
-	path := provision.StatePath(a.dir)
+	path := a.statePath()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return state.Empty{}, func() {}, nil
 	}
@@ -295,12 +312,15 @@ func (a *app) own(ctx context.Context, command string) (o ownership, err error) 
 	if err != nil {
 		return o, err
 	}
-	file, err := state.Open(provision.StatePath(a.dir))
+	file, err := state.Open(a.statePath())
 	if err != nil {
 		return o, errors.Join(inUse(err), o.Release())
 	}
 	o.store = file
-	if o.fence, err = o.store.Claim(ctx, o.String()); err != nil {
+	if o.fence, err = o.store.Claim(ctx, o.String()); err == nil && a.rack {
+		err = markVirtual(ctx, o)
+	}
+	if err != nil {
 		o.giveBack()
 		return o, err
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision"
 )
 
 func (a *app) stateCommand() *cobra.Command {
@@ -41,9 +40,9 @@ list, show, export, check and backup work while apply runs; they read a copy.`,
 // readFile opens the state file for reading, or a copy of it while another
 // process works with it.
 func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
-	path := provision.StatePath(a.dir)
+	path := a.statePath()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, noState(a.dir)
+		return nil, nil, a.noState()
 	}
 	dir, err := os.MkdirTemp("", "ironrail-state-")
 	if err != nil {
@@ -74,8 +73,8 @@ func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
 }
 
 // noState says that nothing was ever done here.
-func noState(dir string) error {
-	return errkind.New(errkind.NotFound, "there is no state in %s yet", filepath.Join(dir, provision.StateFolder)).
+func (a *app) noState() error {
+	return errkind.New(errkind.NotFound, "there is no state in %s yet", a.stateDir()).
 		Do("`ironrail apply` makes it. With -C another site is looked at.")
 }
 
@@ -286,7 +285,7 @@ func (a *app) backupPlace(path string) error {
 	if err != nil {
 		return err
 	}
-	if own, err := os.Stat(provision.StatePath(a.dir)); err == nil && os.SameFile(own, there) {
+	if own, err := os.Stat(a.statePath()); err == nil && os.SameFile(own, there) {
 		return errkind.New(errkind.Refused, "%s is the state itself, and no place for a copy of it", path).Do("Name another file.")
 	}
 	if !there.IsDir() && !there.Mode().IsRegular() {
@@ -302,8 +301,8 @@ func (a *app) backupPlace(path string) error {
 }
 
 func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
-	if _, err := os.Stat(provision.StatePath(a.dir)); errors.Is(err, fs.ErrNotExist) {
-		return noState(a.dir)
+	if _, err := os.Stat(a.statePath()); errors.Is(err, fs.ErrNotExist) {
+		return a.noState()
 	}
 	if err := a.backupPlace(path); err != nil {
 		return err
@@ -315,7 +314,7 @@ func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
 	})
 	if err == nil && !owned {
 		var s *state.Bolt
-		if s, err = state.OpenReadOnly(provision.StatePath(a.dir)); err != nil {
+		if s, err = state.OpenReadOnly(a.statePath()); err != nil {
 			return err
 		}
 		defer s.Close()

@@ -14,7 +14,6 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision"
 )
 
 // lockState owns the state folder while the file itself is closed.
@@ -28,7 +27,7 @@ func (a *app) lockState(command string) (*control.Owner, error) {
 
 // noteState writes to the journal what was done to the file.
 func (a *app) noteState(ctx context.Context, held *control.Owner, text string) error {
-	s, err := state.Open(provision.StatePath(a.dir))
+	s, err := state.Open(a.statePath())
 	if err != nil {
 		return err
 	}
@@ -65,15 +64,15 @@ from the journal: fewer runs make estimates less certain. Not while apply runs.`
 }
 
 func (a *app) compact(ctx context.Context, runs int, dry bool) error {
-	if _, err := os.Stat(provision.StatePath(a.dir)); errors.Is(err, fs.ErrNotExist) {
-		return noState(a.dir)
+	if _, err := os.Stat(a.statePath()); errors.Is(err, fs.ErrNotExist) {
+		return a.noState()
 	}
 	held, err := a.lockState("state compact")
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	r, err := state.Compact(ctx, provision.StatePath(a.dir), runs, dry)
+	r, err := state.Compact(ctx, a.statePath(), runs, dry)
 	if err == nil && !dry {
 		err = a.noteState(ctx, held, fmt.Sprintf("compacted: the journal begins at record %d", r.First))
 	}

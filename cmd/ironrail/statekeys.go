@@ -23,7 +23,6 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/images/modsign"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/keys"
 )
 
@@ -353,7 +352,7 @@ func (a *app) listKeys(ctx context.Context) error {
 		have = k.Fingerprints()
 	}
 	var id keys.Identity
-	if _, err := os.Stat(provision.StatePath(a.dir)); err == nil {
+	if _, err := os.Stat(a.statePath()); err == nil {
 		s, done, err := a.readFile(ctx)
 		if err != nil {
 			return err

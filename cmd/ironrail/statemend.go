@@ -117,8 +117,8 @@ removed is written to the journal, with its value. Not while apply runs.`,
 }
 
 func (a *app) removeObjects(ctx context.Context, args []string, approve bool) error {
-	if _, err := os.Stat(provision.StatePath(a.dir)); errors.Is(err, fs.ErrNotExist) {
-		return noState(a.dir)
+	if _, err := os.Stat(a.statePath()); errors.Is(err, fs.ErrNotExist) {
+		return a.noState()
 	}
 	keys := make([]state.Key, len(args))
 	for i, word := range args {
@@ -243,7 +243,7 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 		return err
 	}
 	defer held.Release()
-	path := provision.StatePath(a.dir)
+	path := a.statePath()
 	p, err := state.VerifyFile(ctx, copied)
 	if err != nil {
 		return err

@@ -124,7 +124,7 @@ func (a *app) askBMC(ctx context.Context, inv *inventory.Inventory, node string)
 		return control.Look{}, err
 	}
 	defer closeState()
-	s, err := provision.Open(inv, provision.Options{Environ: a.environ, Look: true})
+	s, err := a.openSite(inv, provision.Options{Look: true})
 	if err != nil {
 		return control.Look{}, err
 	}

@@ -31,7 +31,7 @@ type Client struct{ http *http.Client }
 func NewClient(dir string) *Client {
 	return &Client{&http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialSocket(ctx, dir)
+			return DialSocket(ctx, dir)
 		},
 		DisableKeepAlives: true, // a command asks once
 	}}}

@@ -63,9 +63,9 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// dialSocket connects to the owner of a folder. The error is of kind unreachable when
+// DialSocket connects to the owner of a folder. The error is of kind unreachable when
 // there is none.
-func dialSocket(ctx context.Context, dir string) (net.Conn, error) {
+func DialSocket(ctx context.Context, dir string) (net.Conn, error) {
 	path, done, err := shortSocketPath(dir)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)

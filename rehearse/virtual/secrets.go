@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/internal/secret"
+	"github.com/ironrail/ironrail/inventory"
 )
 
 // Secrets answers references with made-up secrets, the same for the controller
@@ -22,9 +23,12 @@ type Secrets struct {
 }
 
 // Secrets are those of this rack.
-func (w *World) Secrets() Secrets {
-	s := Secrets{w.opt.Seed, map[secret.Ref]bool{}}
-	for _, g := range w.inv.Logins {
+func (w *World) Secrets() Secrets { return SecretsOf(w.inv, w.opt.Seed) }
+
+// SecretsOf are those of a rack of this site and seed.
+func SecretsOf(inv *inventory.Inventory, seed uint64) Secrets {
+	s := Secrets{seed, map[secret.Ref]bool{}}
+	for _, g := range inv.Logins {
 		if g.Key != "" {
 			s.keys[g.Key] = true
 		}

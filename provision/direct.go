@@ -50,6 +50,9 @@ type Direct struct {
 // OpenDirect begins direct work on the site as it is desired. The caller owns the state, and closes
 // what this returns.
 func (s *Site) OpenDirect(ctx context.Context, store state.Store, fence state.Fence, bus *event.Bus, owner control.Identity) (*Direct, error) {
+	if err := s.Keys.CheckVirtual(ctx, store); err != nil {
+		return nil, err
+	}
 	s, err := s.Desired(ctx, store, nil)
 	if err != nil {
 		return nil, err

@@ -167,7 +167,7 @@ type director interface {
 
 // directOwning owns the state for the time of the work, and answers other commands meanwhile.
 func (a *app) directOwning(ctx context.Context, inv *inventory.Inventory, f *directFlags, q control.DirectRequest) (err error) {
-	site, err := provision.Open(inv, provision.Options{Environ: a.environ})
+	site, err := a.openSite(inv, provision.Options{})
 	if err != nil {
 		return err
 	}

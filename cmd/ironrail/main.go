@@ -156,7 +156,7 @@ func (a *app) root() *cobra.Command {
 		a.testCommand(), a.reportCommand(), a.readCommand(), a.handoverCommand(), a.stateCommand(), a.manCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site; of a sensitive one, where it lies: NAME=env:OTHER")
-	root.PersistentFlags().BoolVar(&a.rack, "rack", false, "work on the virtual rack that `ironrail rack` keeps alive, with its own state")
+	root.PersistentFlags().BoolVar(&a.rack, "rack", false, "work on the virtual rack that \"ironrail rack\" keeps alive, with its own state")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print data as JSON")
 	root.PersistentFlags().StringVar(&a.color, "color", "auto", "colors of the live view, `WHEN`: auto (on a terminal, unless NO_COLOR is set), always or never")
 	root.SetFlagErrorFunc(wrongUsage)

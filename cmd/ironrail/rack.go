@@ -27,7 +27,7 @@ import (
 // write the state alone, which work after the rack has ended as well.
 var (
 	onRack      = []string{"adopt", "apply", "console", "decommission", "drift", "fabric", "plan", "power", "rebuild", "rollback", "sel", "sensors", "test"}
-	rackRecords = []string{"check", "events", "handover", "hold", "parts", "release", "report", "show", "state", "status", "why"}
+	rackRecords = []string{"check", "events", "handover", "hold", "release", "report", "show", "state", "status", "why"}
 )
 
 func (a *app) rackCommand() *cobra.Command {

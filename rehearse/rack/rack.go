@@ -100,6 +100,10 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, owner.Release()) }()
+	// Nothing in it is a part of the site.
+	if err := os.WriteFile(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o644); err != nil {
+		return err
+	}
 	if err := putAside(folder); err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/internal/maturity"
 )
 
 // release is the version of a release, such as v1.2.0, or v1.2.0-14-g0123456789ab for
@@ -20,7 +22,8 @@ import (
 var release string
 
 func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var mature bool
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Long: `Print the version of this program, the commit it was built from, whether files
@@ -29,11 +32,17 @@ were modified since that commit, and the version of Go that compiled it.
 The version is that of the release (make build at a tag), else that of the
 module, else the beginning of the commit. A program that was built without
 version control information (go build -buildvcs=false) is "unreleased" with the
-beginning of its own SHA-256, as sha256sum prints it.`,
-		Example: "  ironrail version --json",
+beginning of its own SHA-256, as sha256sum prints it.
+
+--maturity prints what each part of this program was proven on: hardware, emulated
+machines, programs of others, or its own simulator alone; and what it never saw.`,
+		Example: "  ironrail version --json\n  ironrail version --maturity",
 		Args:    asUsage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()
+			if mature {
+				b.Maturity = maturity.Parts()
+			}
 			if a.json {
 				return a.printJSON(b)
 			}
@@ -41,6 +50,8 @@ beginning of its own SHA-256, as sha256sum prints it.`,
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&mature, "maturity", false, "what each part of this program was proven on")
+	return c
 }
 
 // build is what is known of how this program was built.
@@ -49,6 +60,8 @@ type build struct {
 	Revision string `json:"revision,omitempty"` // the commit; "": not known
 	Modified *bool  `json:"modified,omitempty"` // files differed from the commit; nil: not known
 	Go       string `json:"go,omitempty"`       // the version of Go
+
+	Maturity []maturity.Part `json:"maturity,omitempty"` // where it is asked for
 }
 
 // modified reports whether files are known to have differed from the commit.
@@ -67,6 +80,12 @@ func (b build) page() *page {
 	}
 	if b.Go != "" {
 		p.linef("built with %s", b.Go)
+	}
+	for _, m := range b.Maturity {
+		p.linef("")
+		p.linef("%s", m.Name)
+		p.linef("  %-11s %s", m.Level, m.On)
+		p.linef("  %-11s %s", "never seen", m.Open)
 	}
 	return &p
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ironrail/ironrail/internal/maturity"
 )
 
 // gathered are sentences with whom they are about, each sentence once.
@@ -96,7 +98,11 @@ func collectProven(in Input) []string {
 			g.add(t.Proves, t.Step)
 		}
 	}
-	return append(g.sentences(), in.Caveats...)
+	list := append(g.sentences(), in.Caveats...)
+	if s := maturity.Sentence(in.Maturity); s != "" {
+		list = append(list, s)
+	}
+	return list
 }
 
 // kind is all tests with one title.

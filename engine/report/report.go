@@ -17,6 +17,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/maturity"
 )
 
 // Format is the version of the JSON form.
@@ -45,8 +46,9 @@ type Input struct {
 	Tests     []Test           `json:"tests,omitempty"`
 	Untested  []string         `json:"untested,omitempty"` // sentences: what no test has looked at
 	Steps     []Step           `json:"steps,omitempty"`
-	Origin    string           `json:"origin,omitempty"`  // of nodes that ironrail did not install: a sentence
-	Caveats   []string         `json:"caveats,omitempty"` // such as "under emulation: no figure here is that of hardware"
+	Origin    string           `json:"origin,omitempty"`   // of nodes that ironrail did not install: a sentence
+	Caveats   []string         `json:"caveats,omitempty"`  // such as "under emulation: no figure here is that of hardware"
+	Maturity  []maturity.Part  `json:"maturity,omitempty"` // what the program itself was proven on
 	// Chain is the end of the chain of raw outputs, of those that were there when the report
 	// was made; nil: none was kept.
 	Chain *evidence.Head `json:"evidence_chain,omitempty"`

@@ -23,6 +23,7 @@ import (
 	"github.com/ironrail/ironrail/images/driver"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/maturity"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/install"
@@ -32,7 +33,7 @@ import (
 // ReadReport gathers what the state says about the site: status, measurements and
 // times. digests are those of the site's images by name; version is that of this program.
 func ReadReport(ctx context.Context, r state.Reader, inv *inventory.Inventory, digests map[string]string, version string, now time.Time) (report.Input, error) {
-	in := report.Input{Site: inv.Site.Name, At: now.UTC(), Versions: []report.Version{{Name: "ironrail", Version: version}}}
+	in := report.Input{Site: inv.Site.Name, At: now.UTC(), Versions: []report.Version{{Name: "ironrail", Version: version}}, Maturity: maturity.Parts()}
 	prior, err := state.ReadPrior(ctx, r)
 	if err != nil {
 		return in, err

@@ -78,6 +78,72 @@ func (a *app) directCommand(f *directFlags, short, long, example string) *cobra.
 	return c
 }
 
+// lastWord makes the last argument of a command the one that says what is to be; the words before it
+// name nodes.
+func lastWord(c *cobra.Command, words ...string) func(args []string) (string, []string, error) {
+	c.Use = c.Name() + " NODE... " + strings.Join(words, "|")
+	c.Args = asUsage(cobra.MinimumNArgs(2))
+	return func(args []string) (string, []string, error) {
+		last := args[len(args)-1]
+		if !slices.Contains(words, last) {
+			return "", nil, wrongUsage(c, fmt.Errorf("the last word is one of %s, not %q", strings.Join(words, ", "), last))
+		}
+		return last, args[:len(args)-1], nil
+	}
+}
+
+func (a *app) bootCommand() *cobra.Command {
+	f := &directFlags{DirectRequest: control.DirectRequest{Verb: control.DirectBoot}}
+	c := a.directCommand(f, "Set what nodes boot from", `Set what nodes boot from next: pxe and http (UEFI HTTP boot, over Redfish) from
+the network, disk from their disk, bios into the set-up of their firmware, none by
+the firmware's own order. It is for the next boot alone, unless --persistent is
+given, and is read back; nothing is restarted. A protected node is left alone.`,
+		"  ironrail boot r01-u09 bios\n  ironrail boot rack.r01 pxe --auto-approve && ironrail power cycle rack.r01\n  ironrail boot r01-u09 none")
+	device, once := lastWord(c, "pxe", "http", "disk", "bios", "none"), false
+	c.Flags().BoolVar(&once, "once", true, "for the next boot alone")
+	c.Flags().BoolVar(&f.Persistent, "persistent", false, "for every boot")
+	c.MarkFlagsMutuallyExclusive("once", "persistent")
+	c.RunE = func(c *cobra.Command, args []string) (err error) {
+		if !once {
+			f.Persistent = true
+		}
+		if f.Device, args, err = device(args); err != nil {
+			return err
+		}
+		return a.direct(c.Context(), f, args)
+	}
+	return c
+}
+
+func (a *app) locateCommand() *cobra.Command {
+	f := &directFlags{DirectRequest: control.DirectRequest{Verb: control.DirectLight}, approve: true}
+	c := &cobra.Command{
+		Short: "Switch the light on that locates nodes",
+		Long: `Switch the light that locates a chassis: Chassis Identify of IPMI,
+LocationIndicatorActive of Redfish or the older IndicatorLED. Most BMCs know on
+and off alone, and what on looks like is theirs; blink asks for a light that
+blinks where there is one. It is read back. Nodes on hold are meant as well, as
+who works at them wants it; a BMC that says another serial number or UUID than the
+files is left alone. Nodes are named as for plan --target.
+
+Exit code 3 when it was not done on some of the nodes, 1 when on none. --json
+prints an object with the nodes that were refused, and the results.`,
+		Example:           "  ironrail locate r01-u09 on\n  ironrail locate rack.r01 off",
+		ValidArgsFunction: a.completeWords,
+		Use:               "locate",
+	}
+	light := lastWord(c, "on", "off", "blink")
+	c.Flags().BoolVar(&f.dry, "dry-run", false, "only show what would be done")
+	c.Flags().StringVar(&f.Reason, "reason", "", "`WHY`, for the journal and whoever looks at the node next")
+	c.RunE = func(_ *cobra.Command, args []string) (err error) {
+		if f.Light, args, err = light(args); err != nil {
+			return err
+		}
+		return a.direct(c.Context(), f, args)
+	}
+	return c
+}
+
 func (a *app) powerOnCommand() *cobra.Command {
 	f := &directFlags{DirectRequest: control.DirectRequest{Verb: control.DirectOn}}
 	return a.directCommand(f, "Switch nodes on", `Switch nodes on, as ipmitool's power on and Redfish's ResetType On do: as many at
@@ -209,7 +275,8 @@ func (a *app) directWith(ctx context.Context, d director, f *directFlags, q cont
 	if err != nil {
 		return err
 	}
-	if !a.json || !f.approve && !f.dry {
+	quiet := f.Verb == control.DirectLight && !f.dry && len(p.Refused) == 0
+	if !quiet && (!a.json || !f.approve && !f.dry) {
 		a.showDirect(p)
 	}
 	todo := slices.ContainsFunc(p.Steps, func(st control.DirectStep) bool { return !st.Nothing })

@@ -105,3 +105,31 @@ func TestPeerPowerOfAnother(t *testing.T) {
 		t.Errorf("%s; %s", n1.Did(), n2.Did())
 	}
 }
+
+// TestPeerBootAndLocate sets the boot device and the light of nodes by BMCs of an independent
+// implementation of IPMI.
+func TestPeerBootAndLocate(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "ipmi_sim")
+	dir, n1, n2 := simulated(t, "SYS-2")
+	out, _ := ironrail(t, dir, 0, "boot", "n1", "n2", "pxe", "--auto-approve")
+	if n1.Did() != "boot pxe" || n2.Did() != "boot pxe" || !strings.Contains(out, "n1             done: boot flags read valid=false once=true uefi=false device=0x01") {
+		t.Errorf("pxe: %s; %s: %s", n1.Did(), n2.Did(), out)
+	}
+	ironrail(t, dir, 0, "boot", "n1", "bios", "--persistent", "--auto-approve")
+	ironrail(t, dir, 0, "boot", "n2", "none", "--auto-approve")
+	if n1.Get("boot") != "bios" || n2.Get("boot") != "none" {
+		t.Errorf("bios and none: %s; %s", n1.Did(), n2.Did())
+	}
+	ironrail(t, dir, 0, "hold", "n1", "--reason", "riser")
+	if out, _ = ironrail(t, dir, 0, "locate", "n1", "on"); out != "n1             done: the light was asked for; this BMC does not show it\n" || n1.Get("identify") != "0 1" {
+		t.Errorf("%s; %s", out, n1.Did())
+	}
+	ironrail(t, dir, 0, "locate", "n1", "n2", "off", "--json")
+	if n1.Get("identify") != "0 0" || !strings.HasSuffix(n2.Did(), "identify 0 0") {
+		t.Errorf("off: %s; %s", n1.Did(), n2.Did())
+	}
+	if out, _ := ironrail(t, dir, 1, "boot", "n1", "pxe", "--auto-approve"); !strings.Contains(out, "it is on hold since") || n1.Get("boot") != "bios" {
+		t.Errorf("a node on hold: %s", out)
+	}
+}

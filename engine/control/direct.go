@@ -38,6 +38,8 @@ const (
 	DirectOff   DirectVerb = "power off"
 	DirectCycle DirectVerb = "power cycle"
 	DirectReset DirectVerb = "power reset"
+	DirectBoot  DirectVerb = "boot"   // what the node boots from
+	DirectLight DirectVerb = "locate" // the light that locates its chassis
 )
 
 // DirectRequest asks for direct work on nodes.
@@ -54,6 +56,10 @@ type DirectRequest struct {
 	KillJobs    bool `json:"kill_jobs,omitempty"`    // also where jobs run
 	JobsUnknown bool `json:"jobs_unknown,omitempty"` // it is known that none runs where the scheduler cannot be asked
 	Again       bool `json:"again,omitempty"`        // also where nobody knows whether the last one was done
+
+	Device     string `json:"device,omitempty"`     // of boot: pxe, http, disk, bios, none
+	Persistent bool   `json:"persistent,omitempty"` // of boot: for every boot, not the next one alone
+	Light      string `json:"light,omitempty"`      // of locate: on, off, blink
 }
 
 // DirectPlan is what would be done, in the order in which it is begun.

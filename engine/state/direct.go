@@ -5,13 +5,14 @@ package state
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// directKind is the kind of the objects of direct work; their names are those of nodes.
+// directKind is the kind of the objects of direct work; see directKey.
 const directKind = "direct"
 
 // Direct is what an operator did last to one node outside of a plan, such as a power cycle. It is
@@ -29,19 +30,26 @@ type Direct struct {
 	Detail string      `json:"detail,omitempty"` // what was read back, or the error; it may quote a BMC
 }
 
+// directKey is the key of the last work of one sort on a node: n1/power. That of another sort leaves
+// it alone, such as a doubt about a power cycle.
+func directKey(node, verb string) Key {
+	sort, _, _ := strings.Cut(verb, " ")
+	return Key{directKind, node + "/" + sort}
+}
+
 // InDoubt reports whether nobody knows what became of it: the process that did it ended, or no
 // answer came.
 func (d Direct) InDoubt() bool { return d.State == EffectIntended || d.State == EffectInDoubt }
 
-// ReadDirect reads the last direct work on a node; false when there was none.
-func ReadDirect(ctx context.Context, r Reader, node string) (Direct, bool, error) {
-	d, version, err := Get[Direct](ctx, r, Key{directKind, node})
+// ReadDirect reads the last direct work on a node of the sort of a verb; false when there was none.
+func ReadDirect(ctx context.Context, r Reader, node, verb string) (Direct, bool, error) {
+	d, version, err := Get[Direct](ctx, r, directKey(node, verb))
 	return d, version != Absent, err
 }
 
 // RecordDirect makes direct work durable: its intent, or its outcome.
 func RecordDirect(ctx context.Context, s Store, f Fence, d Direct) error {
-	put, err := PutOf(Key{directKind, d.Node}, d)
+	put, err := PutOf(directKey(d.Node, d.Verb), d)
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,23 @@ type LogSpace interface {
 	LogFull(context.Context) (why string, err error)
 }
 
+// Light is what the light that locates a chassis does.
+type Light = redfish.Light
+
+// The lights.
+const (
+	LightOff   = redfish.LightOff
+	LightOn    = redfish.LightOn
+	LightBlink = redfish.LightBlink
+)
+
+// Locator switches the light that locates a chassis.
+type Locator interface {
+	// Locate switches the light and reads it back. A BMC that does not know on from
+	// blinking does what it has, and Evidence says so.
+	Locate(context.Context, Light) (Outcome, error)
+}
+
 // Timekeeper reads and sets the clock by which the BMC dates its event log, to the second.
 type Timekeeper interface {
 	// Time returns the zero time where the BMC shows none.

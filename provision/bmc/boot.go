@@ -19,7 +19,8 @@ const (
 	None BootFrom = iota // the firmware's own order
 	PXE
 	Disk
-	HTTP // UEFI HTTP boot; IPMI cannot ask for it, Redfish can
+	HTTP  // UEFI HTTP boot; IPMI cannot ask for it, Redfish can
+	Setup // the set-up of the firmware
 )
 
 // String returns the device's name.
@@ -33,6 +34,8 @@ func (f BootFrom) String() string {
 		return "disk"
 	case HTTP:
 		return "http"
+	case Setup:
+		return "bios"
 	}
 	return fmt.Sprintf("boot(%d)", uint8(f))
 }
@@ -48,6 +51,8 @@ func (f BootFrom) library() string {
 		return string(bmclibbmc.BootDeviceTypeDisk)
 	case HTTP:
 		return string(bmclibbmc.BootDeviceUefiHTTP)
+	case Setup:
+		return string(bmclibbmc.BootDeviceTypeBIOS)
 	}
 	return f.String()
 }
@@ -83,7 +88,7 @@ func (s *Session) insist(ctx context.Context, b Boot) (out Outcome, err error) {
 		}
 		if try == bootTries {
 			return out, errkind.New(errkind.Refused, "the bmc accepts the boot device and does not keep it: %s", out.Evidence).
-				Do("Set network boot once by the BMC's own page, and update the BMC's firmware.")
+				Do("Set the boot device by the BMC's own page, and update the BMC's firmware.")
 		}
 		if err := s.clk.Sleep(ctx, pollMost); err != nil {
 			return out, classify(ctx, err)

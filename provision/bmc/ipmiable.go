@@ -19,6 +19,7 @@ import (
 var (
 	_ Sensors  = (*ipmiDriver)(nil)
 	_ EventLog = (*ipmiDriver)(nil)
+	_ Locator  = (*ipmiDriver)(nil)
 )
 
 // units are the units of IPMI (IPMI 2.0, table 43-15) that are told.

@@ -19,6 +19,7 @@ var selectors = map[bmclibbmc.BootDeviceType]types.BootDeviceSelector{
 	bmclibbmc.BootDeviceTypeNone: types.BootDeviceSelectorNoOverride,
 	bmclibbmc.BootDeviceTypePXE:  types.BootDeviceSelectorForcePXE,
 	bmclibbmc.BootDeviceTypeDisk: types.BootDeviceSelectorForceHardDrive,
+	bmclibbmc.BootDeviceTypeBIOS: types.BootDeviceSelectorForceBIOSSetup,
 }
 
 // uefiDisk24 is what some BMCs take for "disk, UEFI": 24h in the whole byte, whose

@@ -106,6 +106,12 @@ func (h *Handle) ShutDown(ctx context.Context) (out Outcome, err error) {
 	return out, err
 }
 
+// Locate switches the light that locates the chassis; see Locator.
+func (h *Handle) Locate(ctx context.Context, want Light) (out Outcome, err error) {
+	err = Use(ctx, h, "locate", func(l Locator) error { out, err = l.Locate(ctx, want); return err })
+	return out, err
+}
+
 // SetBoot sets the boot device; see Session.SetBoot.
 func (h *Handle) SetBoot(ctx context.Context, b Boot) (out Outcome, err error) {
 	err = h.Do(ctx, func(s *Session) error { out, err = s.SetBoot(ctx, b); return err })

@@ -123,6 +123,7 @@ var targets = map[bmclibbmc.BootDeviceType]schema.BootSourceOverrideTarget{
 	bmclibbmc.BootDeviceTypePXE:  schema.PxeBootSourceOverrideTarget,
 	bmclibbmc.BootDeviceTypeDisk: schema.HddBootSourceOverrideTarget,
 	bmclibbmc.BootDeviceUefiHTTP: schema.UefiHTTPBootSourceOverrideTarget,
+	bmclibbmc.BootDeviceTypeBIOS: schema.BiosSetupBootSourceOverrideTarget,
 }
 
 // override returns the boot override that asks for a device.

@@ -21,6 +21,7 @@ var (
 	_ EventLog     = (*redfishDriver)(nil)
 	_ LogSpace     = (*redfishDriver)(nil)
 	_ Timekeeper   = (*redfishDriver)(nil)
+	_ Locator      = (*redfishDriver)(nil)
 	_ Components   = (*redfishDriver)(nil)
 	_ NICs         = (*redfishDriver)(nil)
 	_ Updater      = (*redfishDriver)(nil)
@@ -109,6 +110,14 @@ func (d *redfishDriver) ClearEventLog(ctx context.Context) (Outcome, error) {
 
 // LogFull implements LogSpace.
 func (d *redfishDriver) LogFull(ctx context.Context) (string, error) { return d.client.LogFull(ctx) }
+
+// Locate implements Locator.
+func (d *redfishDriver) Locate(ctx context.Context, want Light) (Outcome, error) {
+	return d.changeAndVerify(func() error { return d.client.SetLight(ctx, want) }, func() (bool, string, error) {
+		now, err := d.client.Light(ctx)
+		return now.Fits(want), now.String(), err
+	})
+}
 
 // Time implements Timekeeper.
 func (d *redfishDriver) Time(ctx context.Context) (time.Time, error) { return d.client.Time(ctx) }

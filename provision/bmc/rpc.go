@@ -158,7 +158,7 @@ func (d *rpcDriver) identity(ctx context.Context) (Identity, error) {
 
 // canBoot: what the service knows is in its answers.
 func (d *rpcDriver) canBoot(b Boot) error {
-	if b.Device > HTTP {
+	if b.Device > Setup {
 		return errkind.New(errkind.Internal, "%s is no boot device", b.Device)
 	}
 	return nil

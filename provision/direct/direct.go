@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package direct does what an operator asks of nodes outside of a plan: power, through their BMCs.
+// Package direct does what an operator asks of nodes outside of a plan, through their BMCs: power, the
+// boot device, the light that locates a chassis.
 // It keeps the rules that a run keeps: a node on hold is left alone, and so is a protected one, one
 // that a run has work for, and one under jobs; who the BMC says that it is comes before any effect;
 // no more nodes are switched on at a time than their circuits bear; the intent is durable before the
@@ -32,6 +33,8 @@ import (
 type BMC interface {
 	bmc.Power
 	bmc.Identifier
+	bmc.BootDevice
+	bmc.Locator
 	ShutDown(context.Context) (bmc.Outcome, error)
 }
 

@@ -72,6 +72,20 @@ func (b *fakeBMC) SetPower(ctx context.Context, a bmc.PowerAction) (bmc.Outcome,
 	return bmc.Outcome{Sent: 1, Verdict: bmc.Verified, Evidence: "power reads " + string(b.power)}, nil
 }
 
+func (b *fakeBMC) SetBoot(_ context.Context, x bmc.Boot) (bmc.Outcome, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.did = append(b.did, fmt.Sprintf("boot %s once=%t uefi=%t", x.Device, x.Once, x.UEFI))
+	return bmc.Outcome{Sent: 1, Verdict: bmc.Verified, Evidence: "boot flags read so", Persistent: b.deaf}, nil
+}
+
+func (b *fakeBMC) Locate(_ context.Context, l bmc.Light) (bmc.Outcome, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.did = append(b.did, "light "+string(l))
+	return bmc.Outcome{Sent: 1, Verdict: bmc.Verified, Evidence: "it reads " + string(l)}, nil
+}
+
 func (b *fakeBMC) ShutDown(context.Context) (bmc.Outcome, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -273,11 +287,53 @@ func TestPowerOff(t *testing.T) {
 			if did := strings.Join(r.bmcs["n1"].did, ", "); did != c.did || done["n1"].State != c.state || done["n1"].Text != c.text {
 				t.Errorf("%s: %+v", did, done["n1"])
 			}
-			last, ok, err := state.ReadDirect(t.Context(), r.store, "n1")
+			last, ok, err := state.ReadDirect(t.Context(), r.store, "n1", "power off")
 			if err != nil || !ok || last.InDoubt() || last.Detail != c.text {
 				t.Errorf("%+v, %v, %v", last, ok, err)
 			}
 		})
+	}
+}
+
+// TestBootAndLight: the boot device is set in the mode of the hardware block, a protected node keeps
+// its own, and the light goes on at a node on hold, whose power verbs' doubts it leaves alone.
+func TestBootAndLight(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.inv.Nodes[0].Hardware = &inventory.Hardware{Boot: "uefi"}
+	r.inv.Nodes[1].Protect = true
+	r.bmcs["n3"].deaf = true
+	r.record(state.Direct{Node: "n4", Verb: "power cycle", By: "bob", State: state.EffectInDoubt})
+	if err := state.HoldNode(t.Context(), r.store, r.fence, "n4", state.Hold{By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	d, all := NewDesk(r.cfg), []string{"n1", "n2", "n3", "n4"}
+	p, done := r.do(d, control.DirectRequest{Verb: control.DirectBoot, Nodes: all, Device: "pxe"})
+	if len(p.Refused) != 2 || p.Refused[0].Node != "n2" || p.Refused[1].Node != "n4" || p.Steps[0].Does != "boot from pxe at the next boot, then by the firmware's own order" {
+		t.Errorf("%+v", p)
+	}
+	if did := r.bmcs["n1"].did; !slices.Equal(did, []string{"boot pxe once=true uefi=true"}) || done["n1"].State != control.DirectDone {
+		t.Errorf("%q", did)
+	}
+	if x := done["n3"]; !strings.HasSuffix(x.Text, "THIS BMC KEEPS IT FOR EVERY BOOT: `ironrail boot NODE none` takes it back") {
+		t.Errorf("%+v", x)
+	}
+	r.do(d, control.DirectRequest{Verb: control.DirectBoot, Nodes: []string{"n1"}, Device: "none", Persistent: true})
+	p, done = r.do(d, control.DirectRequest{Verb: control.DirectLight, Nodes: all, Light: "blink"})
+	if did := r.bmcs["n1"].did; len(did) != 3 || did[1] != "boot none once=false uefi=true" || did[2] != "light Blinking" {
+		t.Errorf("%q", did)
+	}
+	if len(p.Refused) > 0 || done["n4"].State != control.DirectDone {
+		t.Errorf("%+v", p.Refused)
+	}
+	if last, _, err := state.ReadDirect(t.Context(), r.store, "n4", "power reset"); err != nil || !last.InDoubt() {
+		t.Errorf("the doubt about the cycle: %+v, %v", last, err)
+	}
+	for _, q := range []control.DirectRequest{{Verb: control.DirectBoot, Device: "floppy"}, {Verb: control.DirectLight, Light: "red"}, {Verb: "melt"}} {
+		q.Nodes = all
+		if _, err := d.Plan(t.Context(), q); err == nil || errkind.Of(err) == errkind.Internal {
+			t.Errorf("%+v: %v", q, err)
+		}
 	}
 }
 
@@ -344,7 +400,7 @@ func TestJournal(t *testing.T) {
 		ended <- out
 	}()
 	<-b.entered
-	last, _, err := state.ReadDirect(t.Context(), r.store, "n1")
+	last, _, err := state.ReadDirect(t.Context(), r.store, "n1", "power off")
 	if err != nil || last.State != state.EffectIntended || last.By != "ann" || last.Reason != "hangs" || last.Verb != "power reset" {
 		t.Errorf("while it is done: %+v, %v", last, err)
 	}
@@ -355,7 +411,7 @@ func TestJournal(t *testing.T) {
 	if out := <-ended; out["n1"].State != control.DirectUnknown || out["n1"].Text != "no answer: no answer" {
 		t.Errorf("%+v", out)
 	}
-	if last, _, _ := state.ReadDirect(t.Context(), r.store, "n1"); last.State != state.EffectInDoubt || !last.InDoubt() {
+	if last, _, _ := state.ReadDirect(t.Context(), r.store, "n1", "power off"); last.State != state.EffectInDoubt || !last.InDoubt() {
 		t.Errorf("afterwards: %+v", last)
 	}
 	var kinds []state.RecordKind

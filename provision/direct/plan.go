@@ -30,9 +30,9 @@ const (
 
 // Plan implements control.Director.
 func (d *Desk) Plan(ctx context.Context, q control.DirectRequest) (p control.DirectPlan, err error) {
-	v, ok := verbs[q.Verb]
-	if !ok {
-		return p, errkind.New(errkind.Unsupported, "this ironrail has no %q", q.Verb)
+	v, err := findVerb(q)
+	if err != nil {
+		return p, err
 	}
 	want, err := selection.CheckNames(d.cfg.Inv, q.Nodes)
 	if err != nil {
@@ -111,6 +111,9 @@ func (d *Desk) planNode(ctx context.Context, v verb, q control.DirectRequest, n 
 
 // mayWork refuses a node that stands under a rule.
 func (d *Desk) mayWork(ctx context.Context, v verb, q control.DirectRequest, n *inventory.Node) error {
+	if v.harmless {
+		return nil
+	}
 	now, _, err := state.Get[state.Node](ctx, d.cfg.Store, state.NodeKey(n.Name))
 	switch {
 	case err != nil:
@@ -122,8 +125,8 @@ func (d *Desk) mayWork(ctx context.Context, v verb, q control.DirectRequest, n *
 		}
 		return errkind.New(errkind.Refused, "it is on hold since %s (%s)", now.Hold.At.Local().Format(time.DateTime), by).
 			Do("Speak with who holds it; `ironrail release " + n.Name + "` lets it go.")
-	case n.Protect && v.disturbs:
-		return errkind.New(errkind.Refused, "it is protected: what runs on it is not ended").
+	case n.Protect && (v.disturbs || v.changes):
+		return errkind.New(errkind.Refused, "it is protected: what runs on it is neither ended nor changed").
 			Do("Remove `protect` from it, or from its role, if it is meant.")
 	}
 	if d.cfg.NextStep != nil {
@@ -170,7 +173,7 @@ func describe(err error) error {
 // checkDoubt refuses to repeat what may have been done: the process that did it ended before it knew,
 // or no answer came. A node that reads off was left so by a cycle, and switching it on completes it.
 func (d *Desk) checkDoubt(ctx context.Context, v verb, q control.DirectRequest, n *inventory.Node, now bmc.PowerState) error {
-	last, ok, err := state.ReadDirect(ctx, d.cfg.Store, n.Name)
+	last, ok, err := state.ReadDirect(ctx, d.cfg.Store, n.Name, string(q.Verb))
 	if err != nil || !ok || !last.InDoubt() || v.repeats || q.Again || now == bmc.PowerOff {
 		return err
 	}

@@ -17,6 +17,8 @@ import (
 type verb struct {
 	starts   bool // may switch supplies on: it claims the node's circuits
 	disturbs bool // ends what runs on the node: not on a protected one, nor under jobs
+	changes  bool // changes what happens to a node later: not on a protected one
+	harmless bool // no rule stands against it: whoever works at a node on hold wants it
 	// repeats: doing it once more changes nothing if it was done, as the power is read first.
 	repeats  bool
 	describe func(q control.DirectRequest, now bmc.PowerState) (does string, nothing bool)
@@ -26,6 +28,7 @@ type verb struct {
 // work is one verb on one node.
 type work struct {
 	bmc   BMC
+	uefi  bool // the hardware block says that the node boots by UEFI
 	q     control.DirectRequest
 	clock clock.Clock
 	say   func(text string)
@@ -53,6 +56,58 @@ var verbs = map[control.DirectVerb]verb{
 			return "reset it hard, without loss of power", false
 		},
 		do: func(ctx context.Context, w work) (bmc.Outcome, error) { return w.bmc.SetPower(ctx, bmc.Reset) }},
+	control.DirectBoot: {changes: true, repeats: true,
+		describe: func(q control.DirectRequest, _ bmc.PowerState) (string, bool) { return describeBoot(q), false },
+		do:       setBoot},
+	control.DirectLight: {harmless: true, repeats: true,
+		describe: func(q control.DirectRequest, _ bmc.PowerState) (string, bool) { return "light " + q.Light, false },
+		do: func(ctx context.Context, w work) (bmc.Outcome, error) {
+			return w.bmc.Locate(ctx, lights[w.q.Light])
+		}},
+}
+
+// devices and lights are the words of requests.
+var (
+	devices = map[string]bmc.BootFrom{"none": bmc.None, "pxe": bmc.PXE, "http": bmc.HTTP, "disk": bmc.Disk, "bios": bmc.Setup}
+	lights  = map[string]bmc.Light{"on": bmc.LightOn, "off": bmc.LightOff, "blink": bmc.LightBlink}
+)
+
+// findVerb finds what a request asks for, and refuses one that is not whole.
+func findVerb(q control.DirectRequest) (verb, error) {
+	v, ok := verbs[q.Verb]
+	_, device := devices[q.Device]
+	_, light := lights[q.Light]
+	switch {
+	case !ok:
+		return v, errkind.New(errkind.Unsupported, "this ironrail has no %q", q.Verb)
+	case q.Verb == control.DirectBoot && !device:
+		return v, errkind.New(errkind.Invalid, "%q is no boot device", q.Device).Do("Say pxe, http, disk, bios or none.")
+	case q.Verb == control.DirectLight && !light:
+		return v, errkind.New(errkind.Invalid, "%q is nothing that a light does", q.Light).Do("Say on, off or blink.")
+	}
+	return v, nil
+}
+
+// describeBoot says what a node boots from.
+func describeBoot(q control.DirectRequest) string {
+	switch {
+	case q.Device == "none":
+		return "boot by the firmware's own order"
+	case q.Persistent:
+		return "boot from " + q.Device + " at every boot"
+	}
+	return "boot from " + q.Device + " at the next boot, then by the firmware's own order"
+}
+
+// setBoot sets the boot device. Some BMCs keep for every boot what was asked for one: that is said, and
+// what takes it back.
+func setBoot(ctx context.Context, w work) (bmc.Outcome, error) {
+	device := devices[w.q.Device]
+	out, err := w.bmc.SetBoot(ctx, bmc.Boot{Device: device, Once: !w.q.Persistent && device != bmc.None, UEFI: w.uefi || device == bmc.HTTP})
+	if err == nil && out.Persistent {
+		out.Evidence += "; THIS BMC KEEPS IT FOR EVERY BOOT: `ironrail boot NODE none` takes it back"
+	}
+	return out, err
 }
 
 func describeOff(q control.DirectRequest, now bmc.PowerState) (string, bool) {

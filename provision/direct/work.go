@@ -137,6 +137,7 @@ func refused(err error, n *inventory.Node) control.DirectResult {
 func (d *Desk) ready(ctx context.Context, p *shown, n *inventory.Node) (w work, err error) {
 	v := verbs[p.Verb]
 	w.q, w.clock = p.request, d.cfg.Clock
+	w.uefi = n.Hardware != nil && n.Hardware.Boot != inventory.BootBIOS
 	w.say = func(text string) { d.emit(p, n.Name, text, "") }
 	if err := d.mayWork(ctx, v, p.request, n); err != nil {
 		return w, err

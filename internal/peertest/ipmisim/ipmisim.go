@@ -84,7 +84,7 @@ func Start(t testing.TB, serial, lan string) *Sim {
 	s.Put("lan.conf", fmt.Sprintf(lanConf, s.Addr.Addr(), s.Addr.Port(), s.dir, User, Password, lan))
 	s.Put("sim.emu", fmt.Sprintf(emuConf, s.dir))
 	s.Put("fru.bin", string(productFRU(serial)))
-	for name, text := range map[string]string{"power": "0\n", "boot": "default\n", "identify": "0\n", "log": "", "chassis.sh": fmt.Sprintf(chassisProgram, s.dir)} {
+	for name, text := range map[string]string{"power": "0\n", "boot": "default\n", "identify": "0 0\n", "log": "", "chassis.sh": fmt.Sprintf(chassisProgram, s.dir)} {
 		s.Put(name, text)
 	}
 	if err := os.Chmod(filepath.Join(s.dir, "chassis.sh"), 0o755); err != nil {
@@ -127,7 +127,8 @@ func (s *Sim) waitPong() {
 	s.t.Fatal("ipmi_sim does not answer")
 }
 
-// Put writes a file of the simulator: power ("0" or "1"), boot, deaf.
+// Put writes a file of the simulator: power ("0" or "1"), boot, deaf, identify (seconds, and 1 for
+// until it is switched off).
 func (s *Sim) Put(name, text string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {

@@ -18,7 +18,7 @@ func getChassis(c *call) obj {
 	o := obj{
 		"@odata.type": "#Chassis.v1_18_0.Chassis", "Id": p.Chassis, "Name": "Chassis", "ChassisType": "RackMount",
 		"Manufacturer": s.manufacturer(), "Model": s.model(), "SerialNumber": id.ChassisSerial, "PartNumber": "",
-		"PowerState": s.c.Power(), "IndicatorLED": "Off", "Status": obj{"State": "Enabled", "Health": s.health(), "HealthRollup": s.health()},
+		"PowerState": s.c.Power(), "IndicatorLED": s.indicator(), "LocationIndicatorActive": s.indicator() != ledOff, "Status": obj{"State": "Enabled", "Health": s.health(), "HealthRollup": s.health()},
 		"Power": at("Power"), "Thermal": at("Thermal"), "PowerSubsystem": at("PowerSubsystem"), "ThermalSubsystem": at("ThermalSubsystem"),
 		"Sensors": at("Sensors"), "PCIeDevices": at("PCIeDevices"), "NetworkAdapters": at("NetworkAdapters"),
 		"Links": obj{"ComputerSystems": []obj{linkTo("Systems", p.System)}, "ManagedBy": []obj{linkTo("Managers", p.Manager)}},

@@ -19,6 +19,7 @@ import (
 	bmclib "github.com/bmc-toolbox/bmclib/v2/providers/redfish"
 	"github.com/go-logr/logr"
 	"github.com/stmcginnis/gofish"
+	"github.com/stmcginnis/gofish/common"
 	rf "github.com/stmcginnis/gofish/redfish"
 
 	"github.com/ironrail/ironrail/rehearse/virtual/chassis"
@@ -352,4 +353,36 @@ func bmclibInventory(t *testing.T, ctx context.Context, c *bmclib.Conn, p Person
 	if err != nil || len(bios) != len(p.Attributes) {
 		t.Errorf("bios: %v %v", bios, err)
 	}
+}
+
+// TestGofishLight: gofish switches the light that locates a node, by the switch and by the older
+// property, and reads both.
+func TestGofishLight(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p Personality) {
+		b := start(t, p, Options{})
+		c, err := gofish.Connect(gofish.ClientConfig{Endpoint: b.url, Username: user, Password: password, Insecure: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Logout()
+		for _, want := range []struct {
+			set    func(*rf.ComputerSystem)
+			active bool
+			led    common.IndicatorLED
+		}{
+			{func(s *rf.ComputerSystem) { s.LocationIndicatorActive = true }, true, common.LitIndicatorLED},
+			{func(s *rf.ComputerSystem) { s.IndicatorLED = common.BlinkingIndicatorLED }, true, common.BlinkingIndicatorLED},
+			{func(s *rf.ComputerSystem) { s.LocationIndicatorActive = false }, false, common.OffIndicatorLED},
+		} {
+			sys := gofishSystem(t, c, p)
+			want.set(sys)
+			if err := sys.Update(); err != nil {
+				t.Fatal(err)
+			}
+			if sys = gofishSystem(t, c, p); sys.LocationIndicatorActive != want.active || sys.IndicatorLED != want.led {
+				t.Errorf("reads %t, %s; want %t, %s", sys.LocationIndicatorActive, sys.IndicatorLED, want.active, want.led)
+			}
+		}
+	})
 }

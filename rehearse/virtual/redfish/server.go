@@ -50,6 +50,7 @@ type server struct {
 	lastTask int
 	dumps    [][]byte          // diagnostic data that was collected, oldest first
 	staged   map[string]string // BIOS settings that have no job yet
+	led      string            // IndicatorLED of system and chassis; "": Off
 }
 
 func newServer(ctx context.Context, c *chassis.Chassis, p Personality, o Options) *server {

@@ -55,7 +55,8 @@ func getSystem(c *call) obj {
 		"Status":                  obj{"State": state, "Health": s.health(), "HealthRollup": s.health()},
 		"BootProgress":            obj{"LastState": progress[s.c.Phase()]},
 		"BiosVersion":             s.biosFirmware().Version,
-		"IndicatorLED":            "Off",
+		"IndicatorLED":            s.indicator(),
+		"LocationIndicatorActive": s.indicator() != ledOff,
 		"Boot":                    s.boot(),
 		"Bios":                    linkTo("Systems", p.System, "Bios"),
 		"SecureBoot":              linkTo("Systems", p.System, "SecureBoot"),
@@ -164,28 +165,39 @@ func patchSystem(c *call) {
 		return
 	}
 	o, ok := c.body()
-	if !ok || !c.only(o, "Boot", "PowerRestorePolicy") {
-		return
-	}
-	policy, hasPolicy, ok := c.text(o, "PowerRestorePolicy")
-	if !ok {
+	if !ok || !c.only(o, "Boot", "PowerRestorePolicy", "IndicatorLED", "LocationIndicatorActive") {
 		return
 	}
 	boot, hasBoot, ok := c.object(o, "Boot")
 	if !ok || hasBoot && !c.setBoot(boot) {
 		return
 	}
-	if hasPolicy {
-		if err := c.s.c.SetRestore(chassis.Restore(policy)); err != nil {
-			c.fail("PropertyValueNotInList", policy, "PowerRestorePolicy")
-			return
-		}
+	hasPolicy, ok := c.setRestore(o)
+	if !ok {
+		return
 	}
-	if !hasBoot && !hasPolicy {
+	hasLight, ok := c.setLight(o)
+	if !ok {
+		return
+	}
+	if !hasBoot && !hasPolicy && !hasLight {
 		c.fail("PropertyMissing", "Boot")
 		return
 	}
 	c.done(c.s.p.PatchStatus)
+}
+
+// setRestore writes the restore policy of a PATCH; when it is wrong it has answered.
+func (c *call) setRestore(o obj) (has, ok bool) {
+	policy, has, ok := c.text(o, "PowerRestorePolicy")
+	if !has || !ok {
+		return has, ok
+	}
+	if err := c.s.c.SetRestore(chassis.Restore(policy)); err != nil {
+		c.fail("PropertyValueNotInList", policy, "PowerRestorePolicy")
+		return true, false
+	}
+	return true, true
 }
 
 // resetSystem is ComputerSystem.Reset and Chassis.Reset.

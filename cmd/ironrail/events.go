@@ -3,21 +3,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/provision/onrecord"
 )
 
 func (a *app) eventsCommand() *cobra.Command {
@@ -82,7 +76,7 @@ func (a *app) events(ctx context.Context, follow bool, f func(event.Event) error
 	if follow {
 		a.sayf("No run is active; these are the events that are kept.")
 	}
-	return a.logged(f)
+	return onrecord.KeptEvents(a.stateDir(), f)
 }
 
 func (a *app) printEvent(e event.Event) {
@@ -93,66 +87,4 @@ func (a *app) printEvent(e event.Event) {
 	var p page
 	p.linef("%s %-13s %-26s %s", e.Time.Local().Format(time.DateTime), e.Type, textOr(e.Step, e.Node), e.Text)
 	p.to(a.out)
-}
-
-// maxLine bounds one event in a segment file.
-const maxLine = 1 << 20
-
-// logged gives every event of the segment files to f, oldest first.
-func (a *app) logged(f func(event.Event) error) error {
-	names, err := event.Segments(filepath.Join(a.stateDir(), "events"))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := readSegment(name, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readSegment passes over lines that are torn: a process may have died in one.
-// A segment that was rotated away since it was listed has no events.
-func readSegment(name string, f func(event.Event) error) error {
-	file, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	lines := bufio.NewReaderSize(file, maxLine)
-	for {
-		line, err := lines.ReadSlice('\n')
-		var e event.Event
-		if json.Unmarshal(line, &e) == nil {
-			if err := f(e); err != nil {
-				return err
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // what is too long is no event
-			return err
-		}
-	}
-}
-
-// loggedEvidence is what the boot services saw of a node, and of clients that
-// belong to nobody, in the last run whose events are kept.
-func (a *app) loggedEvidence(node string) ([]event.Event, error) {
-	out := []event.Event{}
-	err := a.logged(func(e event.Event) error {
-		switch {
-		case e.Type == event.RunStarted:
-			out = out[:0]
-		case e.Type == event.Evidence && (e.Node == node || e.Node == ""):
-			out = append(out, e)
-		}
-		return nil
-	})
-	return out, err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
@@ -92,6 +93,8 @@ func (a *app) codeOf(err error) int {
 	code := exitFailed
 	if e, ok := errors.AsType[exit](err); ok {
 		code = e.code
+	} else if _, owned := errors.AsType[onrecord.OwnedError](err); owned {
+		code = exitOwned
 	}
 	a.complain(err)
 	return code

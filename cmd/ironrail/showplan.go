@@ -11,6 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/provision/predict"
 )
 
@@ -73,7 +74,7 @@ func (a *app) guessSaved(ctx context.Context, site *provision.Site, p *plan.Plan
 		return predict.Prediction{}, nil
 	}
 	r, closeState, err := a.openReader()
-	if owned, ok := errors.AsType[exit](err); ok && owned.code == exitOwned {
+	if _, owned := errors.AsType[onrecord.OwnedError](err); owned {
 		return a.predictDuration(ctx, site, state.Empty{}, p), nil
 	}
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -22,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/provision/selection"
 	"github.com/ironrail/ironrail/rehearse/rack"
 )
@@ -252,25 +252,7 @@ func (a *app) statePath() string {
 
 // openReader opens the state for reading; without one it is empty. While another
 // process owns it, its file is not readable.
-func (a *app) openReader() (state.Reader, func(), error) {
-	who, owned, err := control.FindOwner(a.stateDir())
-	if err != nil {
-		return nil, nil, err
-	}
-	if owned {
-		return nil, nil, exit{exitOwned, errkind.New(errkind.Refused, "the state of this site belongs to %s", who).
-			Do("Wait until it ends; `ironrail status` says how far it is.")}
-	}
-	path := a.statePath()
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return state.Empty{}, func() {}, nil
-	}
-	s, err := state.OpenReadOnly(path)
-	if err != nil {
-		return nil, nil, inUse(err)
-	}
-	return s, func() { s.Close() }, nil
-}
+func (a *app) openReader() (state.Reader, func(), error) { return onrecord.OpenState(a.stateDir()) }
 
 // inUse gives the error of a state file that another process has open, without
 // owning its folder, the exit code of an owned one.
@@ -283,16 +265,12 @@ func inUse(err error) error {
 
 // asked asks the owner of the state; false when there is none.
 func (a *app) asked(ask func(*control.Client) error) (bool, error) {
-	who, owned, err := control.FindOwner(a.stateDir())
-	if err != nil || !owned {
-		return false, err
-	}
-	err = ask(control.NewClient(a.stateDir()))
-	if errkind.Of(err) == errkind.Unreachable {
-		err = exit{exitOwned, errkind.New(errkind.Unreachable, "the state of this site belongs to %s, which does not answer yet", who).
-			Do("It starts, or waits for an approval: ask again.")}
-	}
-	return true, err
+	return onrecord.AskOwner(a.stateDir(), ask)
+}
+
+// onRecord is what is known of a site.
+func (a *app) onRecord(inv *inventory.Inventory) onrecord.Site {
+	return onrecord.Site{State: a.stateDir(), Inv: inv, Now: a.now}
 }
 
 // ownership is the state while this process owns it.

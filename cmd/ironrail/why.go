@@ -13,7 +13,6 @@ import (
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/fold"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/selection"
 	"github.com/ironrail/ironrail/provision/status"
 )
@@ -100,25 +99,8 @@ func (a *app) whyOf(ctx context.Context, words []string, f whyFlags) error {
 }
 
 // siteNow is where all nodes stand: as the owner says, or as the state has it.
-func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (s why.Site, owner *control.Identity, err error) {
-	owned, err := a.asked(func(c *control.Client) error {
-		got, err := c.Status(ctx)
-		s, owner = why.NewSite(got, a.now()), &got.Owner
-		return err
-	})
-	if err != nil || owned {
-		return s, owner, err
-	}
-	r, closeState, err := a.openReader()
-	if err != nil {
-		return s, nil, err
-	}
-	defer closeState()
-	if err := keys.CheckSite(ctx, r, inv.Site.Name); err != nil {
-		return s, nil, err
-	}
-	s, err = status.ReadSite(ctx, inv, r, a.now())
-	return s, nil, err
+func (a *app) siteNow(ctx context.Context, inv *inventory.Inventory) (why.Site, *control.Identity, error) {
+	return a.onRecord(inv).Standings(ctx)
 }
 
 // writeGroups shows nodes by what they have in common, nil names are all, and what was

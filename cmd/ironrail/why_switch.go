@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/selection"
@@ -28,14 +27,7 @@ func (a *app) whySwitch(ctx context.Context, inv *inventory.Inventory, word stri
 		}
 		return false, nil
 	}
-	var y control.Switch
-	owned, err := a.asked(func(c *control.Client) (err error) {
-		y, err = c.Switch(ctx, word)
-		return err
-	})
-	if err == nil && !owned {
-		y, err = a.storedSwitch(ctx, inv, word)
-	}
+	y, owned, err := a.onRecord(inv).Switch(ctx, word)
 	if err != nil {
 		return false, err
 	}
@@ -49,16 +41,6 @@ func (a *app) whySwitch(ctx context.Context, inv *inventory.Inventory, word stri
 	}
 	_, err = io.WriteString(a.out, text(a.now()))
 	return true, err
-}
-
-// storedSwitch reads a switch's story from the state.
-func (a *app) storedSwitch(ctx context.Context, inv *inventory.Inventory, word string) (control.Switch, error) {
-	r, closeState, err := a.openReader()
-	if err != nil {
-		return control.Switch{}, err
-	}
-	defer closeState()
-	return status.ReadSwitch(ctx, inv, r, word)
 }
 
 // completeWordsAndSwitches completes what why takes: words for nodes, and switches.

@@ -10,14 +10,12 @@ import (
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/keys"
-	"github.com/ironrail/ironrail/provision/status"
 )
 
 // whyNode tells what is known of a node at once, and then what its BMC answers. As
 // JSON both are one object.
 func (a *app) whyNode(ctx context.Context, inv *inventory.Inventory, node string, f whyFlags) error {
-	y, owned, err := a.knownWhy(ctx, inv, node)
+	y, owned, err := a.onRecord(inv).Node(ctx, node)
 	if err != nil {
 		return err
 	}
@@ -51,40 +49,6 @@ func (a *app) whyNode(ctx context.Context, inv *inventory.Inventory, node string
 	return nil
 }
 
-// knownWhy is what the owner knows of a node, or the state when there is none.
-func (a *app) knownWhy(ctx context.Context, inv *inventory.Inventory, node string) (y control.Why, owned bool, err error) {
-	owned, err = a.asked(func(c *control.Client) (err error) {
-		y, err = c.Why(ctx, node)
-		return err
-	})
-	if err == nil && !owned {
-		y, err = a.storedWhy(ctx, inv, node)
-	}
-	return y, owned, err
-}
-
-// storedWhy reads a node's story from the state and the events that are kept.
-func (a *app) storedWhy(ctx context.Context, inv *inventory.Inventory, node string) (y control.Why, err error) {
-	r, closeState, err := a.openReader()
-	if err != nil {
-		return y, err
-	}
-	defer closeState()
-	if err := keys.CheckSite(ctx, r, inv.Site.Name); err != nil {
-		return y, err
-	}
-	if y, err = status.ReadNode(ctx, inv, r, node); err != nil {
-		return y, err
-	}
-	site, err := status.ReadSite(ctx, inv, r, a.now())
-	if err != nil {
-		return y, err
-	}
-	y.Alike = why.FindSimilarNodes(node, why.SummariseNodes(site), status.ListTraits(inv), a.now())
-	y.Evidence, err = a.loggedEvidence(node)
-	return y, err
-}
-
 // whyLive asks a node's BMC, through the owner when there is one, and tells the story
 // again: a step may have ended meanwhile. A run that cannot ask leaves it as it was.
 func (a *app) whyLive(ctx context.Context, inv *inventory.Inventory, known why.Explanation, owned bool) (why.Explanation, error) {
@@ -109,7 +73,7 @@ func (a *app) whyLive(ctx context.Context, inv *inventory.Inventory, known why.E
 		a.sayf("Its BMC was not asked: the run has ended.")
 		return known, nil
 	}
-	y, owned, err := a.knownWhy(ctx, inv, node)
+	y, owned, err := a.onRecord(inv).Node(ctx, node)
 	if err != nil { // the run ends just now: what was known stands
 		y, owned = known.Why, true
 	}

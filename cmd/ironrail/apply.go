@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/provision/gaps"
 	"github.com/ironrail/ironrail/provision/looks"
 	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/web/server"
 )
 
 // applyFlags are the approvals of apply and rebuild.
@@ -28,7 +29,8 @@ type applyFlags struct {
 	file    string
 	approve bool
 	erase   int
-	counted bool // erase was given: also 0 is a number
+	counted bool           // erase was given: also 0 is a number
+	page    *server.Listen // the page is served meanwhile; nil: it is not
 	fresh   bool
 }
 
@@ -42,7 +44,8 @@ resumed: what was done is not done again, and what is in doubt is looked at firs
 
 Ctrl-C once starts nothing new and lets running steps end; twice stops them.
 Either way, run ` + "`ironrail apply`" + ` again to go on. From a second terminal,
-` + "`status`, `why NODE`, `hold NODE`, `events --follow`" + ` answer meanwhile.
+` + "`status`, `why NODE`, `hold NODE`, `events --follow`" + ` answer meanwhile. --ui
+serves the web page for as long as it runs, on 127.0.0.1:8470 or where it says.
 
 Erasing more nodes than the site's max_erase needs the number, typed or given
 with --erase; --auto-approve does not replace it. Nodes in service are erased only
@@ -72,6 +75,11 @@ are named as plan names them.`,
 	f.add(c, a)
 	f.addApproval(c)
 	c.Flags().BoolVar(&f.fresh, "new-plan", false, "do not resume an unfinished plan; make a new one")
+	var l server.Listen
+	c.Flags().StringVar(&l.Address, "ui", "", "serve the web page while it runs, on `ADDRESS:PORT`: see serve")
+	c.Flags().Lookup("ui").NoOptDefVal = defaultPage
+	addListen(c, &l)
+	f.page = &l
 	return c
 }
 
@@ -103,6 +111,11 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	if err != nil {
 		return err
 	}
+	endPage, err := a.showPage(ctx, f.page)
+	if err != nil {
+		return err
+	}
+	defer endPage()
 	o, err := a.own(ctx, "apply")
 	if err != nil {
 		return err

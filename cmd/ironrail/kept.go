@@ -83,7 +83,7 @@ func (a *app) keepSite(to string) error {
 
 // readOnly are the commands that a rehearsal that was kept is looked at with: none of them asks hardware.
 // handover prints what was written for the scheduler.
-var readOnly = []string{"check", "completion", "draw", "events", "fmt", "handover", "help", "import", "lock", "man", "parts", "read", "rehearse", "report", "show", "state", "status", "version", "why"}
+var readOnly = []string{"check", "completion", "draw", "events", "fmt", "handover", "help", "import", "lock", "man", "parts", "read", "rehearse", "report", "serve", "show", "state", "status", "version", "why"}
 
 // checkKept refuses to act on hardware from the folder of a rehearsal, and gives a command there the
 // variables that the rehearsal had.

@@ -155,6 +155,7 @@ func (a *app) root() *cobra.Command {
 		DisableFlagsInUseLine: true,
 	},
 		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.rackCommand(), a.applyCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.adoptCommand(), a.driftCommand(), a.fabricCommand(), a.imageCommand(), a.repoCommand(),
+		a.serveCommand(),
 		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.consoleCommand(), a.powerCommand(), a.bootCommand(), a.locateCommand(), a.selCommand(), a.sensorsCommand(),
 		a.testCommand(), a.reportCommand(), a.readCommand(), a.handoverCommand(), a.stateCommand(), a.manCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")

@@ -51,3 +51,14 @@ func share(m Measurement) (percent float64, ok bool) {
 	}
 	return 100 * m.Measured / l.Value, true
 }
+
+// ShareOfLimit is how near a figure is to its limit, in percent of it; above says that the
+// figure must be the limit or more. Zero where there is no limit that is a number above zero.
+func (m Measurement) ShareOfLimit() (percent float64, above bool) {
+	percent, _ = share(m)
+	l, _ := parseLimit(m)
+	return percent, l.Above
+}
+
+// Figure is what was measured, with its unit; empty where there is no figure.
+func (m Measurement) Figure() string { return formatValue(m) }

@@ -4,12 +4,14 @@ package onrecord
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/ironrail/ironrail/engine/event"
 )
@@ -75,4 +77,53 @@ func (s Site) keptEvidence(node string) ([]event.Event, error) {
 		return nil
 	})
 	return out, err
+}
+
+// maxSegment bounds what is read of one segment, in bytes: a little more than event.Log
+// writes by default.
+const maxSegment = 16 << 20
+
+// NewestEvents gives the events of the segment files in a state folder to f, newest first,
+// until f returns false. A segment above 16 MiB is read from there.
+func NewestEvents(folder string, f func(event.Event) bool) error {
+	names, err := event.Segments(filepath.Join(folder, "events"))
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Backward(names) {
+		text, err := readEnd(name, maxSegment)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // rotated away meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		for len(text) > 0 {
+			text = bytes.TrimSuffix(text, []byte("\n"))
+			begin := bytes.LastIndexByte(text, '\n') + 1
+			var e event.Event
+			if json.Unmarshal(text[begin:], &e) == nil && !f(e) {
+				return nil
+			}
+			text = text[:begin]
+		}
+	}
+	return nil
+}
+
+// readEnd reads at most so many bytes of the end of a file.
+func readEnd(name string, most int64) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(max(0, info.Size()-most), io.SeekStart); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(file, most))
 }

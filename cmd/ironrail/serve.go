@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/onrecord"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/web/guard"
+	"github.com/ironrail/ironrail/web/server"
+)
+
+// defaultPage is where the page is unless it is said.
+const defaultPage = "127.0.0.1:8470"
+
+func (a *app) serveCommand() *cobra.Command {
+	l := server.Listen{Address: defaultPage}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the web page of the site, and its API",
+		Long: `Serve the web page of the site until Ctrl-C: where every node stands, racks in
+elevation, why a node is not up, findings as work orders, cables as found, the plan,
+the report, events; the same as JSON below /api/v1. It shows what a running apply
+does as it happens, and what earlier runs left; it works on what ` + "`rehearse --keep`" + `
+left, too. apply --ui serves the same page for as long as it runs.
+
+On loopback everybody who can reach it may read. On other addresses it speaks
+TLS, with --cert and --key or a certificate of its own, and asks for a login: with
+the link that is printed, which is good once, or with the token that lies in
+.ironrail/web.token. ` + "`serve link`" + ` prints another link. Names by which browsers know
+this machine are given with --host; requests for other names are refused.
+
+All that the page changes is hold and release of nodes, and that needs a login on
+loopback too. --json prints the addresses as one object.`,
+		Example: "  ironrail serve\n  ironrail serve --listen 192.0.2.10:8470 --host head.example\n  ironrail serve link",
+		Args:    asUsage(cobra.NoArgs),
+		RunE:    func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), l) },
+	}
+	addListen(c, &l)
+	c.Flags().StringVar(&l.Address, "listen", l.Address, "`ADDRESS:PORT` to listen on; port 0 takes a free one")
+	link := server.Listen{Address: defaultPage}
+	sub := &cobra.Command{
+		Use:   "link",
+		Short: "Print a link that logs in once",
+		Long: `Print a link that logs a browser in to the page of a running serve or apply --ui.
+It is good once, for a quarter of an hour. --listen and --host are those of that
+command.`,
+		Example: "  ironrail serve link --listen 192.0.2.10:8470",
+		Args:    asUsage(cobra.NoArgs),
+		RunE:    func(*cobra.Command, []string) error { return a.serveLink(link) },
+	}
+	sub.Flags().StringVar(&link.Address, "listen", link.Address, "`ADDRESS:PORT` that the page listens on")
+	sub.Flags().StringArrayVar(&link.Hosts, "host", nil, "`NAME` by which the browser knows this machine")
+	c.AddCommand(sub)
+	return c
+}
+
+// addListen defines the flags of who may reach the page.
+func addListen(c *cobra.Command, l *server.Listen) {
+	c.Flags().StringArrayVar(&l.Hosts, "host", nil, "`NAME` of this machine, with or without a port, that browsers may ask for; may be given again")
+	c.Flags().StringVar(&l.Certificate, "cert", "", "`FILE` with the certificate of TLS, as PEM")
+	c.Flags().StringVar(&l.Key, "key", "", "`FILE` with its key")
+}
+
+// serve serves the page until it is stopped.
+func (a *app) serve(ctx context.Context, l server.Listen) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s, err := a.openPage(l)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.printJSON(struct {
+			URL         string `json:"url"`
+			Link        string `json:"link,omitempty"`
+			Fingerprint string `json:"certificate_sha256,omitempty"`
+		}{s.URL(), s.Link(a.now()), s.Fingerprint()})
+		if err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(a.out, s.URL())
+		a.sayLogin(s)
+	}
+	return s.Serve(ctx)
+}
+
+// openPage opens the page of the site. One that cannot be read is an error at once, and not
+// a page of errors.
+func (a *app) openPage(l server.Listen) (*server.Server, error) {
+	if (l.Certificate == "") != (l.Key == "") {
+		return nil, exit{exitUsage, errors.New("--cert and --key are given together")}
+	}
+	if _, err := a.names(); err != nil {
+		return nil, err
+	}
+	o := server.Options{Dir: a.dir, State: a.stateDir(), Version: thisVersion(), Now: a.now, Listen: l, Load: a.quietNames,
+		Open: func(inv *inventory.Inventory) (*provision.Site, error) {
+			return a.openSite(inv, provision.Options{Look: true})
+		}}
+	_, kept, err := rehearsal.ReadKept(a.stateDir())
+	if err != nil {
+		return nil, err
+	}
+	if !kept {
+		o.Change = onrecord.Marker{State: a.stateDir(), Command: "serve", Now: a.now}
+	}
+	return server.Open(o)
+}
+
+// showPage serves the page beside a command until the function that it returns is called.
+func (a *app) showPage(ctx context.Context, l *server.Listen) (end func(), err error) {
+	if l == nil || l.Address == "" {
+		return func() {}, nil
+	}
+	s, err := a.openPage(*l)
+	if err != nil {
+		return nil, err
+	}
+	a.sayf("The web page is %s until this command ends; `ironrail serve` shows it afterwards.", s.URL())
+	a.sayLogin(s)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := s.Serve(ctx); err != nil {
+			a.sayf("warning: %v", err)
+		}
+	})
+	return func() { cancel(); wg.Wait() }, nil
+}
+
+// quietNames loads the site's files as names does, without saying what is wrong with them:
+// the page says it.
+func (a *app) quietNames() (*inventory.Inventory, error) {
+	inv, diags, _ := a.loadInventory()
+	if !inventory.Complete(diags) {
+		return nil, errkind.New(errkind.Invalid, "%w", hasErrors(diags)).Do("`ironrail check` shows them.")
+	}
+	return inv, nil
+}
+
+// sayLogin says how to log in.
+func (a *app) sayLogin(s *server.Server) {
+	if link := s.Link(a.now()); link != "" {
+		a.sayf("To log in, once and within a quarter of an hour: %s", link)
+	}
+	if print := s.Fingerprint(); print != "" {
+		a.sayf("SHA-256 of the certificate: %s", print)
+	}
+}
+
+// serveLink prints a link that logs in once.
+func (a *app) serveLink(l server.Listen) error {
+	token, err := guard.ReadToken(a.stateDir(), false)
+	if err != nil {
+		return errkind.New(errkind.NotFound, "%w", err).Do("`ironrail serve` makes it.")
+	}
+	url, err := server.URLOf(l)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, url+"login?"+guard.MakeLink(token, a.now()))
+	return nil
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package live sends the changes of a site to whoever looks at it, as server-sent events
+// (HTML Living Standard, 9.2). The site is read while somebody is connected, once for all.
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/web/view"
+)
+
+// The limits of the stream.
+const (
+	maxClients    = 64
+	maxPerAddress = 16
+	waiting       = 8                // messages that a client may be behind; then it begins anew
+	every         = time.Second      // between two readings
+	beat          = 20 * time.Second // between two signs of life
+	lineTime      = 10 * time.Second // for a client to take one message
+	retryAfter    = 3000             // milliseconds, for a client that lost the stream
+)
+
+// Hub is the stream. Run it beside the server.
+type Hub struct {
+	Keeper *view.Keeper
+
+	mu      sync.Mutex // guards what follows
+	clients map[*client]bool
+	perAddr map[string]int
+	wake    chan struct{} // a client came
+}
+
+// client is one connection.
+type client struct {
+	addr     string
+	messages chan []byte
+}
+
+// New makes a hub without clients.
+func New(k *view.Keeper) *Hub {
+	return &Hub{Keeper: k, clients: map[*client]bool{}, perAddr: map[string]int{}, wake: make(chan struct{}, 1)}
+}
+
+// Run reads the site while somebody is connected, until ctx is done.
+func (h *Hub) Run(ctx context.Context) {
+	var last *view.Snapshot
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		if h.count() == 0 {
+			last = nil
+			select {
+			case <-ctx.Done():
+				return
+			case <-h.wake:
+			}
+		}
+		now, err := h.Keeper.Current(ctx)
+		if err == nil && now != nil {
+			if last != nil && now.Generation != last.Generation {
+				h.send(now.ChangesSince(last))
+			}
+			last = now
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (h *Hub) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.clients)
+}
+
+// send gives a change to all; a client that is too far behind is let go, and comes again.
+func (h *Hub) send(c view.Change) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return // cannot be: texts and numbers
+	}
+	message := fmt.Appendf(nil, "event: change\nid: %d\ndata: %s\n\n", c.Generation, text)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.clients {
+		select {
+		case c.messages <- message:
+		default:
+			h.remove(c)
+		}
+	}
+}
+
+// add adds a client; nil where there are too many.
+func (h *Hub) add(addr string) *client {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.clients) >= maxClients || h.perAddr[addr] >= maxPerAddress {
+		return nil
+	}
+	c := &client{addr, make(chan []byte, waiting)}
+	h.clients[c] = true
+	h.perAddr[addr]++
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+	return c
+}
+
+// remove is called with h.mu held. Removing a client again does nothing.
+func (h *Hub) remove(c *client) {
+	if !h.clients[c] {
+		return
+	}
+	delete(h.clients, c)
+	close(c.messages)
+	if h.perAddr[c.addr]--; h.perAddr[c.addr] == 0 {
+		delete(h.perAddr, c.addr)
+	}
+}
+
+// ServeHTTP streams changes until the client goes away.
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	addr, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		addr = r.RemoteAddr
+	}
+	c := h.add(addr)
+	if c == nil {
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "too many live views at once", http.StatusServiceUnavailable)
+		return
+	}
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.remove(c)
+	}()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy in front must not hold lines back
+	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Time{}) // nothing more is read
+	write := func(b []byte) bool {
+		_ = out.SetWriteDeadline(time.Now().Add(lineTime))
+		_, err := w.Write(b)
+		return err == nil && out.Flush() == nil
+	}
+	if !write(fmt.Appendf(nil, "retry: %d\n\n", retryAfter)) {
+		return
+	}
+	t := time.NewTicker(beat)
+	defer t.Stop()
+	for {
+		ok := true
+		select {
+		case <-r.Context().Done():
+			return
+		case message, more := <-c.messages:
+			if !more {
+				return
+			}
+			ok = write(message)
+		case <-t.C:
+			ok = write([]byte(": still here\n\n"))
+		}
+		if !ok {
+			return
+		}
+	}
+}

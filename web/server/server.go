@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package server serves the web page of a site on one socket: what `ironrail serve` and
+// `ironrail apply --ui` run.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/web/guard"
+	"github.com/ironrail/ironrail/web/live"
+	"github.com/ironrail/ironrail/web/page"
+	"github.com/ironrail/ironrail/web/view"
+)
+
+// Options are what is served, and where.
+type Options struct {
+	Dir     string                                              // the site's folder
+	State   string                                              // its state folder
+	Load    func() (*inventory.Inventory, error)                // reads the site's files
+	Open    func(*inventory.Inventory) (*provision.Site, error) // opens the site for its report
+	Version string                                              // of this program
+	Now     func() time.Time
+	Listen  Listen
+	Metrics http.Handler // at /metrics; nil: there are none
+	Change  page.Changer // holds and releases nodes; nil: nothing can be changed
+}
+
+// Listen is where the page is, and under which names.
+type Listen struct {
+	Address          string   // address and port: 127.0.0.1:8470
+	Hosts            []string // further names by which browsers know it, with or without the port
+	Certificate, Key string   // files; empty: one is made where TLS is needed
+}
+
+// Server is an open socket with what it serves.
+type Server struct {
+	http        *http.Server
+	ln          net.Listener
+	hub         *live.Hub
+	host        string // for links
+	token       string
+	secure      bool
+	fingerprint string
+}
+
+// Open opens the socket. Elsewhere than on loopback it is one of TLS.
+func Open(o Options) (*Server, error) {
+	s, err := listen(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.serve(o); err != nil {
+		return nil, errors.Join(err, s.ln.Close())
+	}
+	return s, nil
+}
+
+// listen opens the socket alone.
+func listen(o Options) (*Server, error) {
+	host, _, err := net.SplitHostPort(o.Listen.Address)
+	if err != nil {
+		return nil, errkind.New(errkind.Invalid, "%q is no address with a port: %w", o.Listen.Address, err).Do("Write it as 127.0.0.1:8470 or [::1]:8470.")
+	}
+	ip := net.ParseIP(host)
+	if ip == nil && host != "localhost" {
+		return nil, errkind.New(errkind.Invalid, "%q is no IP address to listen on", host).Do("Give an address of this machine with --listen, and names of it with --host.")
+	}
+	loopback := host == "localhost" || ip.IsLoopback()
+	if ip.IsUnspecified() && len(o.Listen.Hosts) == 0 {
+		return nil, errkind.New(errkind.Invalid, "%s is every address of this machine, and none that browsers ask for", host).Do("Name those with --host, or listen on one address.")
+	}
+	ln, err := net.Listen("tcp", o.Listen.Address)
+	if err != nil {
+		return nil, fmt.Errorf("web page: %w", err)
+	}
+	return &Server{ln: ln, secure: !loopback || o.Listen.Certificate != ""}, nil
+}
+
+// serve prepares what is served on the socket.
+func (s *Server) serve(o Options) error {
+	folder := o.State
+	hosts := s.hosts(o.Listen)
+	s.host = hosts[0]
+	if o.Change != nil || !s.isLoopback() {
+		var err error
+		if s.token, err = guard.ReadToken(folder, true); err != nil {
+			return err
+		}
+	}
+	g := guard.New(guard.Options{Hosts: hosts, Open: s.isLoopback(), Secure: s.secure, Token: s.token, Now: o.Now})
+	k := &view.Keeper{Dir: o.Dir, State: o.State, Load: o.Load, Open: o.Open, Version: o.Version, Now: o.Now}
+	s.hub = live.New(k)
+	p, err := page.New(page.Options{Keeper: k, Session: g.Session, Live: s.hub, Metrics: o.Metrics, Change: o.Change})
+	if err != nil {
+		return err
+	}
+	s.http = &http.Server{Handler: g.Handler(p, p.ServeLogin), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: log.New(io.Discard, "", 0)} // what clients do wrong is not for the terminal of a run
+	if !s.secure {
+		return nil
+	}
+	c, print, err := guard.LoadCertificate(o.Listen.Certificate, o.Listen.Key, folder, hosts, o.Now())
+	if err != nil {
+		return err
+	}
+	s.fingerprint = print
+	s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12}
+	return nil
+}
+
+func (s *Server) isLoopback() bool {
+	a, ok := s.ln.Addr().(*net.TCPAddr)
+	return ok && a.IP.IsLoopback()
+}
+
+// hosts are what browsers write in Host, the one of links first.
+func (s *Server) hosts(l Listen) (hosts []string) {
+	_, port, _ := net.SplitHostPort(s.ln.Addr().String()) // as net.Listen wrote it
+	add := func(name string) {
+		name = strings.ToLower(name)
+		if _, _, err := net.SplitHostPort(name); err != nil {
+			name = net.JoinHostPort(strings.Trim(name, "[]"), port)
+		}
+		if !slices.Contains(hosts, name) {
+			hosts = append(hosts, name)
+		}
+		short := strings.TrimSuffix(name, ":443") // browsers leave the port of their scheme out
+		if short != name && s.secure && !slices.Contains(hosts, short) {
+			hosts = append(hosts, short)
+		}
+	}
+	for _, h := range l.Hosts {
+		add(h)
+	}
+	if a, ok := s.ln.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
+		add(a.IP.String())
+		if a.IP.IsLoopback() {
+			add("localhost")
+		}
+	}
+	return hosts
+}
+
+// URL is where the page is.
+func (s *Server) URL() string {
+	if s.secure {
+		return "https://" + s.host + "/"
+	}
+	return "http://" + s.host + "/"
+}
+
+// URLOf is where the page of a server would be that listens there.
+func URLOf(l Listen) (string, error) {
+	host, port, err := net.SplitHostPort(l.Address)
+	if err != nil {
+		return "", errkind.New(errkind.Invalid, "%q is no address with a port: %w", l.Address, err).Do("Write it as 127.0.0.1:8470 or [::1]:8470.")
+	}
+	scheme := "https"
+	if ip := net.ParseIP(host); host == "localhost" || ip.IsLoopback() {
+		scheme = "http"
+	}
+	if len(l.Hosts) > 0 {
+		if host = l.Hosts[0]; strings.Contains(host, ":") && net.ParseIP(host) == nil {
+			return scheme + "://" + host + "/", nil
+		}
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + "/", nil
+}
+
+// Link is where a browser logs in once; empty where nobody needs to.
+func (s *Server) Link(now time.Time) string {
+	if s.token == "" {
+		return ""
+	}
+	return s.URL() + "login?" + guard.MakeLink(s.token, now)
+}
+
+// Fingerprint is the SHA-256 of the certificate; empty without TLS.
+func (s *Server) Fingerprint() string { return s.fingerprint }
+
+// Serve answers until ctx is done, and then closes the socket.
+func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
+	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() })
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { s.hub.Run(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	var err error
+	if s.secure {
+		err = s.http.ServeTLS(s.ln, "", "")
+	} else {
+		err = s.http.Serve(s.ln)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("web page: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/report"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/why"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/onrecord"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+)
+
+// How old what is shown may be.
+const (
+	leastAge = time.Second      // a reading that is younger is not repeated
+	share    = 20               // reading takes at most one part of so many of the time
+	copyAge  = 20 * time.Second // of what is read from a copy of the state while a run is active
+)
+
+// Keeper keeps the last reading of a site. It is safe for concurrent use.
+type Keeper struct {
+	Dir     string                                              // the site's folder
+	State   string                                              // its state folder
+	Load    func() (*inventory.Inventory, error)                // reads the site's files
+	Open    func(*inventory.Inventory) (*provision.Site, error) // opens the site for its report
+	Version string                                              // of this program
+	Now     func() time.Time
+
+	mu    sync.Mutex // guards what follows; held while a site is read
+	last  *Snapshot
+	read  time.Time // when last was read
+	took  time.Duration
+	prior print
+
+	report   cached[report.Input]
+	findings cached[findingsOf]
+	index    cached[[]Hit]
+	plan     cached[*storedPlan]
+	cables   cached[map[string][]Cable]
+}
+
+// Snapshot is one reading of a site. Nobody changes it.
+type Snapshot struct {
+	Generation uint64 // rises with every change
+	At         time.Time
+	Inv        *inventory.Inventory
+	Site       why.Site
+	Owner      *control.Identity // nil: no run is active
+	Rehearsal  bool              // what a rehearsal left: its nodes were simulated
+	Trouble    string            // why the site's files cannot be read now; it is shown as they were
+
+	nodes  []why.NodeSummary // in the order of the site
+	byName map[string]int    // places in nodes
+
+	suspects map[string]bool // names of what findings suspect
+}
+
+// print is what says that nothing has changed.
+type print struct {
+	files string // names, sizes and times of the site's files
+	state string // of the file of the state
+}
+
+// Current reads the site where the last reading is old and something has changed.
+func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.Now()
+	if k.last != nil && now.Sub(k.read) < max(leastAge, share*k.took) && now.Sub(k.read) >= 0 {
+		return k.last, nil
+	}
+	_, owned, err := control.FindOwner(k.State)
+	if err != nil {
+		return nil, err
+	}
+	found := print{files: printOf(k.Dir), state: fileOf(onrecord.StatePath(k.State))}
+	if k.last != nil && !owned && k.last.Owner == nil && found == k.prior {
+		k.read = now
+		return k.last, nil
+	}
+	begun := time.Now()
+	s, err := k.readSite(ctx, found.files)
+	if err != nil {
+		return k.last, lastReading(k.last, err)
+	}
+	k.last, k.read, k.took, k.prior = s, now, time.Since(begun), found
+	return s, nil
+}
+
+// lastReading keeps an owner that does not answer just now from being an error: the last
+// reading stands.
+func lastReading(last *Snapshot, err error) error {
+	if _, owned := errors.AsType[onrecord.OwnedError](err); owned && last != nil {
+		return nil
+	}
+	return err
+}
+
+// readSite reads the site; its files only where they have changed.
+func (k *Keeper) readSite(ctx context.Context, files string) (*Snapshot, error) {
+	s := &Snapshot{At: k.Now(), Generation: 1}
+	if k.last != nil {
+		s.Generation, s.Inv = k.last.Generation+1, k.last.Inv
+	}
+	if s.Inv == nil || files != k.prior.files {
+		inv, err := k.Load()
+		switch {
+		case err == nil:
+			s.Inv = inv
+		case s.Inv == nil:
+			return nil, err
+		default:
+			s.Trouble = err.Error()
+		}
+	}
+	var err error
+	if s.Site, s.Owner, err = k.records(s).Standings(ctx); err != nil {
+		return nil, err
+	}
+	if _, s.Rehearsal, err = rehearsal.ReadKept(k.State); err != nil {
+		return nil, err
+	}
+	if s.Rehearsal && s.Site.Last != nil && !s.Site.Last.Ended.IsZero() {
+		s.At, s.Site.Now = s.Site.Last.Ended, s.Site.Last.Ended // its clock was a virtual one
+	}
+	s.nodes = why.SummariseNodes(s.Site)
+	s.byName = make(map[string]int, len(s.nodes))
+	for i, n := range s.nodes {
+		s.byName[n.Node] = i
+	}
+	s.suspects = suspectsOf(s.Site)
+	return s, nil
+}
+
+// records reads what is known of the site of a snapshot.
+func (k *Keeper) records(s *Snapshot) onrecord.Site {
+	return onrecord.Site{State: k.State, Inv: s.Inv, Now: func() time.Time { return s.At }}
+}
+
+// withState calls f with the state, or with a copy of it while a run is active.
+func (k *Keeper) withState(ctx context.Context, s *Snapshot, f func(state.Reader) error) error {
+	err := k.records(s).WithState(ctx, f)
+	if _, owned := errors.AsType[onrecord.OwnedError](err); !owned {
+		return err
+	}
+	file, err := os.CreateTemp("", "ironrail-state-*.db")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	asked, err := onrecord.AskOwner(k.State, func(c *control.Client) error { return c.Snapshot(ctx, file) })
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if !asked { // the run has ended meanwhile
+		return k.records(s).WithState(ctx, f)
+	}
+	r, err := state.OpenReadOnly(file.Name())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return f(r)
+}
+
+// printOf is what says that the files of a site's folder are as they were.
+func printOf(dir string) string {
+	var b strings.Builder
+	list, _ := os.ReadDir(dir) // a folder that cannot be read has no files
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), ".") || !slices.Contains([]string{".hcl", ".csv", ".lock", ".json"}, filepath.Ext(e.Name())) {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			fmt.Fprintf(&b, "%s %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
+}
+
+// fileOf is what says that a file is as it was; "" for one that is not there.
+func fileOf(path string) string {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+}
+
+// cached is a value that is made when somebody asks for it, once for a generation, and
+// while a run is active at most once in copyAge.
+type cached[T any] struct {
+	mu         sync.Mutex
+	generation uint64
+	at         time.Time
+	value      T
+}
+
+func (c *cached[T]) get(s *Snapshot, now time.Time, read func() (T, error)) (T, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.generation == s.Generation || c.generation > 0 && s.Owner != nil && now.Sub(c.at) < copyAge {
+		return c.value, nil
+	}
+	v, err := read()
+	if err == nil {
+		c.value, c.generation, c.at = v, s.Generation, now
+	}
+	return v, err
+}
+
+// Forget lets the next reading be a new one: something was changed by this process.
+func (k *Keeper) Forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.read, k.prior = time.Time{}, print{}
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package view_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/why"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/onrecord"
+	"github.com/ironrail/ironrail/web/view"
+	"github.com/ironrail/ironrail/web/webtest"
+)
+
+const root = "../.."
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	webtest.Remove()
+	os.Exit(code)
+}
+
+// keeperOf keeps what is known of the site in a folder.
+func keeperOf(dir string) *view.Keeper {
+	return &view.Keeper{Dir: dir, State: filepath.Join(dir, provision.StateFolder), Open: webtest.OpenSite, Now: time.Now, Version: "test", Load: func() (*inventory.Inventory, error) { return webtest.Load(dir) }}
+}
+
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	o, err := keeperOf(webtest.Kept(t, root)).Overview(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Site != "hgx-h100" || o.Nodes != 4 || o.Up != 3 || !o.Rehearsal || o.Folded || o.Run == nil || o.Run.Active {
+		t.Errorf("%+v", o)
+	}
+	if want := []view.Count{{State: why.Quarantined, Nodes: 1}, {State: why.Accepted, Nodes: 3}}; !slices.Equal(o.Counts, want) {
+		t.Errorf("counts %v", o.Counts)
+	}
+	if len(o.Groups) != 1 || !slices.Equal(o.Groups[0].Nodes, []string{webtest.BadGPU}) {
+		t.Errorf("groups %+v", o.Groups)
+	}
+	drawn := map[string]view.Item{}
+	for _, row := range o.Rows {
+		for _, r := range row.Racks {
+			for _, i := range r.Items {
+				drawn[i.Name] = i
+			}
+		}
+	}
+	if i := drawn[webtest.BadGPU]; i.State != why.Quarantined || i.Unit != 9 || i.Height != 8 || i.Text == "" {
+		t.Errorf("%s is drawn as %+v", webtest.BadGPU, i)
+	}
+	if i := drawn[webtest.Healthy]; i.State != why.Accepted {
+		t.Errorf("%s is drawn as %+v", webtest.Healthy, i)
+	}
+}
+
+func TestNode(t *testing.T) {
+	t.Parallel()
+	k := keeperOf(webtest.Kept(t, root))
+	n, err := k.Node(t.Context(), webtest.BadGPU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.State != why.Quarantined || len(n.Findings) == 0 || n.Answer.Action == "" || len(n.Lines) == 0 || n.Place == nil || len(n.Skipped) == 0 {
+		t.Errorf("%+v", n)
+	}
+	found := false
+	for _, s := range n.Timeline.Steps {
+		found = found || s.Found || s.State == "failed"
+	}
+	if !found || n.Timeline.To.Before(n.Timeline.From) {
+		t.Errorf("no step of its timeline has found anything: %+v", n.Timeline)
+	}
+	good, err := k.Node(t.Context(), webtest.Healthy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := 0
+	for _, f := range good.Figures {
+		if f.Share > 0 && f.Limit == "" || f.Verdict == "" || f.Check == "" {
+			t.Errorf("%+v", f)
+		}
+		if f.Share > 0 {
+			shares++
+		}
+	}
+	if good.State != why.Accepted || shares < 5 {
+		t.Errorf("%s with %d figures against limits", good.State, shares)
+	}
+	if _, err := k.Node(t.Context(), "n99"); errkind.Of(err) != errkind.NotFound {
+		t.Errorf("a node that is not there: %v", err)
+	}
+}
+
+func TestNodesAndPages(t *testing.T) {
+	t.Parallel()
+	k := keeperOf(webtest.Kept(t, root))
+	for _, c := range []struct {
+		name   string
+		filter view.NodeFilter
+		want   int
+	}{
+		{"all", view.NodeFilter{}, 4}, {"by state", view.NodeFilter{State: why.Quarantined}, 1}, {"by rack", view.NodeFilter{Rack: "r01"}, 4}, {"by another rack", view.NodeFilter{Rack: "r9"}, 0},
+		{"by name", view.NodeFilter{Text: "U09"}, 1}, {"past the end", view.NodeFilter{Page: 1000}, 4}, {"before the first", view.NodeFilter{Page: -3}, 4},
+	} {
+		n, err := k.Nodes(t.Context(), c.filter)
+		if err != nil || len(n.Nodes) != c.want || n.Number != 1 || n.Pages != 1 {
+			t.Errorf("%s: %d nodes, page %d of %d, %v", c.name, len(n.Nodes), n.Number, n.Pages, err)
+		}
+	}
+}
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	k := keeperOf(webtest.Kept(t, root))
+	f, err := k.Findings(t.Context())
+	if err != nil || len(f.Work) != 1 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	j := f.Work[0]
+	if j.Number != 1 || len(j.Stops) != 1 || j.Stops[0].Rack != "r01" || j.Stops[0].Unit != 9 || !strings.HasPrefix(j.ID, "f-") || j.Action == "" {
+		t.Errorf("%+v", j)
+	}
+	p, err := k.Finding(t.Context(), j.ID)
+	if err != nil || len(p.Findings) == 0 || !slices.Equal(p.Nodes, []string{webtest.BadGPU}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := k.Finding(t.Context(), "f-000000"); errkind.Of(err) != errkind.NotFound {
+		t.Errorf("a finding that is not known: %v", err)
+	}
+}
+
+// TestSearch finds a node by its name, serial, MAC and GUID, in any way of writing them.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	dir := webtest.Kept(t, root)
+	k := keeperOf(dir)
+	inv, err := webtest.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := inv.Node(webtest.BadGPU)
+	mac := n.BootMAC.String()
+	for what, q := range map[string]string{"name": "R01-U09", "serial": strings.ToLower(n.Serial), "MAC": mac, "MAC with hyphens": strings.ReplaceAll(strings.ToUpper(mac), ":", "-"),
+		"MAC without": strings.ReplaceAll(mac, ":", ""), "BMC": n.BMC.Address.String()} {
+		s, err := k.Search(t.Context(), q)
+		if err != nil || len(s.Hits) == 0 || s.Hits[0].Name != webtest.BadGPU || s.Hits[0].Kind != "node" {
+			t.Errorf("%s %q: %+v, %v", what, q, s.Hits, err)
+		}
+	}
+	guids, err := k.Search(t.Context(), "guid that is none")
+	if err != nil || len(guids.Hits) != 0 {
+		t.Errorf("%+v, %v", guids, err)
+	}
+	all, err := k.Search(t.Context(), "0")
+	if err != nil || len(all.Hits) != view.MostHits || all.All <= view.MostHits {
+		t.Errorf("%d hits of %d, %v", len(all.Hits), all.All, err)
+	}
+	byGUID := ""
+	for _, q := range []string{"0x", "a0", "5", "b"} {
+		s, err := k.Search(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range s.Hits {
+			if strings.HasPrefix(h.What, "GUID") {
+				byGUID = h.Text
+			}
+		}
+	}
+	if s, err := k.Search(t.Context(), strings.ToUpper(byGUID)); byGUID == "" || err != nil || len(s.Hits) == 0 {
+		t.Errorf("no GUID is found (%q): %v", byGUID, err)
+	}
+}
+
+func TestFabric(t *testing.T) {
+	t.Parallel()
+	k := keeperOf(webtest.Kept(t, root))
+	all, err := k.Fabrics(t.Context())
+	if err != nil || len(all.Fabrics) == 0 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	f, err := k.Fabric(t.Context(), "compute", view.CableFilter{})
+	if err != nil || f.Cables == 0 || len(f.List) != f.Cables || len(f.Names) == 0 {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	for _, c := range f.List {
+		if c.State != "conforms" || c.From == "" || c.To == "" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if m, err := k.Map(t.Context(), "compute"); err != nil || !strings.Contains(string(m), "<svg") {
+		t.Errorf("no map: %v", err)
+	}
+	if s, err := k.Switch(t.Context(), f.Names[0]); err != nil || s.Name != f.Names[0] {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if _, err := k.Fabric(t.Context(), "nope", view.CableFilter{}); errkind.Of(err) != errkind.NotFound {
+		t.Errorf("a fabric that is not there: %v", err)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	p, err := keeperOf(webtest.Kept(t, root)).Plan(t.Context(), webtest.Healthy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Erases) != 4 || p.Steps == 0 || len(p.List) == 0 || len(p.Kinds) == 0 {
+		t.Errorf("%d erased, %d steps, %d of the node", len(p.Erases), p.Steps, len(p.List))
+	}
+	steps := 0
+	for _, k := range p.Kinds {
+		steps += k.Steps
+	}
+	if steps != p.Steps {
+		t.Errorf("%d of %d steps are of a kind", steps, p.Steps)
+	}
+}
+
+// TestEvents: the newest first, and the pages together are the log backward.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	dir := webtest.Kept(t, root)
+	k := keeperOf(dir)
+	var want []string
+	err := onrecord.KeptEvents(filepath.Join(dir, provision.StateFolder), func(e event.Event) error {
+		if e.Type != event.StepProgress && e.Text+e.Step+e.Node != "" {
+			want = append(want, string(e.Type)+e.Step+e.Text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(want)
+	var got []string
+	for page := 1; ; page++ {
+		e, err := k.Events(t.Context(), view.EventFilter{Page: page})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range e.Events {
+			got = append(got, string(x.Type)+x.Step+x.Text)
+		}
+		if !e.More {
+			break
+		}
+	}
+	if len(want) < view.EventsPerPage || !slices.Equal(got, want) {
+		t.Errorf("%d events of %d", len(got), len(want))
+	}
+	of, err := k.Events(t.Context(), view.EventFilter{Node: webtest.BadGPU, Type: event.FindingMade})
+	if err != nil || len(of.Events) == 0 {
+		t.Fatalf("%v, %v", of, err)
+	}
+	for _, e := range of.Events {
+		if e.Node != webtest.BadGPU || e.Type != event.FindingMade {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// TestCurrent: a site that is as it was is not read again; one that was changed is, and what
+// has changed is named.
+func TestCurrent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := webtest.Copy(dir, root+"/examples/hgx-h100"); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	k := keeperOf(dir)
+	k.Now = func() time.Time { return now }
+	read := func() *view.Snapshot {
+		t.Helper()
+		now = now.Add(time.Minute)
+		s, err := k.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := read()
+	if again := read(); again != first {
+		t.Error("a site that is as it was is read again")
+	}
+	m := onrecord.Marker{State: filepath.Join(dir, provision.StateFolder), Command: "test", Now: time.Now}
+	if err := m.Hold(context.Background(), webtest.Healthy, "ann", "riser"); err != nil {
+		t.Fatal(err)
+	}
+	second := read()
+	c := second.ChangesSince(first)
+	if second.Generation <= first.Generation || len(c.Nodes) != 1 || c.Nodes[0].Name != webtest.Healthy || c.Nodes[0].State != why.Held || !c.Counts || c.All {
+		t.Errorf("%+v", c)
+	}
+	if c := second.ChangesSince(second); len(c.Nodes) > 0 || c.Counts || c.All {
+		t.Errorf("%+v", c)
+	}
+	if err := m.Release(context.Background(), webtest.Healthy, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if c := read().ChangesSince(second); len(c.Nodes) != 1 || c.Nodes[0].State != why.Untouched {
+		t.Errorf("%+v", c)
+	}
+	if err := os.WriteFile(dir+"/broken.hcl", []byte("rack {"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if s := read(); s.Trouble == "" || len(s.Inv.Nodes) != 4 {
+		t.Errorf("with a broken file: %q, %d nodes", s.Trouble, len(s.Inv.Nodes))
+	}
+	if err := os.Remove(dir + "/broken.hcl"); err != nil {
+		t.Fatal(err)
+	}
+	if s := read(); s.Trouble != "" {
+		t.Errorf("after it was removed: %q", s.Trouble)
+	}
+}

@@ -72,6 +72,7 @@ var owned = map[string][]string{
 	"github.com/gosnmp/gosnmp":               {"provision/pdu/", "rehearse/virtual/power/"},
 	"github.com/Mellanox/rdmamap":            {"provision/agent/"},
 	"github.com/spf13/cobra":                 {"cmd/"},
+	"github.com/prometheus/client_golang":    {"web/metrics/"},
 	"go.etcd.io/bbolt":                       {"engine/state/"},
 	"github.com/hashicorp/hcl/v2/hclparse":   {"inventory/"},
 	"testing/synctest":                       {"rehearse/virtual/bubble/"},

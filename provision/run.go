@@ -21,9 +21,11 @@ import (
 	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/power"
+	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/direct"
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
@@ -69,6 +71,17 @@ type Running struct {
 
 // Site is the site as the plan was made of it, with what the state overrides.
 func (r *Running) Site() *Site { return r.site }
+
+// Counters are what the services of a run have counted since it began.
+type Counters struct {
+	DHCP dhcp.Stats
+	BMC  bmc.Counts
+}
+
+// Counters returns the counts until now.
+func (r *Running) Counters() Counters {
+	return Counters{DHCP: r.services.DHCPStats(), BMC: r.bmcs.Pool.Counts()}
+}
 
 // Begin opens the services and checks the plan against state and safety rules.
 // Nothing is done to any node before Run.

@@ -74,6 +74,7 @@ are named as plan names them.`,
 	}
 	f.add(c, a)
 	f.addApproval(c)
+	a.addMetrics(c)
 	c.Flags().BoolVar(&f.fresh, "new-plan", false, "do not resume an unfinished plan; make a new one")
 	var l server.Listen
 	c.Flags().StringVar(&l.Address, "ui", "", "serve the web page while it runs, on `ADDRESS:PORT`: see serve")

@@ -15,10 +15,12 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/status"
+	"github.com/ironrail/ironrail/web/metrics"
 )
 
 // ringSize is how many events late listeners still get.
@@ -32,6 +34,11 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	say := func(text string) { o.Bus.Emit(event.Event{Type: event.Note, Text: text}) }
 	ctx, stop := watchInterrupts(ctx, drain, say)
 	defer stop()
+	scrapes, err := a.listenMetrics()
+	if err != nil {
+		return err
+	}
+	defer scrapes.close()
 	socket, err := own.Listen()
 	if err != nil {
 		return err
@@ -40,16 +47,21 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
+	backend := run.Backend(o.Bus, own.Identity)
 	side, end := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := control.Serve(side, socket, run.Backend(o.Bus, own.Identity), thisVersion()); err != nil {
+		if err := control.Serve(side, socket, backend, thisVersion()); err != nil {
 			say("warning: " + err.Error())
 		}
 	})
 	log := &event.Log{Dir: filepath.Join(a.stateDir(), "events"), Trouble: func(err error) { say("warning: events are not kept: " + err.Error()) }}
 	wg.Go(func() { _ = log.Follow(side, o.Bus.Subscribe(0)) }) // it has said its trouble
 	wg.Go(func() { newView(a, o.Plan).predicted(a.shown).follow(o.Bus.Subscribe(0)) })
+	scrapes.serve(side, &wg, say, run.Site().Inv, o.Bus, metrics.Source{Version: thisVersion(), Status: backend.Status, Counters: run.Counters,
+		Report: func(ctx context.Context) (report.Input, error) {
+			return run.Site().Report(ctx, o.Store, thisVersion(), a.now().UTC())
+		}})
 	res, err := run.Run(ctx)
 	o.Bus.Close()
 	end()

@@ -56,6 +56,8 @@ type app struct {
 
 	color string             // when lines on a terminal have colors: auto, always or never
 	shown predict.Prediction // of the plan that was shown last
+
+	metrics string // where metrics are served while a run is under way; empty: nowhere
 }
 
 // exit ends a command with a code other than 1; err may be nil.

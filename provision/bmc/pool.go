@@ -5,6 +5,7 @@ package bmc
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,7 @@ type Pool struct {
 	refused map[netip.AddrPort]refusal
 	pins    map[netip.AddrPort]string // certificates that were trusted, SHA-256 in hex
 	closed  bool
+	counts  Counts
 }
 
 // entry is the place of one BMC. Whoever has taken turn owns the other fields.
@@ -71,7 +73,7 @@ func NewPool(o Options) *Pool {
 	if o.Clock == nil {
 		o.Clock = clock.Wall{}
 	}
-	return &Pool{opts: o, entries: map[netip.AddrPort]*entry{}, refused: map[netip.AddrPort]refusal{}, pins: map[netip.AddrPort]string{}}
+	return &Pool{opts: o, entries: map[netip.AddrPort]*entry{}, refused: map[netip.AddrPort]refusal{}, pins: map[netip.AddrPort]string{}, counts: Counts{Errors: map[errkind.Kind]uint64{}}}
 }
 
 // Handle is one BMC seen through a pool. It connects when something is asked. It
@@ -137,6 +139,35 @@ func (h *Handle) Certificate() string {
 // returns: several requests become one unit. f must not keep the session. f is
 // run once, whatever it returns.
 func (h *Handle) Do(ctx context.Context, f func(*Session) error) error {
+	err := h.do(ctx, f)
+	h.pool.count(err)
+	return err
+}
+
+// Counts are what a pool was asked since it was made.
+type Counts struct {
+	Requests uint64                  // calls of Handle.Do, and of what is made of it
+	Errors   map[errkind.Kind]uint64 // those that failed
+}
+
+// Counts returns what the pool was asked until now.
+func (p *Pool) Counts() Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Counts{p.counts.Requests, maps.Clone(p.counts.Errors)}
+}
+
+// count counts the end of a request.
+func (p *Pool) count(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.Requests++
+	if err != nil {
+		p.counts.Errors[errkind.Of(err)]++
+	}
+}
+
+func (h *Handle) do(ctx context.Context, f func(*Session) error) error {
 	e, err := h.pool.take(ctx, h.target)
 	if err != nil {
 		return h.target.wrap("wait for the bmc", err)

@@ -75,7 +75,7 @@ func (e endOfRun) text(width int, seen []int) string {
 		p.linef("")
 		p.linef("Work order, in the order of a walk past the racks:")
 		for i, c := range work {
-			p.writeWrapped(fmt.Sprintf("%3d. ", i+1), describeStops(c)+": "+c.Action)
+			p.writeWrapped(fmt.Sprintf("%3d. ", i+1), describeStops(c)+": "+e.describeAction(c))
 		}
 	}
 	if len(e.Causes)+len(e.Waits) > 0 {
@@ -92,6 +92,17 @@ func (e endOfRun) text(width int, seen []int) string {
 		p.writeWrapped("", then+"`"+e.why+" "+e.Causes[0].ID+"` shows all that is known of a line by its name.")
 	}
 	return p.String()
+}
+
+// describeAction is what to do about a cause.
+func (e endOfRun) describeAction(c *ending.Cause) string {
+	switch {
+	case c.More == 0:
+		return c.Action
+	case e.why == "":
+		return fmt.Sprintf("%d more like these, each with an action of its own.", c.More)
+	}
+	return fmt.Sprintf("%d more like these, each with an action of its own: `%s %s` has them.", c.More, e.why, c.ID)
 }
 
 // writeUnlike writes texts that are not quite those of the line above, the first of many.

@@ -47,7 +47,10 @@ type Cause struct {
 	Others   []string // causes of later subjects, where they differ in more than names and figures
 	Evidence []string // of the first
 	Action   string
+	More     int    // of work: how many actions it stands for, each another; Action is empty then
 	Stops    []Stop // where the suspects stand, in the order of a walk, each place once
+
+	work []*Cause // by action, where the findings have several
 }
 
 // Stop is a place with what is to be worked on there.
@@ -143,6 +146,9 @@ func wait(nodes []apply.NodeResult) (waits []Wait) {
 	return waits
 }
 
+// mostWork is how many actions of one cause are work of their own.
+const mostWork = 12
+
 // group puts findings together that are alike.
 func group(all []*found, places Places) (causes []*Cause) {
 	about := make([]fold.Finding, len(all))
@@ -150,26 +156,56 @@ func group(all []*found, places Places) (causes []*Cause) {
 		about[i] = Fold(f.Finding)
 	}
 	for _, g := range fold.Findings(about) {
-		first := all[g.Members[0]]
-		c := &Cause{ID: about[g.Members[0]].ID(), Text: g.Cause, Others: g.Others, Evidence: first.Evidence, Action: g.Action, Alike: len(g.Names) > 1}
-		parts := map[string]bool{}
-		u := suspecting{c, map[string]bool{}, map[string]bool{}, map[Place]int{}}
-		for _, m := range g.Members {
-			for _, s := range all[m].Suspects {
-				u.suspect(s, places)
-				parts[s.Part] = true
+		id := about[g.Members[0]].ID()
+		c := &Cause{ID: id, Text: g.Cause, Others: g.Others, Action: g.Action, Alike: len(g.Names) > 1}
+		c.collect(all, about, g.Members, places)
+		for i, a := range g.Actions {
+			if len(g.Actions) == 1 {
+				break // the work is the cause
 			}
-			c.Nodes = append(c.Nodes, all[m].nodes...)
+			w := &Cause{ID: id, Text: g.Cause, Action: a.Text, Alike: len(a.Members) > 1}
+			members := a.Members
+			if more := g.Actions[i:]; i == mostWork-1 && len(more) > 1 {
+				w.Action, w.More = "", len(more)
+				for _, a := range more[1:] {
+					members = append(members, a.Members...)
+				}
+			}
+			w.collect(all, about, members, places)
+			c.work = append(c.work, w)
+			if w.More > 0 {
+				break
+			}
 		}
-		if len(c.Suspects) == 0 {
-			c.Names, c.Suspects = g.Names, g.Names // a finding without a suspect is its step's
-		} else if first.Suspects[0].Part != "" && len(parts) == 1 {
-			c.Part = first.Suspects[0].Part
-		}
-		slices.SortStableFunc(c.Stops, func(a, b Stop) int { return a.compare(b.Place) })
 		causes = append(causes, c)
 	}
 	return causes
+}
+
+// collect adds what is known of some findings: whom they take out, who is suspected, and where to go.
+func (c *Cause) collect(all []*found, about []fold.Finding, members []int, places Places) {
+	first := all[members[0]]
+	c.Evidence = first.Evidence
+	parts := map[string]bool{}
+	u := suspecting{c, map[string]bool{}, map[string]bool{}, map[Place]int{}}
+	for _, m := range members {
+		for _, s := range all[m].Suspects {
+			u.suspect(s, places)
+			parts[s.Part] = true
+		}
+		c.Nodes = append(c.Nodes, all[m].nodes...)
+	}
+	if len(c.Suspects) == 0 { // findings without a suspect are their steps'
+		for _, m := range members {
+			if !slices.Contains(c.Names, about[m].Name) {
+				c.Names = append(c.Names, about[m].Name)
+			}
+		}
+		c.Suspects = c.Names
+	} else if first.Suspects[0].Part != "" && len(parts) == 1 {
+		c.Part = first.Suspects[0].Part
+	}
+	slices.SortStableFunc(c.Stops, func(a, b Stop) int { return a.compare(b.Place) })
 }
 
 // suspecting is a cause while its suspects are added, with what it has of them.
@@ -222,18 +258,31 @@ func (p Place) compare(o Place) int {
 	return cmp.Or(cmp.Compare(p.Order, o.Order), cmp.Compare(p.Unit, o.Unit))
 }
 
-// Work lists the causes that somebody has to do something about in the order of a walk past the racks:
-// what stands in no rack comes last.
-func (e Ending) Work() []*Cause {
+// Work lists what somebody has to do something about, in the order of a walk past the racks: what stands
+// in no rack comes last. It is the causes; one of several subjects whose actions differ, such as plugs to
+// exchange, is one for each action, up to twelve.
+func (e Ending) Work() (work []*Cause) {
+	for _, c := range e.Causes {
+		switch {
+		case len(c.work) > 0:
+			work = append(work, c.work...)
+		case c.Action != "":
+			work = append(work, c)
+		}
+	}
+	slices.SortStableFunc(work, compareStops)
+	return work
+}
+
+// compareStops compares causes by where a walk comes to them first.
+func compareStops(a, b *Cause) int {
 	first := func(c *Cause) Place {
 		if len(c.Stops) == 0 {
 			return Place{Order: math.MaxInt}
 		}
 		return c.Stops[0].Place
 	}
-	work := slices.DeleteFunc(slices.Clone(e.Causes), func(c *Cause) bool { return c.Action == "" })
-	slices.SortStableFunc(work, func(a, b *Cause) int { return first(a).compare(first(b)) })
-	return work
+	return first(a).compare(first(b))
 }
 
 // Again lists the nodes that another run works on again: those that are out of service, in the order of

@@ -115,6 +115,43 @@ func TestWork(t *testing.T) {
 }
 
 // TestNames: what is alike has one name in every run, and what is not has another.
+// TestWorkApart: findings that are alike and ask for different plugs are one cause, and work for each
+// pair; too many are counted.
+func TestWorkApart(t *testing.T) {
+	t.Parallel()
+	var res apply.Result
+	for i := range 20 {
+		a, b := fmt.Sprintf("n%d%02d", 1+i%2, 2*i+1), fmt.Sprintf("n%d%02d", 1+i%2, 2*i+2)
+		f := stage.Finding{Suspects: suspects("rail 0", a, b), Cause: "cables are exchanged", Action: fmt.Sprintf("Exchange leaf/%d and leaf/%d.", 2*i+1, 2*i+2), Step: "site/cabling.check"}
+		res.Findings = append(res.Findings, f)
+	}
+	for _, c := range []struct {
+		findings int
+		want     []string
+	}{
+		{1, []string{"[n101 n102] Exchange leaf/1 and leaf/2. 0"}},
+		{3, []string{"[n101 n102] Exchange leaf/1 and leaf/2. 0", "[n105 n106] Exchange leaf/5 and leaf/6. 0", "[n203 n204] Exchange leaf/3 and leaf/4. 0"}},
+	} {
+		e := Of(apply.Result{Findings: res.Findings[:c.findings]}, places)
+		var got []string
+		for _, w := range e.Work() {
+			got = append(got, fmt.Sprintf("%v %s %d", w.Names, w.Action, w.More))
+		}
+		if len(e.Causes) != 1 || !slices.Equal(got, c.want) {
+			t.Errorf("%d causes, work\n%s\nwant\n%s", len(e.Causes), strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+	e := Of(res, places)
+	subjects, more := 0, 0
+	for _, w := range e.Work() {
+		subjects += len(w.Names)
+		more += w.More
+	}
+	if len(e.Work()) != mostWork || subjects != 40 || more != 20-mostWork+1 {
+		t.Errorf("%d pieces of work of %d subjects, %d of them counted", len(e.Work()), subjects, more)
+	}
+}
+
 func TestNames(t *testing.T) {
 	t.Parallel()
 	f := sample().Findings

@@ -10,6 +10,11 @@ variable "stack" {
   default = "rdma"
 }
 
+# "rail-optimized": with leaves, spines and all cables, so that exchanged ones can be planted.
+variable "topology" {
+  default = "explicit"
+}
+
 locals {
   racks = ceil(tonumber(var.nodes) / 8)
 }
@@ -144,7 +149,14 @@ driver "tools" "tools" { # what the tests of nodes run: Open MPI, perftest, and 
 fabric "roce" "compute" {
   rails      = 8
   link       = "400Gbps"
-  topology   = "explicit"
+  topology   = var.topology
+  unit_size  = 64
+  switch {
+    model = "any" # of 51.2 Tbit/s
+    ports = 128
+    speed = "400Gbps"
+    os    = "sonic"
+  }
   addressing = "subnet"
   cidr       = "10.128.0.0/11"
   mtu        = 9000

@@ -46,6 +46,16 @@ type Group struct {
 	// Others are the causes of the later subjects where they differ in more than names,
 	// addresses and times, each after the subject's name: "n2: GPU 5 is missing".
 	Others []string
+	// Actions are the members by what is to be done about each: more than one where the
+	// actions differ in more than names, addresses and times, such as in the port of a plug.
+	Actions []Action
+}
+
+// Action is what is to be done about some members of a group, with the name of the subject
+// as in Group where they are several.
+type Action struct {
+	Text    string
+	Members []int
 }
 
 // Findings groups findings, in the order of the first of each group. Causes are the
@@ -86,6 +96,7 @@ func Findings(list []Finding) (groups []Group) {
 func (g *Group) write(list []Finding) {
 	first := list[g.Members[0]]
 	g.Cause, g.Action = first.Cause, first.Action
+	g.act(list)
 	if len(g.Names) == 1 {
 		return
 	}
@@ -99,6 +110,27 @@ func (g *Group) write(list []Finding) {
 		f := list[m]
 		if cause := replaceName(f.Cause, f.Name, any); withoutAddresses(cause) != same {
 			g.Others = append(g.Others, f.Name+": "+f.Cause)
+		}
+	}
+}
+
+// act fills in the actions.
+func (g *Group) act(list []Finding) {
+	index := map[string]int{}
+	for _, m := range g.Members {
+		f := list[m]
+		text := replaceName(f.Action, f.Name, strings.ToUpper(g.Kind))
+		key := withoutAddresses(text)
+		at, known := index[key]
+		if !known {
+			at = len(g.Actions)
+			index[key] = at
+			g.Actions = append(g.Actions, Action{Text: f.Action})
+		}
+		a := &g.Actions[at]
+		a.Members = append(a.Members, m)
+		if len(a.Members) > 1 && f.Action != a.Text {
+			a.Text = text
 		}
 	}
 }

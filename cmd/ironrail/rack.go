@@ -142,7 +142,8 @@ place, as a technician does: its serial number, UUID and MACs are others, its
 disks are blank. Cables, rack unit, the address and the accounts of the BMC stay.`,
 		"  ironrail rack replace r01-u09", 1,
 		func(ctx context.Context, r *rack.Client, args []string) (string, error) {
-			return args[0] + " is another chassis now: other serial number, other MACs, blank disks, off.", r.Replace(ctx, args[0])
+			l, err := r.Replace(ctx, args[0])
+			return fmt.Sprintf("%s is another chassis now, off and blank. Its label: serial number %s, boot NIC %s.", args[0], l.Serial, l.BootMAC), err
 		}},
 	{"exchange NODE NODE", "Swap the chassis of two nodes",
 		`Switch two nodes off and swap their chassis, with all that is in them. Cables,

@@ -72,7 +72,7 @@ func TestLongScripts(t *testing.T) {
 	})
 }
 
-// subst replaces a text in a file: subst FILE OLD NEW.
+// subst replaces a text in a file: subst FILE OLD NEW. \n in NEW is the end of a line.
 func subst(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 3 {
 		ts.Fatalf("usage: subst FILE OLD NEW")
@@ -83,7 +83,7 @@ func subst(ts *testscript.TestScript, _ bool, args []string) {
 	if !bytes.Contains(b, []byte(args[1])) {
 		ts.Fatalf("%s does not hold %q", args[0], args[1])
 	}
-	ts.Check(os.WriteFile(path, bytes.ReplaceAll(b, []byte(args[1]), []byte(args[2])), 0o644))
+	ts.Check(os.WriteFile(path, bytes.ReplaceAll(b, []byte(args[1]), []byte(strings.ReplaceAll(args[2], `\n`, "\n"))), 0o644))
 }
 
 // code runs ironrail and wants an exit code: code 64 ironrail plan --bogus. What
@@ -114,7 +114,7 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	wanted := regexp.MustCompile("(?m)" + args[0])
 	var out string
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		_ = ts.Exec(args[1], args[2:]...) // it may fail until it does not
 		if out = ts.ReadFile("stdout"); wanted.MatchString(out) {
 			return

@@ -57,9 +57,9 @@ func (c *Client) Endpoints(ctx context.Context) (list []virtual.Endpoint, err er
 }
 
 // Replace has a technician put another chassis of the same hardware block in the place of
-// a node: other serial number, other MACs, blank disks, switched off.
-func (c *Client) Replace(ctx context.Context, node string) error {
-	return c.call(ctx, "replace", nodesCall{Node: node}, nil)
+// a node: other serial number, other MACs, blank disks, switched off. It returns its label.
+func (c *Client) Replace(ctx context.Context, node string) (l Label, err error) {
+	return l, c.call(ctx, "replace", nodesCall{Node: node}, &l)
 }
 
 // Exchange has a technician swap the chassis of two nodes; both are switched off.

@@ -103,8 +103,14 @@ func TestRack(t *testing.T) {
 		do   func() error
 		want errkind.Kind
 	}{
-		{"a chassis of no node", func() error { return c.Replace(ctx, "n1") }, errkind.NotFound},
-		{"a chassis", func() error { return c.Replace(ctx, "r01-u01") }, 0},
+		{"a chassis of no node", func() error { _, err := c.Replace(ctx, "n1"); return err }, errkind.NotFound},
+		{"a chassis", func() error {
+			label, err := c.Replace(ctx, "r01-u01")
+			if err == nil && (label.Serial == "" || label.Serial == inv.Nodes[0].Serial || label.BootMAC == inv.Nodes[0].BootMAC) {
+				t.Errorf("the chassis is %+v", label)
+			}
+			return err
+		}, 0},
 		{"a swap with no node", func() error { return c.Exchange(ctx, "r01-u01", "n1") }, errkind.NotFound},
 		{"a swap", func() error { return c.Exchange(ctx, "r01-u01", "r01-u09") }, 0},
 		{"no fault", func() error { return c.Plant(ctx, "kind=rust") }, errkind.Invalid},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/fabric/infiniband"
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/inventory"
@@ -69,6 +70,12 @@ type (
 		Node string `json:"node"`
 		With string `json:"with,omitempty"`
 	}
+	// Label is what a chassis says of itself.
+	Label struct {
+		Serial  string   `json:"serial"`
+		UUID    string   `json:"uuid"`
+		BootMAC addr.MAC `json:"boot_mac"`
+	}
 	faultCall struct {
 		Fault string `json:"fault"` // as --fault has it
 		Lift  bool   `json:"lift,omitempty"`
@@ -90,8 +97,13 @@ func (l *living) handler(up context.Context) http.Handler {
 		return clusterAnswer{l.world.ClusterCA(q.Endpoint)}, nil
 	}))
 	mux.Handle("POST /subnet/{what}", l.subnet())
-	mux.Handle("POST /replace", answer(func(ctx context.Context, q nodesCall) (nothing, error) {
-		return nothing{}, l.world.Replace(ctx, q.Node, l.nextChassis())
+	mux.Handle("POST /replace", answer(func(ctx context.Context, q nodesCall) (Label, error) {
+		if err := l.world.Replace(ctx, q.Node, l.nextChassis()); err != nil {
+			return Label{}, err
+		}
+		n, _ := l.world.Node(q.Node) // it was replaced
+		id := n.Metal().Identity()
+		return Label{Serial: id.Serial, UUID: id.UUID, BootMAC: id.BootMAC}, nil
 	}))
 	mux.Handle("POST /exchange", answer(func(ctx context.Context, q nodesCall) (nothing, error) {
 		return nothing{}, l.world.Exchange(ctx, q.Node, q.With)

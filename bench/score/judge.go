@@ -172,6 +172,7 @@ var kindsOfFaults = map[string]kind{
 		return append(bmc(inv, f), bmc(inv, planted{Node: f.With})...)
 	}},
 	"dhcp-loss":          {place: anyNode, names: bootNIC},
+	"untagged-port":      {place: taggedNode, names: bootNIC},
 	"http-stall":         {place: anyNode, names: bootNIC},
 	"wrong-serial":       {place: anyNode, names: ofNode(`\bidentity\b`)},
 	"missing-dimm":       {place: anyNode, names: ofNode(`\bmemory\b|\bDIMM\b`)},

@@ -78,7 +78,11 @@ func TestKinds(t *testing.T) {
 	for _, n := range secure.Nodes {
 		n.Hardware.SecureBoot = true
 	}
-	sites = append(sites, secure)
+	tagged := load(t, "hgx-h100") // nor has a VLAN on its boot network
+	for _, n := range tagged.Nodes {
+		n.BootNetwork.VLAN = 20
+	}
+	sites = append(sites, secure, tagged)
 	for k, kind := range kindsOfFaults {
 		if !documented[k] {
 			t.Errorf("%s is scored and not documented", k)

@@ -99,6 +99,8 @@ func nodeThat(fits func(*inventory.Node) bool) place {
 var (
 	secureNode = nodeThat(func(n *inventory.Node) bool { return n.Hardware.SecureBoot })
 	keyNode    = nodeThat(kinds.NeedSigned)
+	// taggedNode is one whose boot network has a VLAN at its port.
+	taggedNode = nodeThat(func(n *inventory.Node) bool { _, tagged := n.BootVLAN(); return tagged })
 )
 
 // anyGPU is the place of what is of a GPU; without NVLink where that is not asked for.

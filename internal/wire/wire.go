@@ -73,6 +73,8 @@ type Identity struct {
 	Serial  string   `json:"serial"` // SMBIOS type 1 serial number
 	UUID    string   `json:"uuid"`   // SMBIOS type 1 UUID, lower case
 	BootMAC addr.MAC `json:"boot_mac"`
+	// Untagged: the controller answers without the tag of the boot network's VLAN, and not with it.
+	Untagged bool `json:"untagged,omitempty"`
 }
 
 // TaskKind is one of the closed list of things an agent does.

@@ -41,7 +41,14 @@ type Config struct {
 	Client   *http.Client          // default: PinnedClient of Boot.Pin
 	Memory   string                // folder where results outlive a crash of the agent; "": memory only
 	Poll     time.Duration         // how long the controller may hold a poll; default 30 s
+	// Retag puts the node's address on its boot NIC itself, or back on the VLAN of the boot network. It is called
+	// where that network has a VLAN and the controller is not heard; nil: the address stays where it is.
+	Retag func(tagged bool) error
 }
+
+// retagAfter is after how many failures in a row, of a minute or more, the controller is sought without the
+// tag, or with it again: a port that is no tagged member of the VLAN passes no frame with it.
+const retagAfter = 8
 
 // clockTolerance is how far the node's clock may be off before it is set.
 const clockTolerance = time.Second
@@ -51,6 +58,8 @@ type Agent struct {
 	cfg   Config
 	call  caller
 	tasks *tasks
+
+	untagged bool // the address is on the boot NIC, whose network has a VLAN
 }
 
 // New checks the configuration and fills in its defaults.
@@ -106,11 +115,27 @@ func (a *Agent) Run(ctx context.Context) (wire.RebootParams, error) {
 			wait = backoff{}
 		}
 		d := wait.next(errkind.Of(err))
+		if kind := errkind.Of(err); wait.failures%retagAfter == 0 && (kind == errkind.Unreachable || kind == errkind.Timeout) {
+			a.retag()
+		}
 		a.cfg.Log.Warn("no controller", "err", err, "hint", errkind.Action(err), "again_in", d.Round(time.Second/10))
 		if err := a.cfg.Clock.Sleep(ctx, d); err != nil {
 			return wire.RebootParams{}, err
 		}
 	}
+}
+
+// retag seeks the controller without the tag of the boot network's VLAN, or with it again.
+func (a *Agent) retag() {
+	if a.cfg.Retag == nil || a.cfg.Boot.VLAN == 0 {
+		return
+	}
+	if err := a.cfg.Retag(a.untagged); err != nil {
+		a.cfg.Log.Warn("the address cannot be moved", "vlan", a.cfg.Boot.VLAN, "err", err)
+		return
+	}
+	a.untagged = !a.untagged
+	a.cfg.Log.Info("looking for the controller in another way", "vlan", a.cfg.Boot.VLAN, "tagged", !a.untagged)
 }
 
 // leaving ends the sessions: the node is to reboot and the controller knows.
@@ -181,6 +206,7 @@ func (a *Agent) hello(ctx context.Context) (wire.HelloReply, error) {
 	if a.cfg.Identity != nil {
 		h.Identity = a.cfg.Identity()
 	}
+	h.Identity.Untagged = a.untagged
 	if err := a.call.post(ctx, wire.PathHello, h, &welcome); err != nil {
 		return welcome, fmt.Errorf("hello to %s: %w", a.cfg.Boot.Controller, err)
 	}

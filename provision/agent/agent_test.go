@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/wire"
 )
@@ -428,5 +429,78 @@ func TestStopped(t *testing.T) {
 	cancel(errors.New("stopped"))
 	if _, err := a.Run(ctx); err == nil {
 		t.Error("Run returned no error")
+	}
+}
+
+// impatient is a clock whose waits are over at once.
+type impatient struct{ clock.Wall }
+
+func (impatient) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+// TestRetag: a controller that is not heard with the tag of a VLAN is sought without it, then with it again,
+// and the hello says how it was found; without a VLAN, or where it refuses us, the address stays.
+func TestRetag(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		vlan   int
+		heard  int // after how many moves of the address; -1: always
+		token  string
+		moves  string // what they are to
+		tagged bool   // the hello says so
+	}{
+		"at an untagged port":     {30, 1, "sesame", "false", false},
+		"a controller that comes": {30, 2, "sesame", "false true", true},
+		"at once":                 {30, -1, "sesame", "", true},
+		"without a VLAN":          {0, -1, "sesame", "", true},
+		"refused":                 {30, -1, "wrong", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := newController(t)
+			boot := k.boot()
+			boot.VLAN, boot.Token = c.vlan, c.token
+			var moves []string
+			client, err := PinnedClientOn(boot.Pin, func(ctx context.Context, network, address string) (net.Conn, error) {
+				if c.heard >= 0 && len(moves) != c.heard {
+					return nil, errkind.New(errkind.Timeout, "nobody answers")
+				}
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tries := 0
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			a, err := New(Config{Boot: boot, Client: client, Clock: impatient{}, Poll: time.Millisecond, Identity: func() wire.Identity {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				if tries++; tries > 3*retagAfter || len(k.hellos) > 0 {
+					cancel()
+				}
+				return wire.Identity{}
+			}, Retag: func(tagged bool) error { moves = append(moves, fmt.Sprint(tagged)); return nil }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				for ctx.Err() == nil {
+					k.mu.Lock()
+					if len(k.hellos) > 0 {
+						cancel()
+					}
+					k.mu.Unlock()
+					time.Sleep(time.Millisecond)
+				}
+			}()
+			if _, err := a.Run(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("ended with %v", err)
+			}
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if got := strings.Join(moves, " "); got != c.moves || c.token == "sesame" && (len(k.hellos) == 0 || k.hellos[0].Identity.Untagged == c.tagged) {
+				t.Errorf("moved to tagged %q, want %q; hellos %+v", got, c.moves, k.hellos)
+			}
+		})
 	}
 }

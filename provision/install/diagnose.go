@@ -146,6 +146,8 @@ func (r reached) diagnosis(n *inventory.Node) Diagnosis {
 		if hint := r.vlanHint(t.Network.VLAN); hint != "" {
 			d.Action = hint + " " + d.Action
 		}
+	} else if r == (reached{}) {
+		d.Action += " The port has to be an untagged member of the boot network: of a tagged one nothing is heard."
 	}
 	return d
 }

@@ -48,7 +48,7 @@ func (s *Stage) ensureAgent(ctx context.Context, run stage.Run, n *inventory.Nod
 			err = &c
 		}
 	}
-	err = s.blameConflict(ctx, run, n, err)
+	err = blameUntagged(ctx, run, n, id, s.blameConflict(ctx, run, n, err))
 	if errors.Is(err, errSilent) || errors.Is(err, errOff) {
 		err = s.noHello(ctx, run, n, at, errors.Is(err, errOff))
 	}

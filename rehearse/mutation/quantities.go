@@ -46,6 +46,7 @@ var quantities = map[string]ofKinds{
 	"Node.IdleUnits":         of(fault.DeadCores),
 	"Node.HideTPM":           of(fault.TPMOff),
 	"Node.DisableSecureBoot": of(fault.SecureBootOff),
+	"Node.UntagPort":         of(fault.UntaggedPort),
 	"Node.LoseShim":          of(fault.ModuleKeyMissing),
 	"Node.DropKeys":          {why: "a certificate that is lost in service is found by drift (TestDriftOfSecureBoot), and has no kind of fault"},
 	"Node.InsulateGPU":       of(fault.HotGPU),

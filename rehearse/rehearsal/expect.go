@@ -159,7 +159,7 @@ func expect(f fault.Fault, inv *inventory.Inventory, hw virtual.FaultyPart) expe
 	case fault.BMCSwapped:
 		other := suspect{subject: subject.OfNode(f.With), kind: "BMC"}
 		return only(of("BMC"), other)
-	case fault.DHCPLoss, fault.HTTPStall:
+	case fault.DHCPLoss, fault.HTTPStall, fault.UntaggedPort:
 		return only(of("boot NIC"))
 	case fault.WrongSerial:
 		return only(of("identity"))

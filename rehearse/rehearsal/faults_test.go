@@ -72,7 +72,7 @@ func TestFaults(t *testing.T) {
 		{"kind=other-dhcp", nil, "DHCP server 10.", "another DHCP server answers on the boot network"},
 		{"kind=controller-kill,at=install.write", nil, "", ""},
 	}
-	const elsewhere = 11 // TestSecureBootFaults, TestBadUplink, TestBadLeaf, TestTrunks, TestDeadTrunk, TestSubnetManagerLost, TestPowerShelves
+	const elsewhere = 12 // TestUntaggedPort, TestSecureBootFaults, TestBadUplink, TestBadLeaf, TestTrunks, TestDeadTrunk, TestSubnetManagerLost, TestPowerShelves
 	if n := len(tests) + len(ofExamples) + elsewhere; n != len(fault.Rows()) {
 		t.Errorf("%d kinds are tested, there are %d", n, len(fault.Rows()))
 	}

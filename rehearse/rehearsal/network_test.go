@@ -5,6 +5,9 @@ package rehearsal_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
+	"github.com/ironrail/ironrail/rehearse/virtual/fault"
 )
 
 // TestNetworks: nodes with a bond over the port that they boot from, a large MTU, an IPv6
@@ -68,6 +71,32 @@ func TestTaggedBoot(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestUntaggedPort: a port that gives the VLAN of the boot network untagged, before firmware that sets no tag,
+// is named by the ramdisk, which is heard without the tag, and nothing is erased. Where the network has no
+// VLAN there is no such fault.
+func TestUntaggedPort(t *testing.T) {
+	t.Parallel()
+	const out = "r01-u09"
+	words := []string{"  gateway = \"10.20.0.1\"\n", "  gateway = \"10.20.0.1\"\n  vlan = 20\n"}
+	f, err := fault.Parse("kind=untagged-port,node=" + out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &witnessed{t: t, nodes: concerned(f)}
+	sum, err := rehearsal.Run(t.Context(), roomy(otherExample(t, "demo", words...)), w.asked(rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}, whyTimes[f.Kind]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, sum, f, []string{out}, "boot NIC", "its switch port gives VLAN 20 untagged")
+	if len(sum.Quarantined) != 1 || !strings.HasPrefix(sum.Quarantined[0].Action, "Make the switch port of "+out+" a tagged member of VLAN 20") {
+		t.Errorf("%+v", sum.Quarantined)
+	}
+	w.golden(string(f.Kind))
+	if _, err := rehearsal.Run(t.Context(), load(t, demo, nil), rehearsal.Options{Seed: 7, Faults: []fault.Fault{f}}); err == nil || !strings.Contains(err.Error(), "has no vlan") {
+		t.Errorf("without a VLAN: %v", err)
 	}
 }
 

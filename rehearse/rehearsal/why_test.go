@@ -36,6 +36,7 @@ var whyTimes = map[fault.Kind][]time.Duration{
 	fault.BMCWriteLost:     {},
 	fault.BMCSwapped:       {},
 	fault.DHCPLoss:         {time.Minute, 14 * time.Minute},
+	fault.UntaggedPort:     {6 * time.Minute},
 	fault.HTTPStall:        {12 * time.Minute},
 	fault.WrongSerial:      {},
 	fault.MissingDIMM:      {},

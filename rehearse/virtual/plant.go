@@ -49,6 +49,7 @@ var plants = map[fault.Kind]func(*World, fault.Fault) error{
 	fault.BMCWriteLost:     onNode(func(n *Node, _ fault.Fault) error { n.chassis.LoseWrites("boot"); return nil }),
 	fault.BMCSwapped:       (*World).swapBMCs,
 	fault.DHCPLoss:         onNode((*Node).dropBootPackets),
+	fault.UntaggedPort:     onNode(func(n *Node, _ fault.Fault) error { n.metal.UntagPort(); return nil }),
 	fault.HTTPStall:        onNode(func(n *Node, _ fault.Fault) error { n.cable.StallAfter(stallAfter, httpPort); return nil }),
 	fault.WrongSerial:      onNode((*Node).otherSerial),
 	fault.MissingDIMM:      onNode((*Node).pullDIMM),

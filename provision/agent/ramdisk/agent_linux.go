@@ -99,6 +99,7 @@ func config(ctx context.Context, fs sysfs.FS, boot wire.Boot, settled <-chan str
 			Neighbours: lldp.OnNode(ctx, lldp.Packets{}, fs, settled),
 		}),
 		SetClock: setClock,
+		Retag:    func(tagged bool) error { return retag(fs, boot, tagged) },
 		Log:      log,
 		Memory:   results,
 	}

@@ -65,10 +65,13 @@ func bringUp(ctx context.Context, fs sysfs.FS, boot wire.Boot, log *slog.Logger)
 // vlanModule makes VLAN interfaces; kernels ask for it by themselves where modprobe is there.
 const vlanModule = "8021q"
 
+// vlanName is the name of the VLAN interface of the boot network.
+func vlanName(id int) string { return fmt.Sprintf("vlan%d", id) }
+
 // addVLAN makes the VLAN interface of the boot network on the NIC that booted, or takes the one
 // that the agent made before it crashed.
 func addVLAN(nic netlink.Link, id int) (netlink.Link, error) {
-	name := fmt.Sprintf("vlan%d", id)
+	name := vlanName(id)
 	fail := func(err error) (netlink.Link, error) {
 		return nil, errkind.New(errkind.Unsupported, "NIC %s: VLAN %d: %w", nic.Attrs().Name, id, err).
 			Do("Look whether the kernel of the image has the module " + vlanModule + ", and build the image again.")
@@ -89,6 +92,36 @@ func addVLAN(nic netlink.Link, id int) (netlink.Link, error) {
 		return fail(err)
 	}
 	return link, nil
+}
+
+// retag moves the address and the default route between the VLAN interface and the NIC that it is on.
+func retag(fs sysfs.FS, boot wire.Boot, tagged bool) error {
+	found := findNICs(fs, boot.BootMAC)
+	if len(found) != 1 {
+		return noNIC(fs, boot.BootMAC, found)
+	}
+	nic, err := netlink.LinkByName(found[0])
+	if err != nil {
+		return fmt.Errorf("NIC %s: %w", found[0], err)
+	}
+	vlan, err := netlink.LinkByName(vlanName(boot.VLAN))
+	if err != nil {
+		return fmt.Errorf("VLAN %d: %w", boot.VLAN, err)
+	}
+	from, to := vlan, nic
+	if tagged {
+		from, to = nic, vlan
+	}
+	addresses, err := netlink.AddrList(from, netlink.FAMILY_V4)
+	if err != nil {
+		return fmt.Errorf("addresses of %s: %w", from.Attrs().Name, err)
+	}
+	for _, a := range addresses { // its routes go with it
+		if err := netlink.AddrDel(from, &a); err != nil {
+			return fmt.Errorf("address of %s: %w", from.Attrs().Name, err)
+		}
+	}
+	return setAddress(to, boot)
 }
 
 // waitNIC waits for the interface with the MAC. Drivers and firmware of large

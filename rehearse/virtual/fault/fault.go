@@ -27,6 +27,7 @@ const (
 	BMCWriteLost     Kind = "bmc-write-lost"
 	BMCSwapped       Kind = "bmc-swapped"
 	DHCPLoss         Kind = "dhcp-loss"
+	UntaggedPort     Kind = "untagged-port"
 	HTTPStall        Kind = "http-stall"
 	WrongSerial      Kind = "wrong-serial"
 	MissingDIMM      Kind = "missing-dimm"
@@ -146,6 +147,8 @@ var rows = []Row{
 		Suspects: "the BMCs of the two nodes"},
 	{Kind: DHCPLoss, Does: "no datagram of the node's boot NIC reaches the relay", Needs: []string{attrNode}, Takes: []string{attrAt},
 		Suspects: "the boot NIC with its cable and switch port"},
+	{Kind: UntaggedPort, Does: "the switch port of the boot NIC is an untagged member of the boot network's VLAN, and its firmware sets no tag", Needs: []string{attrNode},
+		Suspects: "the boot NIC with its cable and switch port, where the boot network has a `vlan`"},
 	{Kind: HTTPStall, Does: "in the middle of the image the node's cable carries no byte any more", Needs: []string{attrNode}, Takes: []string{attrAt},
 		At: "install.write", Suspects: "the boot NIC with its cable and switch port"},
 	{Kind: WrongSerial, Does: "one byte of the chassis' serial number differs", Needs: []string{attrNode},

@@ -86,7 +86,7 @@ func TestPlaceOfStep(t *testing.T) {
 
 func TestEveryRowIsWhole(t *testing.T) {
 	t.Parallel()
-	if len(rows) != 75 {
+	if len(rows) != 76 {
 		t.Errorf("%d kinds", len(rows))
 	}
 	for _, r := range rows {

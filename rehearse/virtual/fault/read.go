@@ -228,18 +228,26 @@ func CheckFits(inv *inventory.Inventory, faults []Fault) error {
 		if err := gpuFits(inv, f); err != nil {
 			return err
 		}
-		if err := secureFits(inv, f); err != nil {
+		if err := bootFits(inv, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// secureFits checks the node of a fault of Secure Boot.
-func secureFits(inv *inventory.Inventory, f Fault) error {
+// tagged reports whether the boot network of a node is tagged at its port.
+func tagged(n *inventory.Node) bool {
+	_, is := n.BootVLAN()
+	return is
+}
+
+// bootFits checks the node of a fault of its firmware, or of the port that it boots from.
+func bootFits(inv *inventory.Inventory, f Fault) error {
 	n, ok := inv.Node(f.Node)
 	switch {
 	case !ok:
+	case f.Kind == UntaggedPort && !tagged(n):
+		return fmt.Errorf("fault %s: the boot network of %s has no vlan, so that its port is an untagged member anyway", f.Kind, f.Node)
 	case f.Kind == SecureBootOff && (n.Hardware == nil || !n.Hardware.SecureBoot):
 		return fmt.Errorf("fault %s: the hardware block of %s does not say secure_boot = true", f.Kind, f.Node)
 	case f.Kind == ModuleKeyMissing && !kinds.NeedSigned(n):

@@ -24,6 +24,7 @@ type delivered struct {
 	noTPM     bool           // the firmware hides the TPM
 	cleared   int            // how often the TPM was cleared
 	insecure  bool           // Secure Boot is switched off
+	untagged  bool           // the switch port of the boot NIC is no tagged member of its VLAN
 	perSocket int            // NUMA nodes of each socket; 0: one
 }
 
@@ -224,6 +225,21 @@ func (n *Node) showsTPM() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !n.delivered.noTPM
+}
+
+// UntagPort makes the switch port of the boot NIC an untagged member of the boot network's VLAN, and takes the
+// VLAN out of the firmware's settings.
+func (n *Node) UntagPort() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.delivered.untagged = true
+}
+
+// portUntagged reports whether the switch port of the boot NIC takes frames without a tag alone.
+func (n *Node) portUntagged() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.delivered.untagged
 }
 
 // DisableSecureBoot switches Secure Boot off in the firmware, from the next start of a kernel on.

@@ -191,7 +191,8 @@ func (r Ramdisk) agent(ctx context.Context, n *Node, in *held, boot wire.Boot, l
 	if err != nil {
 		return wire.RebootParams{}, err
 	}
-	k, dial := in.kernel, r.Net(prefix.Addr()).Dial
+	k, tag := in.kernel, &tagged{vlan: boot.VLAN, node: n}
+	dial := tag.through(r.Net(prefix.Addr()).Dial)
 	client, err := agent.PinnedClientOn(boot.Pin, dial)
 	if err != nil {
 		return wire.RebootParams{}, err
@@ -203,7 +204,7 @@ func (r Ramdisk) agent(ctx context.Context, n *Node, in *held, boot wire.Boot, l
 		FS: sysfs.Of(k.FS()), BootMAC: boot.BootMAC, RDMA: k.Device, Open: k.Opener(ctx),
 	}
 	a, err := agent.New(agent.Config{
-		Boot: boot, BootID: k.bootID, Identity: inspector.Identity, Log: log, Clock: n.options.Clock, Client: client,
+		Boot: boot, BootID: k.bootID, Identity: inspector.Identity, Log: log, Clock: n.options.Clock, Client: client, Retag: tag.set,
 		Handlers: tasks.Handlers(tasks.Tools{
 			Inspector: inspector, Neighbours: r.Neighbours, Client: images, Mount: n.mount, MakeInitrd: n.makeInitrd, Node: &layoutNode{kernel: k}, Memory: in, EFI: &n.nvram, Shim: &n.nvram, Kexec: k.load, Workers: 1, Buffers: &n.options.Shared.buffers,
 			Self: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(agentFile)), nil },

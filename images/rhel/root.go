@@ -283,8 +283,12 @@ func checkBoot(root fs.FS, l *distribution.Loader) error {
 // labelOf is the extended attribute with the label of a file.
 const labelOf = "security.selinux"
 
-// selinuxConfig has the mode and the policy of SELinux.
-const selinuxConfig = "etc/selinux/config"
+// selinuxConfig has the mode and the policy of SELinux. autorelabel has the first boot give labels and
+// restart, which packages of policies may ask for.
+const (
+	selinuxConfig = "etc/selinux/config"
+	autorelabel   = ".autorelabel"
+)
 
 // label gives every file the label that the policy of the image has for it. The kernel of the
 // controller needs no SELinux for that. What the agent writes on a node gets its labels at the
@@ -333,6 +337,9 @@ func (b *builder) settleMemory(context.Context) error {
 		if err := root.Remove(name); err != nil {
 			return err
 		}
+	}
+	if err := root.Remove(autorelabel); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	text, err := root.ReadFile(selinuxConfig)
 	if err != nil {

@@ -42,3 +42,26 @@ func TestTagged(t *testing.T) {
 	}
 	l.Want(labtest.ExitDone, l.WithLoader(file, "apply", "--auto-approve")) // nothing to do
 }
+
+// TestUntaggedPort: a machine at a port that gives the VLAN of the boot network untagged, whose firmware
+// sets no tag, boots up to the ramdisk, which is not heard with the tag; it reaches the controller without it,
+// and the port is named.
+func TestUntaggedPort(t *testing.T) {
+	file, err := filepath.Abs(os.Getenv(taggingIPXE))
+	if err != nil || os.Getenv(taggingIPXE) == "" {
+		t.Skip("needs " + taggingIPXE + ": snponly.efi of Debian 13's package ipxe")
+	}
+	l := labtest.Up(t, labtest.Options{Name: "untagged", Machines: []string{"n2"}, HCL: []labtest.Edit{
+		{Old: "  cidr = \"10.77.0.0/24\"\n", New: "  cidr = \"10.77.0.0/24\"\n  vlan = 30\n"},
+		{Old: "boot         = \"bios\"\n  loader       = \"undionly.kpxe\"", New: "boot         = \"uefi\""},
+		{Old: "boot         = \"uefi-http\"", New: "boot         = \"uefi\""},
+	}})
+	const port = "its switch port gives VLAN 30 untagged"
+	if got := l.WithLoader(file, "apply", "--auto-approve"); got.Code == labtest.ExitDone || !strings.Contains(got.Stdout+got.Stderr, port) {
+		t.Errorf("apply: %s", got)
+	}
+	if got := l.Ironrail("why", "n2"); !strings.Contains(got.Stdout, port) {
+		t.Errorf("why: %s", got)
+	}
+	l.Untouched("n2")
+}

@@ -111,7 +111,8 @@ const (
 
 // takeEFI copies shim, GRUB and MokManager to the removable path and to their vendor's. shim
 // starts the GRUB that lies beside it. Without its fallback (fbx64.efi) nothing changes the
-// firmware's boot order.
+// firmware's boot order. GRUB looks for its configuration where its maker has built it in, which is the
+// vendor's folder as a rule.
 func (m *Maker) takeEFI(root *os.Root, l *distribution.Loader) error {
 	found, err := fs.Glob(root.FS(), l.EFI+"/*/"+grubEFI)
 	if err != nil {
@@ -132,6 +133,9 @@ func (m *Maker) takeEFI(root *os.Root, l *distribution.Loader) error {
 		if err != nil {
 			return err
 		}
+	}
+	if grub, err := m.readGRUB("EFI/BOOT/" + grubEFI); err == nil && plainPrefix.MatchString(grub.Prefix) { // else it looks beside itself
+		return m.placeAt(grub)
 	}
 	return nil
 }

@@ -203,6 +203,11 @@ func (m *Maker) placeConfig() error {
 		return errkind.New(errkind.Unsupported, "the signed GRUB of the network has no %s built in: kernel and initrd are fetched by HTTP", strings.Join(lacks, ", ")).
 			Do("Name an archive with a later GRUB.")
 	}
+	return m.placeAt(disk)
+}
+
+// placeAt writes the configuration of GRUB of the disk to where it looks for it.
+func (m *Maker) placeAt(disk grubimage.Image) error {
 	if !plainPrefix.MatchString(disk.Prefix) || strings.Contains(disk.Prefix, "..") {
 		return errkind.New(errkind.Unsupported, "the signed GRUB of the disk looks for its configuration in %q, which is no folder of the EFI system partition", disk.Prefix)
 	}

@@ -159,6 +159,38 @@ func TestPeerPlaceConfig(t *testing.T) {
 	}
 }
 
+// TestPeerTakeEFI: the configuration of a GRUB of the packages lies beside it, in the folder of its vendor and
+// where it looks for it, whether nodes boot with Secure Boot or not; a GRUB that cannot be read has it beside
+// it.
+func TestPeerTakeEFI(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "grub-mkimage", "/usr/lib/grub/x86_64-efi/kernel.img")
+	rhel, _ := distribution.Find(distribution.RHEL)
+	l := rhel.Boot.Loader
+	for prefix, want := range map[string][]string{
+		"/EFI/rocky": {"EFI/BOOT", "EFI/rocky"}, "/EFI/other": {"EFI/BOOT", "EFI/rocky", "EFI/other"}, "/grub": {"EFI/BOOT", "EFI/rocky", "grub"}, "": {"EFI/BOOT", "EFI/rocky"},
+	} {
+		m := &Maker{Family: rhel, Dir: t.TempDir(), Say: func(string) {}}
+		m.Root = m.Path("root")
+		vendor := "root/" + l.EFI + "/rocky/"
+		put(t, m.Path(vendor+shimEFI), "shim")
+		if prefix == "" {
+			put(t, m.Path(vendor+grubEFI), "no GRUB")
+		} else {
+			makeGRUB(t, m, vendor+grubEFI, prefix, signedNeeds...)
+		}
+		root, err := os.OpenRoot(m.Root)
+		must(t, err)
+		must(t, m.takeEFI(root, l))
+		must(t, root.Close())
+		for _, dir := range want {
+			if got, err := os.ReadFile(m.Path(dir + "/grub.cfg")); string(got) != stubOf(l) {
+				t.Errorf("prefix %q: %s/grub.cfg is %q, %v", prefix, dir, got, err)
+			}
+		}
+	}
+}
+
 // TestPeerCheckChain: a kernel or a GRUB that is not signed by whom shim trusts is refused, as
 // that of another distribution is. shim and GRUB are Debian's.
 func TestPeerCheckChain(t *testing.T) {

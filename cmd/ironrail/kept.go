@@ -124,7 +124,7 @@ func (a *app) keepRest(to string) error {
 	}
 	a.sayf("")
 	a.sayf("Kept in %s. To look at it:", to)
-	for _, what := range []string{"status", "why", "report --format html > report.html", "events"} {
+	for _, what := range []string{"serve", "status", "why", "report --format html > report.html", "events"} {
 		a.sayf("  %s", fmt.Sprintf("ironrail -C %s %s", to, what))
 	}
 	return nil

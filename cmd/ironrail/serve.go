@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
@@ -116,7 +117,13 @@ func (a *app) openPage(l server.Listen) (*server.Server, error) {
 		return nil, err
 	}
 	if !kept {
-		o.Change = onrecord.Marker{State: a.stateDir(), Command: "serve", Now: a.now}
+		m := onrecord.Marker{State: a.stateDir(), Command: "serve", Now: a.now}
+		if a.rack {
+			m.Claimed = func(ctx context.Context, s state.Store, f state.Fence) error {
+				return markVirtual(ctx, ownership{store: s, fence: f})
+			}
+		}
+		o.Change = m
 	}
 	return server.Open(o)
 }

@@ -18,6 +18,9 @@ type Marker struct {
 	State   string // the state folder
 	Command string // as the owner is called: serve
 	Now     func() time.Time
+	// Claimed is called with a state that this process owns for the moment, before it is
+	// changed; nil: nothing is.
+	Claimed func(context.Context, state.Store, state.Fence) error
 }
 
 // Hold stops all automation on a node, now and in later runs.
@@ -54,6 +57,11 @@ func (m Marker) mark(ctx context.Context, node string, h state.Hold, ask func(*c
 	fence, err := s.Claim(ctx, o.String())
 	if err != nil {
 		return err
+	}
+	if m.Claimed != nil {
+		if err := m.Claimed(ctx, s, fence); err != nil {
+			return err
+		}
 	}
 	return write(ctx, s, fence, node, h)
 }

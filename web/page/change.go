@@ -24,7 +24,7 @@ func (s *Server) serveChange(hold bool) http.HandlerFunc {
 			return
 		}
 		if strings.HasPrefix(r.URL.Path, prefix) {
-			writeJSON(w, http.StatusOK, struct {
+			writeJSON(w, r, http.StatusOK, struct {
 				Node string `json:"node"`
 				Held bool   `json:"held"`
 			}{node, hold})

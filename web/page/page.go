@@ -7,6 +7,7 @@ package page
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -312,8 +313,27 @@ func (s *Server) render(w http.ResponseWriter, r *http.Request, code int, name s
 			return
 		}
 	}
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	send(w, r, status, b.Bytes())
+}
+
+// leastPacked is from how many bytes on an answer is packed.
+const leastPacked = 4 << 10
+
+// send writes an answer, packed where the client takes that. What is secret in a page, the
+// word of a session's forms, is not to be had by its length: pages of other sites cannot
+// ask for it.
+func send(w http.ResponseWriter, r *http.Request, code int, body []byte) {
+	if len(body) < leastPacked || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.WriteHeader(code)
+		_, _ = w.Write(body)
+		return
+	}
+	w.Header().Add("Vary", "Accept-Encoding")
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(code)
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level is one that there is
+	_, _ = z.Write(body)
+	_ = z.Close()
 }
 
 // serveJSON writes the model of a page.
@@ -326,11 +346,11 @@ func (s *Server) serveJSON(rt route) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
-		writeJSON(w, http.StatusOK, model)
+		writeJSON(w, r, http.StatusOK, model)
 	}
 }
 
-func writeJSON(w http.ResponseWriter, code int, v any) {
+func writeJSON(w http.ResponseWriter, r *http.Request, code int, v any) {
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(v); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -338,8 +358,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	}
 	setHeaders(w, policy)
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_, _ = w.Write(b.Bytes())
+	send(w, r, code, b.Bytes())
 }
 
 // Failure is an error as JSON.
@@ -370,7 +389,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	f := Failure{err.Error(), errkind.Of(err).String(), errkind.Action(err)}
 	if strings.HasPrefix(r.URL.Path, prefix) {
-		writeJSON(w, code, f)
+		writeJSON(w, r, code, f)
 		return
 	}
 	d := s.dataOf(r, http.StatusText(code))
@@ -401,7 +420,7 @@ func (s *Server) serveReport(w http.ResponseWriter, r *http.Request) {
 	}
 	setHeaders(w, reportPolicy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write(b.Bytes())
+	send(w, r, http.StatusOK, b.Bytes())
 }
 
 // serveMap is the map of a fabric.
@@ -415,7 +434,7 @@ func (s *Server) serveMap(w http.ResponseWriter, r *http.Request) {
 	}
 	setHeaders(w, rawPolicy)
 	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = w.Write(b)
+	send(w, r, http.StatusOK, b)
 }
 
 // serveEvidence is a raw output, as text that nothing interprets.

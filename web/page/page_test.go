@@ -3,6 +3,7 @@
 package page
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -169,6 +170,21 @@ func TestHostileText(t *testing.T) {
 	}
 	if seen < 4 {
 		t.Errorf("it is shown on %d pages alone", seen)
+	}
+}
+
+// TestPacked: what is sent packed is what is sent as it is.
+func TestPacked(t *testing.T) {
+	t.Parallel()
+	s := serve(t, webtest.Kept(t, root), nil)
+	_, plain := get(s, prefix+"/plan")
+	resp, packed := get(s, prefix+"/plan", "Accept-Encoding: br, gzip")
+	z, err := gzip.NewReader(strings.NewReader(packed))
+	if err != nil || resp.Header.Get("Content-Encoding") != "gzip" || len(packed) >= len(plain) {
+		t.Fatalf("%d of %d bytes, %v", len(packed), len(plain), err)
+	}
+	if got, err := io.ReadAll(z); err != nil || string(got) != plain {
+		t.Errorf("%d bytes, not %d: %v", len(got), len(plain), err)
 	}
 }
 

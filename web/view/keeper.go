@@ -51,6 +51,7 @@ type Keeper struct {
 	index    cached[[]Hit]
 	plan     cached[*storedPlan]
 	cables   cached[map[string][]Cable]
+	stories  stories
 }
 
 // Snapshot is one reading of a site. Nobody changes it.
@@ -199,6 +200,59 @@ func fileOf(path string) string {
 		return ""
 	}
 	return fmt.Sprint(info.Size(), info.ModTime().UnixNano())
+}
+
+// mostStories bounds the nodes whose stories are kept.
+const mostStories = 128
+
+// stories are what is known of single nodes. A story is read anew where the site has
+// changed, and as often as its reading allows: the journal of a large site is long.
+type stories struct {
+	mu sync.Mutex // guards the map
+	of map[string]*story
+}
+
+// story is one node's, of a generation.
+type story struct {
+	mu         sync.Mutex // guards what follows; held while it is read
+	generation uint64
+	at         time.Time
+	took       time.Duration
+	why        control.Why
+	running    bool
+}
+
+// entry is the place of a node's story.
+func (x *stories) entry(node string) *story {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if e := x.of[node]; e != nil {
+		return e
+	}
+	if x.of == nil || len(x.of) >= mostStories {
+		x.of = map[string]*story{} // those that somebody looks at come again
+	}
+	e := &story{}
+	x.of[node] = e
+	return e
+}
+
+// storyOf reads what is known of a node.
+func (k *Keeper) storyOf(ctx context.Context, s *Snapshot, node string) (control.Why, bool, error) {
+	e := k.stories.entry(node)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := k.Now()
+	if e.generation == s.Generation || e.generation > 0 && now.Sub(e.at) >= 0 && now.Sub(e.at) < share*e.took {
+		return e.why, e.running, nil
+	}
+	begun := time.Now()
+	y, running, err := k.records(s).Node(ctx, node)
+	if err != nil {
+		return y, running, err
+	}
+	e.why, e.running, e.generation, e.at, e.took = y, running, s.Generation, now, time.Since(begun)
+	return y, running, nil
 }
 
 // cached is a value that is made when somebody asks for it, once for a generation, and

@@ -128,7 +128,7 @@ func (k *Keeper) Node(ctx context.Context, name string) (Node, error) {
 	if !ok {
 		return Node{}, errkind.New(errkind.NotFound, "%q is not a node of this site", name)
 	}
-	y, running, err := k.records(s).Node(ctx, name)
+	y, running, err := k.storyOf(ctx, s, name)
 	if err != nil {
 		return Node{}, err
 	}

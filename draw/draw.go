@@ -41,6 +41,10 @@ type Options struct {
 	Side    Side
 	Serials bool // write the serials of nodes
 	Errors  int  // that check found: sheets say that they show a site with errors
+	// Marks reports whether a link of a map stands out: between a node, or a switch below,
+	// and a switch, on a rail or on none (-1). Maps of grouped nodes have no single links. nil:
+	// none does.
+	Marks func(low, high string, rail int) bool
 }
 
 // Drawing is a site that is being drawn. It belongs to one goroutine.

@@ -197,6 +197,7 @@ type strand struct {
 	low, high *box
 	x1, x2    float64
 	rail      int
+	names     [2]string // of the lower end and the higher one
 }
 
 // everyLink draws a small fabric: each switch, each node, each link. It returns
@@ -217,13 +218,7 @@ func (d *Drawing) everyLink(c *svg.Canvas, f *Fabric) float64 {
 		height, turned = 120, true
 	}
 	spreadBoxes(boxes, nodes, y, height, 120)
-	for _, s := range f.strands(boxes) {
-		stroke := svg.Paint{Stroke: svg.Soft}
-		if s.rail >= 0 {
-			stroke.Stroke = railStrokes[s.rail%len(railStrokes)]
-		}
-		c.Curve(s.x1, s.high.y+s.high.h, s.x2, s.low.y, stroke)
-	}
+	d.drawStrands(c, f.strands(boxes))
 	y = headHeight + 10
 	for i := range f.Tiers {
 		t := f.Tiers[len(f.Tiers)-1-i]
@@ -243,6 +238,26 @@ func (d *Drawing) everyLink(c *svg.Canvas, f *Fabric) float64 {
 		d.mapNode(c, n, boxes[n], turned)
 	}
 	return y + height + 12
+}
+
+// drawStrands draws links, those that stand out above the others.
+func (d *Drawing) drawStrands(c *svg.Canvas, all []*strand) {
+	for _, s := range all {
+		stroke := svg.Paint{Stroke: svg.Soft}
+		if s.rail >= 0 {
+			stroke.Stroke = railStrokes[s.rail%len(railStrokes)]
+		}
+		c.Curve(s.x1, s.high.y+s.high.h, s.x2, s.low.y, stroke)
+	}
+	if d.opt.Marks == nil {
+		return
+	}
+	for _, s := range all {
+		if d.opt.Marks(s.names[0], s.names[1], s.rail) {
+			c.Curve(s.x1, s.high.y+s.high.h, s.x2, s.low.y, svg.Paint{Stroke: svg.White, Width: 7})
+			c.Curve(s.x1, s.high.y+s.high.h, s.x2, s.low.y, svg.Paint{Stroke: svg.Over, Width: 4})
+		}
+	}
 }
 
 // linked are the nodes with a link, as they stand in the room.
@@ -272,20 +287,22 @@ func spreadBoxes[T comparable](boxes map[any]*box, list []T, y, h, most float64)
 // where the other end is, so that few cross.
 func (f *Fabric) strands(boxes map[any]*box) []*strand {
 	var out []*strand
-	add := func(low, high *box, rail int) {
+	add := func(low, high *box, rail int, names ...string) {
 		if low == nil || high == nil {
 			return
 		}
-		s := &strand{low: low, high: high, rail: rail}
+		s := &strand{low: low, high: high, rail: rail, names: [2]string(names)}
 		out = append(out, s)
 		low.up, high.down = append(low.up, s), append(high.down, s)
 	}
 	for _, a := range f.access {
-		add(boxes[a.node], boxes[a.sw], a.rail)
+		if a.node != nil && a.sw != nil {
+			add(boxes[a.node], boxes[a.sw], a.rail, a.node.Name, a.sw.Name)
+		}
 	}
 	for _, p := range f.pairs {
 		for range p.n {
-			add(boxes[p.low], boxes[p.high], p.low.Rail)
+			add(boxes[p.low], boxes[p.high], p.low.Rail, p.low.Name, p.high.Name)
 		}
 	}
 	for _, b := range boxes {

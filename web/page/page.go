@@ -17,12 +17,14 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/evidence"
@@ -37,11 +39,12 @@ var files embed.FS
 
 // The limits of the server.
 const (
-	answerTime  = 30 * time.Second // for one page
-	maxRequests = 64               // at once
-	maxEvidence = 4 << 20          // bytes of a raw output that are shown
-	maxForm     = 16 << 10
-	foldedPause = 10_000 // milliseconds between two readings of a large site
+	answerTime    = 30 * time.Second // for one page
+	maxRequests   = 64               // at once
+	maxPerAddress = 24
+	maxEvidence   = 4 << 20 // bytes of a raw output that are shown
+	maxForm       = 16 << 10
+	foldedPause   = 10_000 // milliseconds between two readings of a large site
 )
 
 // Options are what a page is served with.
@@ -108,7 +111,7 @@ func New(o Options) (*Server, error) {
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, errkind.New(errkind.NotFound, "there is no page %s", r.URL.Path))
 	})
-	s.mux = limitRequests(m)
+	s.mux = &limiter{Handler: m, of: map[string]int{}}
 	return s, nil
 }
 
@@ -143,24 +146,51 @@ func (s *Server) parse() error {
 	return nil
 }
 
-// limitRequests bounds how many requests are answered at once. Streams are bounded by
-// themselves.
-func limitRequests(h http.Handler) http.Handler {
-	slots := make(chan struct{}, maxRequests)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == prefix+"/live" {
-			h.ServeHTTP(w, r)
-			return
-		}
-		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
-			h.ServeHTTP(w, r)
-		default:
-			w.Header().Set("Retry-After", "2")
-			http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
-		}
-	})
+// limiter bounds how many requests are answered at once, of all and of one address.
+type limiter struct {
+	http.Handler
+	mu  sync.Mutex // guards what follows
+	all int
+	of  map[string]int // by address
+}
+
+// ServeHTTP answers a request where there is room. Streams are bounded by themselves.
+func (l *limiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == prefix+"/live" {
+		l.Handler.ServeHTTP(w, r)
+		return
+	}
+	addr, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		addr = r.RemoteAddr
+	}
+	if !l.take(addr) {
+		w.Header().Set("Retry-After", "2")
+		http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+		return
+	}
+	defer l.give(addr)
+	l.Handler.ServeHTTP(w, r)
+}
+
+func (l *limiter) take(addr string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all >= maxRequests || l.of[addr] >= maxPerAddress {
+		return false
+	}
+	l.all++
+	l.of[addr]++
+	return true
+}
+
+func (l *limiter) give(addr string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all--
+	if l.of[addr]--; l.of[addr] == 0 {
+		delete(l.of, addr)
+	}
 }
 
 // policies of what a page may load: nothing but its own files, and no script in a page.

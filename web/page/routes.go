@@ -83,9 +83,9 @@ var routes = []route{
 			return k.Switch(ctx, r.PathValue("name"))
 		}},
 	{page: "/plan", api: "/plan", template: "plan", title: "Plan", nav: true, model: view.Plan{},
-		summary: "The plan of the active run, or of the last one", params: []param{{"node", "the steps of this node as well"}},
+		summary: "The plan of the active run, or of the last one, or a saved one", params: []param{{"node", "the steps of this node as well"}, {"file", "a saved plan in the site's folder"}},
 		read: func(ctx context.Context, k *view.Keeper, r *http.Request) (any, error) {
-			return k.Plan(ctx, r.FormValue("node"))
+			return k.Plan(ctx, view.PlanRequest{Node: r.FormValue("node"), File: r.FormValue("file")})
 		}},
 	{api: "/report", title: "Report", model: report.Input{}, summary: "The acceptance report, as `ironrail report --json` prints it",
 		read: func(ctx context.Context, k *view.Keeper, _ *http.Request) (any, error) { return k.Report(ctx) }},

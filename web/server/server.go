@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -86,6 +87,9 @@ func listen(o Options) (*Server, error) {
 	}
 	ln, err := net.Listen("tcp", o.Listen.Address)
 	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, errkind.New(errkind.Conflict, "web page: %w", err).Do("Perhaps another ironrail serves there. Give another port with --listen, or with --ui of apply.")
+		}
 		return nil, fmt.Errorf("web page: %w", err)
 	}
 	return &Server{ln: ln, secure: !loopback || o.Listen.Certificate != ""}, nil

@@ -49,6 +49,9 @@ type Cable struct {
 	Type    string `json:"type,omitempty"`
 	Length  string `json:"length,omitempty"`
 	Speed   string `json:"speed,omitempty"`
+
+	low, high string // names of what it connects
+	rail      int    // -1: none
 }
 
 // CableCount is how many cables are in one state.
@@ -232,7 +235,10 @@ func readCables(ctx context.Context, inv *inventory.Inventory, r state.Reader, f
 }
 
 func newCable(c cabling.Cable) Cable {
-	out := Cable{From: c.Name(), To: fmt.Sprintf("%s/%d", c.Switch.Name, c.Number)}
+	out := Cable{From: c.Name(), To: fmt.Sprintf("%s/%d", c.Switch.Name, c.Number), low: c.Low.Switch, high: c.Switch.Name, rail: -1}
+	if c.Node != nil {
+		out.low, out.rail = c.Node.Name, c.NIC.Ports[c.Port].Rail
+	}
 	if b := c.Block; b != nil {
 		out.Type = b.Type
 		if b.Length > 0 {
@@ -286,13 +292,29 @@ func isOfCabling(step string) bool {
 	return strings.HasSuffix(step, ".cabling") || step == string(cabling.StepID)
 }
 
-// Map draws a fabric as SVG.
+// Map draws a fabric as SVG, with the cables that are wrong, missing or suspected in red.
 func (k *Keeper) Map(ctx context.Context, name string) ([]byte, error) {
 	s, err := k.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d := draw.New(s.Inv, power.New(s.Inv), draw.Options{})
+	all, err := k.cablesOf(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	type link struct {
+		low, high string
+		rail      int
+	}
+	marked := map[link]bool{}
+	for _, c := range all[name] {
+		if c.State != string(cabling.Conforms) && c.State != string(cabling.Unknown) {
+			marked[link{c.low, c.high, c.rail}] = true
+		}
+	}
+	d := draw.New(s.Inv, power.New(s.Inv), draw.Options{Marks: func(low, high string, rail int) bool {
+		return marked[link{low, high, rail}] || marked[link{low, high, -1}]
+	}})
 	if !slices.Contains(d.FabricNames(), name) {
 		return nil, errkind.New(errkind.NotFound, "%q is not a fabric that is drawn", name)
 	}

@@ -52,6 +52,10 @@ type Keeper struct {
 	plan     cached[*storedPlan]
 	cables   cached[map[string][]Cable]
 	stories  stories
+	saved    struct {
+		sync.Mutex
+		plan *storedPlan // that was read last
+	}
 }
 
 // Snapshot is one reading of a site. Nobody changes it.

@@ -5,17 +5,23 @@ package view
 import (
 	"cmp"
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
-// Plan is what the active run does, or the last one did.
+// Plan is what the active run does, or the last one did, or what a saved plan would do.
 type Plan struct {
-	ID        string              `json:"id"` // empty: there is none
+	ID        string              `json:"id"`                // empty: there is none
+	File      string              `json:"file,omitempty"`    // of a saved plan
+	Problem   string              `json:"problem,omitempty"` // why the seal of a saved plan is not valid
+	Saved     []string            `json:"saved"`             // the plans in the site's folder; at most MostSaved
 	Run       string              `json:"run,omitempty"`
 	Created   time.Time           `json:"created,omitzero"`
 	Steps     int                 `json:"steps"`
@@ -67,26 +73,44 @@ type PlanStep struct {
 // storedPlan is a plan with the run that has it.
 type storedPlan struct {
 	*plan.Plan
-	run string
+	run     string
+	file    string // of a saved one, with its size and time
+	problem string
 }
 
-// Plan is the plan of the active run, or of the last one; node may be empty.
-func (k *Keeper) Plan(ctx context.Context, node string) (Plan, error) {
-	out := Plan{Erases: []PlanErase{}, Refusals: []plan.Refusal{}, Warnings: []string{}, Unmanaged: []plan.Unmanaged{}, Orphaned: []plan.OrphanedNode{}, Rollouts: []plan.Waves{}, Kinds: []PlanKind{}, List: []PlanStep{}, Node: node}
+// MostSaved bounds the saved plans that are listed.
+const MostSaved = 50
+
+// PlanRequest says which plan is shown.
+type PlanRequest struct {
+	Node string // whose steps are shown as well; may be empty
+	File string // a saved plan in the site's folder; empty: that of the run
+}
+
+// Plan is the plan of the active run, or of the last one, or a saved one.
+func (k *Keeper) Plan(ctx context.Context, q PlanRequest) (Plan, error) {
+	node := q.Node
+	out := Plan{Saved: k.savedPlans(), Erases: []PlanErase{}, Refusals: []plan.Refusal{}, Warnings: []string{}, Unmanaged: []plan.Unmanaged{}, Orphaned: []plan.OrphanedNode{}, Rollouts: []plan.Waves{}, Kinds: []PlanKind{}, List: []PlanStep{}, Node: node}
 	s, err := k.Current(ctx)
 	if err != nil {
 		return out, err
 	}
-	p, err := k.plan.get(s, k.Now(), func() (p *storedPlan, err error) {
-		err = k.withState(ctx, s, func(r state.Reader) error {
-			p, err = readPlan(ctx, r)
-			return err
+	var p *storedPlan
+	if q.File != "" {
+		p, err = k.savedPlan(s, q.File, out.Saved)
+	} else {
+		p, err = k.plan.get(s, k.Now(), func() (p *storedPlan, err error) {
+			err = k.withState(ctx, s, func(r state.Reader) error {
+				p, err = readPlan(ctx, r)
+				return err
+			})
+			return p, err
 		})
-		return p, err
-	})
+	}
 	if err != nil || p == nil {
 		return out, err
 	}
+	out.File, out.Problem = q.File, p.problem
 	out.ID, out.Run, out.Created, out.Steps, out.Budget = p.ID, p.run, p.Created, len(p.Steps), p.Erase.Budget
 	out.Refusals, out.Warnings, out.Unmanaged = append(out.Refusals, p.Refusals...), append(out.Warnings, p.Warnings...), append(out.Unmanaged, p.Unmanaged...)
 	out.Orphaned, out.Rollouts = append(out.Orphaned, p.Orphaned...), append(out.Rollouts, p.Rollouts...)
@@ -114,7 +138,48 @@ func readPlan(ctx context.Context, r state.Reader) (*storedPlan, error) {
 	if err != nil || version == state.Absent {
 		return nil, err
 	}
-	return &storedPlan{&p, run.ID}, nil
+	return &storedPlan{Plan: &p, run: run.ID}, nil
+}
+
+// savedPlans lists the saved plans in the site's folder, by name.
+func (k *Keeper) savedPlans() []string {
+	out := []string{}
+	list, _ := os.ReadDir(k.Dir) // a folder that cannot be read has none
+	for _, e := range list {
+		if filepath.Ext(e.Name()) == ".plan" && e.Type().IsRegular() && len(out) < MostSaved {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}
+
+// savedPlan reads a plan of the list; the one that was read last is kept.
+func (k *Keeper) savedPlan(s *Snapshot, name string, list []string) (*storedPlan, error) {
+	if !slices.Contains(list, name) {
+		return nil, errkind.New(errkind.NotFound, "%q is no saved plan in the site's folder", name).Do("`ironrail plan --out NAME.plan` saves one.")
+	}
+	path := filepath.Join(k.Dir, name)
+	print := name + " " + fileOf(path)
+	k.saved.Lock()
+	defer k.saved.Unlock()
+	if k.saved.plan != nil && k.saved.plan.file == print {
+		return k.saved.plan, nil
+	}
+	site, err := k.Open(s.Inv)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p, problem, err := plan.Open(f, site.Keys.Plan)
+	if err != nil {
+		return nil, errkind.New(errkind.Invalid, "%s is not a saved plan: %w", name, err).Do("Plan again with `ironrail plan --out`.")
+	}
+	k.saved.plan = &storedPlan{Plan: p, file: print, problem: problem}
+	return k.saved.plan, nil
 }
 
 // addToKind counts a step among those of its kind.

@@ -3,6 +3,7 @@
 package view_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -12,8 +13,10 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/onrecord"
@@ -213,7 +216,7 @@ func TestFabric(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	p, err := keeperOf(webtest.Kept(t, root)).Plan(t.Context(), webtest.Healthy)
+	p, err := keeperOf(webtest.Kept(t, root)).Plan(t.Context(), view.PlanRequest{Node: webtest.Healthy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +229,40 @@ func TestPlan(t *testing.T) {
 	}
 	if steps != p.Steps {
 		t.Errorf("%d of %d steps are of a kind", steps, p.Steps)
+	}
+}
+
+// TestSavedPlan: a plan that was saved in the site's folder can be looked at; no other file.
+func TestSavedPlan(t *testing.T) {
+	t.Parallel()
+	dir := webtest.Kept(t, root)
+	k := keeperOf(dir)
+	save := func(id string) {
+		t.Helper()
+		var b bytes.Buffer
+		if err := plan.Save(&b, &plan.Plan{ID: id, Site: webtest.Site, Steps: []plan.Step{{ID: "n1/install.write", Stage: "install", Subject: subject.OfNode("n1"), Title: "write", Erases: "disk os"}}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "monday.plan"), b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save("p1")
+	p, err := k.Plan(t.Context(), view.PlanRequest{File: "monday.plan"})
+	if err != nil || p.ID != "p1" || len(p.Erases) != 1 || p.Problem == "" || !slices.Equal(p.Saved, []string{"monday.plan"}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	save("p2, which is another")
+	if p, err := k.Plan(t.Context(), view.PlanRequest{File: "monday.plan"}); err != nil || p.ID != "p2, which is another" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bad.plan"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]errkind.Kind{"bad.plan": errkind.Invalid, "site.hcl": errkind.NotFound, "../monday.plan": errkind.NotFound, ".ironrail/state.db": errkind.NotFound} {
+		if _, err := k.Plan(t.Context(), view.PlanRequest{File: name}); errkind.Of(err) != want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

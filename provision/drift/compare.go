@@ -40,6 +40,9 @@ type comparison struct {
 
 func (c *comparison) change(kind, part, name, was, is string) *Change {
 	c.changes = append(c.changes, Change{Node: c.now.Node, Kind: kind, Part: part, Name: name, Was: was, Is: is, Since: c.was.At, Action: actionOf(kind, c.now.Node)})
+	if kind == wire.ItemNetwork && part == partBMC && name == vlanName { // it is read and never set
+		c.changes[len(c.changes)-1].Action = "set it back from the node itself, such as by `ipmitool lan set 1 vlan id`, or in the firmware's setup, before the switch port is changed: over its network the BMC would be cut off"
+	}
 	return &c.changes[len(c.changes)-1]
 }
 

@@ -112,7 +112,7 @@ func (o *Observer) Observe(ctx context.Context, n *inventory.Node, now time.Time
 			heardErr = onnode.Agent(ctx, o.Nodes, n.Name, nil, &heard, "neighbours")
 		})
 	}
-	if o.BMC != nil && o.wants(BIOS, wire.ItemFirmware) {
+	if o.BMC != nil && o.wants(BIOS, wire.ItemFirmware, wire.ItemNetwork) {
 		wg.Go(func() { s.BMC = o.askBMC(ctx, n, now, s.Lists) })
 	}
 	var own Snapshot
@@ -204,7 +204,8 @@ func (o *Observer) askBMC(ctx context.Context, n *inventory.Node, now time.Time,
 		s.Serial = ""
 		return s
 	}
-	s.version("BMC", id.Version())
+	s.version(partBMC, id.Version())
+	s.tag(ctx, n, h)
 	if bmc.Protocol(n.BMC.Protocol) != bmc.Redfish {
 		s.gap(strings.ToUpper(n.BMC.Protocol)+" does not report BIOS settings", bmcKinds...)
 		return s
@@ -219,6 +220,28 @@ func (s *Snapshot) version(part, version string) {
 	if version != "" {
 		s.Items = append(s.Items, wire.Item{Kind: wire.ItemFirmware, Part: part, Name: "version", Value: version})
 	}
+}
+
+// The item of the VLAN of a BMC.
+const (
+	partBMC  = "BMC"
+	vlanName = "vlan"
+)
+
+// tag adds the VLAN that a BMC tags its frames with, where the files name one. A BMC that does not say is let be.
+func (s *Snapshot) tag(ctx context.Context, n *inventory.Node, h *bmc.Handle) {
+	if p := n.BMC.Profile; (p == nil || p.VLAN == 0) && (n.BMC.Network == nil || n.BMC.Network.VLAN == 0) {
+		return
+	}
+	var id int
+	if err := bmc.Use(ctx, h, "read the VLAN", func(b bmc.VLANTagger) (err error) { id, err = b.VLAN(ctx); return err }); err != nil {
+		return
+	}
+	value := "untagged"
+	if id != 0 {
+		value = fmt.Sprintf("VLAN %d", id)
+	}
+	s.Items = append(s.Items, wire.Item{Kind: wire.ItemNetwork, Part: partBMC, Name: vlanName, Value: value})
 }
 
 // components adds the firmware inventory, but for what stands in it twice: the

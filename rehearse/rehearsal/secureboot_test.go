@@ -210,6 +210,44 @@ func TestEnrolledAtConsole(t *testing.T) {
 	}
 }
 
+// TestDriftOfBMCVLAN: a BMC that tags its frames with another VLAN than when its node was accepted, or with none, is
+// named, whether it speaks Redfish or IPMI; one whose files name no VLAN is not asked for it.
+func TestDriftOfBMCVLAN(t *testing.T) {
+	t.Parallel()
+	for protocol, words := range map[string][]string{"redfish": {`protocol = "redfish"`, `protocol = "redfish" `}, "ipmi": {`protocol = "redfish"`, `protocol = "ipmi"`, `  tls      = "pin-first-seen"`, ""}} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			inv := otherExample(t, "mi300x-roce", words...)
+			plain := inv.Nodes[0].BMC.Profile
+			shared := *plain
+			shared.VLAN = 30
+			for _, n := range inv.Nodes[1:] {
+				n.BMC.Profile = &shared
+			}
+			var found []drift.Change
+			_, err := rehearsal.Run(t.Context(), inv, rehearsal.Options{Seed: 3, Then: func(ctx context.Context, r *rehearsal.Rehearsal) error {
+				l := rehearsaltest.Of(r)
+				for i, id := range []int{31, 30, 31, 0} {
+					if err := l.World.TagBMC(inv.Nodes[i].Name, id); err != nil {
+						return err
+					}
+				}
+				d, err := l.Drift(ctx, observe.DriftOptions{Kinds: []string{wire.ItemNetwork}, BMCs: observe.BMCsAlways})
+				found = d.Changes
+				return err
+			}})
+			if err != nil || len(found) != 2 {
+				t.Fatal(err, found)
+			}
+			for i, is := range []string{"VLAN 31", "untagged"} {
+				if c := found[i]; c.Node != inv.Nodes[2+i].Name || c.Part != "BMC" || c.Name != "vlan" || c.Was != "VLAN 30" || c.Is != is || !strings.Contains(c.Action, "from the node itself") {
+					t.Errorf("%+v", c)
+				}
+			}
+		})
+	}
+}
+
 // TestDriftOfSecureBoot: a node in service whose shim has lost the site's certificate is named, and
 // one whose Secure Boot was switched off, and whose kernel is not locked down any more.
 func TestDriftOfSecureBoot(t *testing.T) {

@@ -41,6 +41,11 @@ func (w *World) DropKeys(node string) error {
 	return w.with(node, func(n *Node) error { n.metal.DropKeys(); return nil })
 }
 
+// TagBMC sets the VLAN that a BMC tags its frames with; 0: none.
+func (w *World) TagBMC(node string, id int) error {
+	return w.with(node, func(n *Node) error { n.bmcTag.Store(&id); return nil })
+}
+
 // BIOS returns the settings of a node's firmware that are in force.
 func (w *World) BIOS(node string) map[string]string {
 	n, ok := w.nodes[node]

@@ -39,6 +39,7 @@ type Node struct {
 	bmcAt   netip.Addr // where the BMC is plugged in
 	serial  *ipmi.Line // nil: firmware and kernel print nowhere that the BMC reads
 
+	bmcTag  atomic.Pointer[int]          // VLAN that was set at the BMC; nil: the files'
 	stray   atomic.Pointer[system.Stray] // a module of no package; nil: none
 	channel atomic.Bool                  // the device of the IMEX channel is not there
 	prolog  atomic.Bool                  // one of jobs writes the list of nvidia-imex
@@ -197,12 +198,15 @@ func (n *Node) ports() (all []system.Port) {
 	return all
 }
 
-// bmcVLAN is the VLAN that a BMC has, as its bmc block says.
-func bmcVLAN(b inventory.BMCTarget) int {
-	if b.Profile == nil {
-		return 0
+// bmcVLAN is the VLAN that the BMC has: as its bmc block says, until somebody sets another.
+func (n *Node) bmcVLAN() int {
+	if id := n.bmcTag.Load(); id != nil {
+		return *id
 	}
-	return b.Profile.VLAN
+	if b := n.inv.BMC; b.Profile != nil {
+		return b.Profile.VLAN
+	}
+	return 0
 }
 
 // openBMC opens the socket of the node's BMC.
@@ -212,12 +216,12 @@ func (n *Node) openBMC(ctx context.Context) (part, error) {
 	if b.Protocol == "redfish" {
 		ln, err := n.oob.Listen(ctx, "tcp", at)
 		return func(ctx context.Context) error {
-			return redfish.Serve(ctx, ln, n.chassis, n.kind, redfish.Options{Address: n.bmcAt, MAC: b.MAC, VLAN: bmcVLAN(b), Hardware: n.parts(), SecureBoot: n.metal.SecureBoot})
+			return redfish.Serve(ctx, ln, n.chassis, n.kind, redfish.Options{Address: n.bmcAt, MAC: b.MAC, VLAN: n.bmcVLAN, Hardware: n.parts(), SecureBoot: n.metal.SecureBoot})
 		}, err
 	}
 	conn, err := n.oob.ListenPacket(ctx, "udp", at)
 	return func(ctx context.Context) error {
-		return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{Serial: n.serial, VLAN: bmcVLAN(b)})
+		return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{Serial: n.serial, VLAN: n.bmcVLAN})
 	}, err
 }
 

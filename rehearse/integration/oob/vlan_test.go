@@ -57,13 +57,13 @@ func TestVLANOfBMC(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					wg.Go(func() { _ = ipmi.Serve(ctx, conn, chassisOf, ipmi.Options{VLAN: c.shown}) })
+					wg.Go(func() { _ = ipmi.Serve(ctx, conn, chassisOf, ipmi.Options{VLAN: func() int { return c.shown }}) })
 				} else {
 					ln, err := m.At(at).Listen(ctx, "tcp", target.Addr.String())
 					if err != nil {
 						t.Fatal(err)
 					}
-					wg.Go(func() { _ = redfish.Serve(ctx, ln, chassisOf, p, redfish.Options{Address: at, VLAN: c.shown}) })
+					wg.Go(func() { _ = redfish.Serve(ctx, ln, chassisOf, p, redfish.Options{Address: at, VLAN: func() int { return c.shown }}) })
 				}
 				pool := bmc.NewPool(bmc.Options{Network: m.At(netip.MustParseAddr("10.77.0.1"))})
 				defer func() { _ = pool.Close(context.WithoutCancel(ctx)) }()

@@ -106,8 +106,12 @@ func (k *controller) lanConfig(req []byte) ([]byte, types.CompletionCode) {
 	case req[0]&0x80 != 0: // the revision only
 		return []byte{revision}, types.CodeOK
 	}
-	out := binary.LittleEndian.AppendUint16([]byte{revision}, uint16(k.o.VLAN))
-	if k.o.VLAN != 0 {
+	vlan := 0
+	if k.o.VLAN != nil {
+		vlan = k.o.VLAN()
+	}
+	out := binary.LittleEndian.AppendUint16([]byte{revision}, uint16(vlan))
+	if vlan != 0 {
 		out[2] |= enabled
 	}
 	return out, types.CodeOK

@@ -40,8 +40,8 @@ type Options struct {
 	// log-in. Without it, as with most makers, only a wrong answer of the console
 	// counts, and consoles send none.
 	CountAbandoned bool
-	VLAN           int   // ID of the VLAN that its port tags frames with; 0: untagged
-	Serial         *Line // the node's serial line, for serial over LAN; nil: that is switched off
+	VLAN           func() int // ID of the VLAN that its port tags frames with now, 0 for untagged; nil: untagged
+	Serial         *Line      // the node's serial line, for serial over LAN; nil: that is switched off
 }
 
 // Serve answers on pc until ctx is done and then returns nil; pc is closed and

@@ -90,9 +90,13 @@ func getOwnPort(c *call) obj {
 	if c.args[0] != c.s.ownPort() {
 		return nil
 	}
+	vlan := 0
+	if c.s.o.VLAN != nil {
+		vlan = c.s.o.VLAN()
+	}
 	o := obj{"@odata.type": "#EthernetInterface.v1_9_0.EthernetInterface", "Id": c.s.ownPort(), "Name": "Manager Ethernet Interface",
 		"InterfaceEnabled": true, "MACAddress": c.s.o.MAC.String(), "SpeedMbps": 1000, "FullDuplex": true, "LinkStatus": "LinkUp", "Status": statusOK(),
-		"IPv4Addresses": []obj{}, "VLAN": obj{"VLANEnable": c.s.o.VLAN != 0, "VLANId": c.s.o.VLAN}}
+		"IPv4Addresses": []obj{}, "VLAN": obj{"VLANEnable": vlan != 0, "VLANId": vlan}}
 	if a := c.s.o.Address; a.Is4() {
 		o["IPv4Addresses"] = []obj{{"Address": a.String(), "AddressOrigin": "Static"}}
 	}

@@ -25,8 +25,8 @@ type Options struct {
 	Address netip.Addr
 	// MAC is that of the BMC's own port.
 	MAC addr.MAC
-	// VLAN is the ID of the VLAN that its port tags frames with; 0: untagged.
-	VLAN int
+	// VLAN is the ID of the VLAN that its port tags frames with now, 0 for untagged; nil: untagged.
+	VLAN func() int
 	// Hardware is what the BMC has learned of the node; nil: nothing but its
 	// identity.
 	Hardware *Hardware

@@ -63,7 +63,9 @@ func TestVLANOfBMC(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					wg.Go(func() { _ = redfish.Serve(ctx, ln, chassisOf, p, redfish.Options{Address: at, VLAN: func() int { return c.shown }}) })
+					wg.Go(func() {
+						_ = redfish.Serve(ctx, ln, chassisOf, p, redfish.Options{Address: at, VLAN: func() int { return c.shown }})
+					})
 				}
 				pool := bmc.NewPool(bmc.Options{Network: m.At(netip.MustParseAddr("10.77.0.1"))})
 				defer func() { _ = pool.Close(context.WithoutCancel(ctx)) }()

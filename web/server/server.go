@@ -24,6 +24,7 @@ import (
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/web/guard"
 	"github.com/ironrail/ironrail/web/live"
+	"github.com/ironrail/ironrail/web/metrics"
 	"github.com/ironrail/ironrail/web/page"
 	"github.com/ironrail/ironrail/web/view"
 )
@@ -37,7 +38,6 @@ type Options struct {
 	Version string                                              // of this program
 	Now     func() time.Time
 	Listen  Listen
-	Metrics http.Handler // at /metrics; nil: there are none
 	Change  page.Changer // holds and releases nodes; nil: nothing can be changed
 }
 
@@ -53,6 +53,8 @@ type Server struct {
 	http        *http.Server
 	ln          net.Listener
 	hub         *live.Hub
+	metrics     *metrics.Metrics
+	folder      string // of the state
 	host        string // for links
 	token       string
 	secure      bool
@@ -108,8 +110,9 @@ func (s *Server) serve(o Options) error {
 	}
 	g := guard.New(guard.Options{Hosts: hosts, Open: s.isLoopback(), Secure: s.secure, Token: s.token, Now: o.Now})
 	k := &view.Keeper{Dir: o.Dir, State: o.State, Load: o.Load, Open: o.Open, Version: o.Version, Now: o.Now}
-	s.hub = live.New(k)
-	p, err := page.New(page.Options{Keeper: k, Session: g.Session, Live: s.hub, Metrics: o.Metrics, Change: o.Change})
+	s.hub, s.folder = live.New(k), folder
+	s.metrics = newMetrics(context.Background(), k, o.Version)
+	p, err := page.New(page.Options{Keeper: k, Session: g.Session, Live: s.hub, Metrics: s.metrics.Handler(), Change: o.Change})
 	if err != nil {
 		return err
 	}
@@ -207,6 +210,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { s.hub.Run(ctx) })
+	wg.Go(func() { followRuns(ctx, s.folder, s.metrics) })
 	defer wg.Wait()
 	defer cancel()
 	var err error

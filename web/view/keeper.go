@@ -115,6 +115,19 @@ func lastReading(last *Snapshot, err error) error {
 	return err
 }
 
+// Status is where all nodes stand, as an owner of the state would say it.
+func (k *Keeper) Status(ctx context.Context) (control.Status, error) {
+	s, err := k.Current(ctx)
+	if err != nil {
+		return control.Status{}, err
+	}
+	out := control.Status{Run: s.Site.Run, Nodes: s.Site.Nodes, Waits: s.Site.Waits, Paces: s.Site.Paces, Notes: s.Site.Notes}
+	if s.Owner != nil {
+		out.Owner = *s.Owner
+	}
+	return out, nil
+}
+
 // readSite reads the site; its files only where they have changed.
 func (k *Keeper) readSite(ctx context.Context, files string) (*Snapshot, error) {
 	s := &Snapshot{At: k.Now(), Generation: 1}

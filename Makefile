@@ -16,7 +16,7 @@ LDFLAGS := -s -w $(VERSION:%=-X main.release=%)
 OTHER   := $(filter-out $(shell $(GO) env GOARCH),amd64 arm64)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo packages check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-boot bench-write fuzz nightly race-whole large crash repeats score hostile lab lab-image lab-short lab-full lab-real drivers-lab clean
+.PHONY: build demo docs packages check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-boot bench-write fuzz nightly race-whole large crash repeats score hostile lab lab-image lab-short lab-full lab-real drivers-lab clean
 
 build:
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -26,6 +26,10 @@ build:
 # scheduler, with four faults.
 demo: build
 	$(BIN)/ironrail -C examples/h100-su rehearse --faults examples/h100-su/faults/first-day.hcl
+
+# What documents have of the program, made anew: tables, pictures, outputs, pages of checks.
+docs: build
+	$(GO) test -vet=off ./draw ./docs ./docs/checks -args -update
 
 # What users install, in a new folder: packages of dpkg and rpm, archives, an OCI image,
 # checksums. KEY=FILE signs them with a secret key of minisign.

@@ -21,8 +21,14 @@ func (d *Drawing) chassis(c *svg.Canvas, n *inventory.Node) {
 	if n.Hardware != nil {
 		hardware = n.Hardware.Name
 	}
-	c.Title(nodeWords(n, role, hardware))
+	words := nodeWords(n, role, hardware)
 	key := "node " + strconv.Itoa(height) + "\x00" + role + "\x00" + hardware
+	mark, marked := d.mark(n)
+	if marked {
+		words += ": " + mark.Text
+		key += "\x00" + mark.Text + strconv.Itoa(int(mark.Standing))
+	}
+	c.Title(words)
 	c.Use(key, 0, 0, func(c *svg.Canvas) { d.chassisShape(c, height, role, hardware, n) })
 	f := svg.Font{Bold: true}
 	if height == 1 {
@@ -64,7 +70,11 @@ func nodeWords(n *inventory.Node, role, hardware string) string {
 func (d *Drawing) chassisShape(c *svg.Canvas, height int, role, hardware string, n *inventory.Node) {
 	power := ratedPower(n)
 	h := unitHeight * float64(height)
-	c.Rect(0.5, 0.5, bodyWidth-1, h-1, svg.Paint{Fill: d.roleFill(role), Stroke: svg.Soft, Round: 2})
+	c.Rect(0.5, 0.5, bodyWidth-1, h-1, svg.Paint{Fill: d.nodeFill(n), Stroke: svg.Soft, Round: 2})
+	mark, marked := d.mark(n)
+	if mark.Standing == Bad && marked {
+		c.Rect(1, 1, 4, h-2, svg.Paint{Fill: svg.Hatch})
+	}
 	for _, x := range []float64{5, bodyWidth - 5} {
 		c.Line(x, 1, x, h-1, svg.Paint{Stroke: svg.Faint})
 	}
@@ -72,6 +82,9 @@ func (d *Drawing) chassisShape(c *svg.Canvas, height int, role, hardware string,
 	if height == 1 {
 		right.Size = 10
 		small := svg.Font{Size: 10, Fill: svg.Soft}
+		if marked {
+			role = mark.Text
+		}
 		c.Text(134, 12.5, small, svg.ClipText(role, small, 74))
 		c.Text(bodyWidth-9, 12.5, right, power)
 		return
@@ -82,7 +95,11 @@ func (d *Drawing) chassisShape(c *svg.Canvas, height int, role, hardware string,
 	if height == 2 && d.opt.Serials {
 		room -= 115
 	}
-	c.Text(9, 29, small, svg.ClipText(role+" · "+hardware, small, room))
+	second := role + " · " + hardware
+	if marked {
+		second, small.Fill = mark.Text, svg.Ink
+	}
+	c.Text(9, 29, small, svg.ClipText(second, small, room))
 	if height > 3 || height == 3 && !d.opt.Serials {
 		c.Text(9, 45, small, svg.ClipText(describeGPUs(n), small, room))
 	}

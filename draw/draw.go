@@ -40,11 +40,17 @@ const (
 type Options struct {
 	Side    Side
 	Serials bool // write the serials of nodes
+	Each    bool // draw racks that are alike one by one
 	Errors  int  // that check found: sheets say that they show a site with errors
 	// Marks reports whether a link of a map stands out: between a node, or a switch below,
 	// and a switch, on a rail or on none (-1). Maps of grouped nodes have no single links. nil:
 	// none does.
 	Marks func(low, high string, rail int) bool
+	// Nodes is how nodes stand, by name: they are drawn in those colours, and not in
+	// those of their roles. Nil: as the site is written.
+	Nodes map[string]Mark
+	// Of is what Nodes is from, such as "state of 2026-03-01 12:05": sheets say it.
+	Of string
 }
 
 // Drawing is a site that is being drawn. It belongs to one goroutine.
@@ -95,6 +101,9 @@ func (d *Drawing) newSheet(id, title, desc string, w, h float64) svg.Sheet {
 	font := svg.Font{Size: 16, Bold: true}
 	c.Fit(10, 22, w-20, font, title)
 	right := "site " + d.inv.Site.Name
+	if d.opt.Of != "" {
+		right = d.opt.Of + " · " + right
+	}
 	used := 10 + svg.TextWidth(title, font) + 20
 	if d.opt.Errors > 0 {
 		warn := fmt.Sprintf("%s · %d %s: not to be built", right, d.opt.Errors, pluralOf(d.opt.Errors, "error", "errors"))

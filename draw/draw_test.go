@@ -29,6 +29,7 @@ var drawings = []struct {
 	{"rack", oneRack, Options{}, func(d *Drawing) []svg.Sheet { return d.Racks() }},
 	{"rack-rear", oneRack, Options{Side: Rear, Serials: true, Errors: 2}, func(d *Drawing) []svg.Sheet { return d.Racks() }},
 	{"rack-trays", trayRack, Options{}, func(d *Drawing) []svg.Sheet { return d.Racks() }},
+	{"rack-standing", sized(5), Options{Nodes: marks, Of: "rehearsed"}, func(d *Drawing) []svg.Sheet { return append(d.Racks(), d.Hall()...) }},
 	{"row", sized(15), Options{}, func(d *Drawing) []svg.Sheet { return d.Rows() }},
 	{"hall", sized(45), Options{}, func(d *Drawing) []svg.Sheet { return d.Hall() }},
 	{"power", sized(3), Options{}, func(d *Drawing) []svg.Sheet { return d.Power() }},
@@ -40,6 +41,54 @@ var drawings = []struct {
 	{"odd", oddSite, Options{Serials: true}, func(d *Drawing) []svg.Sheet {
 		return append(append(append(d.Racks(), d.Hall()...), d.Power()...), d.Maps()...)
 	}},
+}
+
+// marks are how nodes of two racks stand.
+var marks = map[string]Mark{
+	"r0001-n1": {Good, "accepted"}, "r0001-n2": {Bad, "quarantined: the hardware is not what hardware.hgx says"}, "r0001-n3": {Waiting, "held: power works in row 1"},
+	"r0002-n1": {Good, "accepted"}, "r0002-n2": {Working, "working"}, "r0002-n3": {Good, "accepted"},
+}
+
+// TestRacksAlike: racks that differ in nothing but names are drawn once, and each is led to;
+// what differs, what is named and what is asked for is drawn by itself.
+func TestRacksAlike(t *testing.T) {
+	t.Parallel()
+	bad := map[string]Mark{}
+	for r := 1; r <= 12; r++ {
+		for n := 1; n <= 8; n++ {
+			bad[fmt.Sprintf("r%04d-n%d", r, n)] = Mark{Good, "accepted"}
+		}
+	}
+	bad["r0004-n2"] = Mark{Bad, "quarantined"}
+	for _, c := range []struct {
+		name  string
+		opt   Options
+		names []string
+		want  string
+	}{
+		{"alike", Options{}, nil, "r[0001,0004,0007,0010] r[0002,0005,0008,0011] r[0003,0009,0012] r0006"},
+		{"one stands in another way", Options{Nodes: bad}, nil, "r[0001,0007,0010] r[0002,0005,0008,0011] r[0003,0009,0012] r0004 r0006"},
+		{"named", Options{}, []string{"r0001", "r0004"}, "r0001 r0004"},
+		{"each", Options{Each: true}, nil, "r0001 r0002 r0003 r0004 r0005 r0006 r0007 r0008 r0009 r0010 r0011 r0012"},
+		{"serials", Options{Serials: true}, []string{"r0001", "r0004", "r0007"}, "r0001 r0004 r0007"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := newTestDrawing(sized(12), c.opt)
+			var got []string
+			for _, r := range d.rackCells(c.names) {
+				got = append(got, r.name())
+			}
+			if s := strings.Join(got, " "); s != c.want {
+				t.Errorf("got %s, want %s", s, c.want)
+			}
+			for _, s := range d.Racks(c.names...) {
+				if len(got) > 4 && s.W != sheetWidth {
+					t.Errorf("%s is %v wide", s.ID, s.W)
+				}
+			}
+		})
+	}
 }
 
 func unplacedOf(d *Drawing) svg.Sheet {
@@ -176,6 +225,9 @@ func contrast(t *testing.T, a, b string) float64 {
 func TestContrast(t *testing.T) {
 	t.Parallel()
 	under := append([]string{svg.White, frameFill, overFill, shelfFill, loadColour(0), loadColour(0.5), loadColour(0.8), loadColour(1), loadColour(2)}, roleFills[:]...)
+	for _, s := range standings {
+		under = append(under, s.fill)
+	}
 	for _, fill := range under {
 		for _, text := range []string{svg.Ink, svg.Soft, svg.Over} {
 			if text != svg.Ink && (fill == shelfFill || fill == loadColour(0.8) || fill == loadColour(1)) {

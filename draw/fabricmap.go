@@ -353,10 +353,13 @@ func placeOfSwitch(s *inventory.Switch) string {
 func (d *Drawing) mapNode(c *svg.Canvas, n *inventory.Node, b *box, turned bool) {
 	c.Open("", b.x, b.y)
 	fill := svg.White
-	if n.Role != nil {
-		fill = d.roleFill(n.Role.Name)
+	if n.Role != nil || d.opt.Nodes != nil {
+		fill = d.nodeFill(n)
 	}
 	c.Rect(0, 0, b.w, b.h, svg.Paint{Fill: fill, Stroke: svg.Soft, Round: 2})
+	if d.bad(n) {
+		c.Rect(1, 1, b.w-2, 5, svg.Paint{Fill: svg.Hatch})
+	}
 	f := svg.Font{Anchor: svg.Middle, Turned: turned}
 	room := b.w - 8
 	if turned {

@@ -66,7 +66,7 @@ func (r *Row) places() []*Rack {
 
 func (d *Drawing) hallSheet(number int, lines []hallLine, most int) svg.Sheet {
 	w := float64(sheetWidth)
-	tile := min(110, (w-20-rowLabel)/float64(most)-tileGap)
+	tile := min(150, (w-20-rowLabel)/float64(most)-tileGap)
 	w = max(640, 20+rowLabel+float64(most)*(tile+tileGap))
 	h := headHeight + 30 + float64(len(lines))*(tileHeight+tileGap)
 	title := fmt.Sprintf("Hall: %s in %s", formatCount(len(d.racks), "rack", "racks"), formatCount(len(d.rows), "row", "rows"))
@@ -92,17 +92,25 @@ func (d *Drawing) hallSheet(number int, lines []hallLine, most int) svg.Sheet {
 			if r == nil {
 				s.Canvas.Rect(0.5, 0.5, tile-1, tileHeight-1, svg.Paint{Stroke: svg.Faint, Dash: "3 3"})
 			} else {
-				d.linkRack(s.Canvas, r.Name, func() { r.tile(s.Canvas, tile) })
+				d.linkRack(s.Canvas, r.Name, func() { d.tile(s.Canvas, r, tile) })
 			}
 			s.Canvas.Close()
 		}
 	}
-	hallLegend(s.Canvas, h-10)
+	if d.opt.Nodes != nil {
+		standingLegend(s.Canvas, 10, h-10, w)
+	} else {
+		hallLegend(s.Canvas, h-10)
+	}
 	return s
 }
 
 // tile draws a rack of the hall plan.
-func (v *Rack) tile(c *svg.Canvas, w float64) {
+func (d *Drawing) tile(c *svg.Canvas, v *Rack, w float64) {
+	if d.opt.Nodes != nil {
+		d.standingTile(c, v, w)
+		return
+	}
 	g := v.gauges()[0]
 	fill := svg.White
 	if g.limit > 0 {
@@ -143,6 +151,20 @@ func (v *Rack) tile(c *svg.Canvas, w float64) {
 		load = []string{"OVER " + load[0], "OVER " + load[len(load)-1], "OVER"}
 	}
 	c.Text(9, 39, small, firstFitting(room, small, load))
+}
+
+// standingTile draws a rack of the hall plan by how its nodes stand.
+func (d *Drawing) standingTile(c *svg.Canvas, v *Rack, w float64) {
+	worst, words := d.stand(v)
+	c.Title(v.Name + ": " + v.holds() + ", accepted " + words)
+	c.Rect(0.5, 0.5, w-1, tileHeight-1, svg.Paint{Fill: standings[worst].fill, Stroke: svg.Soft, Round: 3})
+	if worst == Bad {
+		c.Rect(w-6, 2, 4, tileHeight-4, svg.Paint{Fill: svg.Hatch})
+	}
+	room := w - 17
+	c.Fit(9, 13, room, svg.Font{Bold: true}, v.Name)
+	c.Fit(9, 26, room, svg.Font{Size: 10}, v.holds())
+	c.Fit(9, 39, room, svg.Font{Size: 10}, words)
 }
 
 func joinList(list []string) string {

@@ -50,20 +50,7 @@ func loadColour(share float64) string {
 // legend writes what the colours in these racks mean, from x to the right.
 func (d *Drawing) legend(c *svg.Canvas, x, y, w float64, racks []*Rack) {
 	end := x + w
-	var switches, nvlink, shelves bool
-	roles := map[string]bool{}
-	for _, r := range racks {
-		for _, s := range r.rack.Switches {
-			nvlink = nvlink || s.Kind == "nvlink"
-			switches = switches || s.Kind != "nvlink"
-		}
-		shelves = shelves || r.Shelves > 0
-		for _, n := range r.rack.Nodes {
-			if n.Role != nil {
-				roles[n.Role.Name] = true
-			}
-		}
-	}
+	roles, switches, nvlink, shelves := contentsOf(racks)
 	item := func(fill, name string) {
 		need := 22 + svg.TextWidth(name, svg.Font{}) + 14
 		if x+need > end {
@@ -72,6 +59,10 @@ func (d *Drawing) legend(c *svg.Canvas, x, y, w float64, racks []*Rack) {
 		c.Rect(x, y-10, 16, 12, svg.Paint{Fill: fill, Stroke: svg.Soft})
 		c.Text(x+21, y, svg.Font{}, name)
 		x += need
+	}
+	if d.opt.Nodes != nil {
+		x = standingLegend(c, x, y, end)
+		clear(roles)
 	}
 	for _, r := range d.inv.Roles {
 		if roles[r.Name] {
@@ -91,4 +82,22 @@ func (d *Drawing) legend(c *svg.Canvas, x, y, w float64, racks []*Rack) {
 		c.Line(x+4, y-11, x+4, y+3, svg.Paint{Stroke: svg.Ink, Width: 1.5})
 		c.Text(x+11, y, svg.Font{}, mark)
 	}
+}
+
+// contentsOf returns what stands in racks, by what it is drawn in.
+func contentsOf(racks []*Rack) (roles map[string]bool, switches, nvlink, shelves bool) {
+	roles = map[string]bool{}
+	for _, r := range racks {
+		for _, s := range r.rack.Switches {
+			nvlink = nvlink || s.Kind == "nvlink"
+			switches = switches || s.Kind != "nvlink"
+		}
+		shelves = shelves || r.Shelves > 0
+		for _, n := range r.rack.Nodes {
+			if n.Role != nil {
+				roles[n.Role.Name] = true
+			}
+		}
+	}
+	return roles, switches, nvlink, shelves
 }

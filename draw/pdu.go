@@ -65,7 +65,7 @@ func (p PDUNumber) key() string {
 // pduSheet draws racks line by line: a bus for each feed, the PDUs that it feeds,
 // and the rack.
 func (d *Drawing) pduSheet(number int, racks []run, lay pduLayout, lines int) svg.Sheet {
-	w := 20 + rackColumn + float64(lay.columns)*(lay.width+columnGap)
+	const w = sheetWidth
 	h := headHeight + 62 + float64(lines)*pduHeight + 12
 	title := "PDUs of rack " + racks[0].Name
 	if last := racks[len(racks)-1].last; last != racks[0].Rack {
@@ -106,7 +106,7 @@ type pduLayout struct {
 const (
 	columnGap   = 26.0 // for the bus
 	mostColumns = 4
-	mostColumn  = 430.0
+	mostColumn  = 700.0
 )
 
 func (d *Drawing) layPDUs(racks []run) pduLayout {
@@ -287,7 +287,7 @@ func legendLoad(c *svg.Canvas, x, y, w float64) {
 	put("#8fb3d9", "most load with all feeds")
 	put(svg.Loss, "added by the loss of the worst feed")
 	put(svg.Hatch, "over the derated limit, which is the whole bar")
-	words := "load → after the loss, of the limit"
+	words := "L1 to L3: the phases of the PDU; a supply between two of them loads both · load → after the loss, of the limit"
 	if x+svg.TextWidth(words, svg.Font{}) <= end {
 		c.Text(x, y, svg.Font{}, words)
 	}

@@ -64,13 +64,13 @@ func (d *Drawing) feedNames() []string {
 
 // feedSheet draws the feeds, and what each row draws.
 func (d *Drawing) feedSheet() svg.Sheet {
-	const rowLine, boxWidth, perLine = 22.0, 352.0, 4
+	const rowLine, perLine, w = 22.0, 4, sheetWidth
+	boxWidth := min(480, (w-20+12)/float64(max(1, min(len(d.plan.Feeds), perLine)))-12)
 	rows := d.rows
 	if len(rows) > 36 {
 		rows = rows[:36]
 	}
 	boxes := (len(d.plan.Feeds) + perLine - 1) / perLine
-	w := max(1000, 20+float64(min(len(d.plan.Feeds), perLine))*(boxWidth+12))
 	h := headHeight + float64(boxes)*(feedBox+12) + 64 + rowLine*float64(len(rows)+1)
 	s := d.newSheet("power", "Power: "+formatWatts(d.total().Max)+" at most, "+formatWatts(d.total().Typical)+" typical", "The building's feeds with their loads, their limits and the load after the worst loss; then the load of each row.", w, h)
 	s.Linked = d.linked

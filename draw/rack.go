@@ -5,49 +5,95 @@ package draw
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/internal/fold"
 	"github.com/ironrail/ironrail/inventory"
 )
 
 // Measures of an elevation.
 const (
 	unitHeight = 17.0 // of one rack unit
-	bodyWidth  = 262.0
+	bodyWidth  = 242.0
 	numWidth   = 22.0 // of the unit numbers
 	stripWidth = 26.0 // of a PDU
 	rackHead   = 52.0
 	gaugeLine  = 17.0
 	cellMargin = 10.0
-	leastCell  = 342.0 // for the gauges
+	leastCell  = 355.0 // for the gauges
 )
 
-// Racks draws the elevations of these racks; all of them without names. Unknown
-// names are left out: see RackNames.
+// rackCell is racks that are drawn once, as the first of them.
+type rackCell struct {
+	*Rack
+	alike []*Rack // all of them
+}
+
+// Racks draws the elevations of these racks. Without names it draws all of them, those
+// that are alike but for the names of what stands in them once, unless Options.Each.
+// Unknown names are left out: see RackNames.
 func (d *Drawing) Racks(names ...string) []svg.Sheet {
-	var sheets []svg.Sheet
-	var cells []*Rack
-	var width, height, up, down float64 // up and down of the floor
-	flush := func() {
-		if len(cells) > 0 {
-			sheets = append(sheets, d.rackSheet(len(sheets)+1, cells, height))
-		}
-		cells, width, height, up, down = nil, 0, 0, 0, 0
+	cells := d.rackCells(names)
+	width := 0.0 // of a cell
+	for _, r := range cells {
+		w, _ := r.cell()
+		width = max(width, w)
 	}
+	perSheet := max(1, int(sheetWidth/width))
+	if len(cells) > perSheet { // all sheets are equally wide
+		width = sheetWidth / float64(perSheet)
+	}
+	var sheets []svg.Sheet
+	for len(cells) > 0 {
+		n := min(perSheet, len(cells))
+		sheets = append(sheets, d.rackSheet(len(sheets)+1, cells[:n], width, len(cells) > n || len(sheets) > 0))
+		cells = cells[n:]
+	}
+	return sheets
+}
+
+// rackCells are the racks that are drawn, in the order of a walk.
+func (d *Drawing) rackCells(names []string) (cells []rackCell) {
+	index := map[string]int{}
 	for _, r := range d.racks {
 		if !isWanted(r.Name, names) {
 			continue
 		}
-		w, h := r.cell()
-		if width+w > sheetWidth || len(cells) > 0 && cells[0].Row != r.Row {
-			flush()
+		if len(names) == 0 && !d.opt.Each && !d.opt.Serials {
+			key := d.rackKey(r)
+			if at, known := index[key]; known {
+				cells[at].alike = append(cells[at].alike, r)
+				continue
+			}
+			index[key] = len(cells)
 		}
-		cells, width = append(cells, r), width+w
-		up, down = max(up, rackHead+unitHeight*float64(r.Units)), max(down, h-rackHead-unitHeight*float64(r.Units))
-		height = up + down
+		cells = append(cells, rackCell{r, []*Rack{r}})
 	}
-	flush()
-	return sheets
+	return cells
+}
+
+// rackKey is all that an elevation is drawn from, but for names and places.
+func (d *Drawing) rackKey(v *Rack) string {
+	var b strings.Builder
+	b.WriteString(v.powerKey())
+	fmt.Fprintf(&b, "%d %t %d %q", v.Units, v.stacked, v.Unknown, v.rack.Orientation)
+	for _, g := range v.gauges() {
+		b.WriteString(g.words())
+	}
+	for _, t := range v.things {
+		fmt.Fprintf(&b, "\n%d %d ", t.unit, t.height)
+		switch {
+		case t.node != nil:
+			m, _ := d.mark(t.node)
+			fmt.Fprintf(&b, "node %p %p %q", t.node.Role, t.node.Hardware, m.Text)
+		case t.sw != nil:
+			fmt.Fprintf(&b, "switch %q %q %d %v %q", t.sw.Kind, t.sw.Model, t.sw.Ports, t.sw.Power, t.sw.Label)
+		default:
+			fmt.Fprintf(&b, "shelf %s", shelfWords(t.shelf))
+		}
+	}
+	return b.String()
 }
 
 func isWanted(name string, names []string) bool {
@@ -68,40 +114,54 @@ func (v *Rack) cell() (w, h float64) {
 		rackHead + unitHeight*float64(v.Units) + 16 + gaugeLine*float64(len(v.gauges())+1)
 }
 
-func (d *Drawing) rackSheet(number int, cells []*Rack, height float64) svg.Sheet {
-	width := 0.0
-	for _, r := range cells {
-		w, _ := r.cell()
-		width += w
+// rackSheet draws racks on one floor, each in a cell; a sheet that is one of several has
+// their width.
+func (d *Drawing) rackSheet(number int, cells []rackCell, cell float64, several bool) svg.Sheet {
+	width, up, down := cell*float64(len(cells)), 0.0, 0.0 // up and down of the floor
+	if several {
+		width = sheetWidth
 	}
-	first, last := cells[0], cells[len(cells)-1]
-	title := "Rack " + first.Name
+	var racks []*Rack
+	for _, r := range cells {
+		_, h := r.cell()
+		body := rackHead + unitHeight*float64(r.Units)
+		up, down = max(up, body), max(down, h-body)
+		racks = append(racks, r.Rack)
+	}
+	title := "Rack " + cells[0].name()
 	if len(cells) > 1 {
-		title = "Racks " + first.Name + " to " + last.Name
+		title = "Racks " + cells[0].name() + " to " + cells[len(cells)-1].name()
 	}
 	desc := fmt.Sprintf("Elevation of %s, seen from the %s.", formatCount(len(cells), "rack", "racks"), d.opt.Side)
+	height := up + down
 	s := d.newSheet("racks-"+strconv.Itoa(number), title, desc, width, headHeight+height+24)
-	x, floor := 0.0, 0.0 // racks stand on one floor
-	for _, r := range cells {
-		floor = max(floor, headHeight+rackHead+unitHeight*float64(r.Units))
-	}
-	for _, r := range cells {
-		w, _ := r.cell()
+	for i, r := range cells {
 		id := rackID(r.Name)
 		if d.linked {
-			s.Anchors, id = append(s.Anchors, id), ""
+			for _, a := range r.alike {
+				s.Anchors = append(s.Anchors, rackID(a.Name))
+			}
+			id = ""
 		}
-		s.Canvas.Open(id, x+cellMargin, floor-unitHeight*float64(r.Units)-rackHead)
-		d.elevation(s.Canvas, r, w-2*cellMargin)
+		s.Canvas.Open(id, cell*float64(i)+cellMargin, headHeight+up-unitHeight*float64(r.Units)-rackHead)
+		d.elevation(s.Canvas, r, cell-2*cellMargin)
 		s.Canvas.Close()
-		x += w
 	}
-	d.legend(s.Canvas, cellMargin, headHeight+height+12, width-2*cellMargin, cells)
+	d.legend(s.Canvas, cellMargin, headHeight+height+12, width-2*cellMargin, racks)
 	return s
 }
 
+// name is the name of the rack, or of those that are alike.
+func (r rackCell) name() string {
+	names := make([]string, len(r.alike))
+	for i, a := range r.alike {
+		names[i] = a.Name
+	}
+	return fold.Names(names)
+}
+
 // elevation draws a rack with its PDUs, heading and gauges.
-func (d *Drawing) elevation(c *svg.Canvas, v *Rack, width float64) {
+func (d *Drawing) elevation(c *svg.Canvas, v rackCell, width float64) {
 	d.rackTitle(c, v, width)
 	left := (len(v.PDUs) + 1) / 2
 	x, h := 0.0, unitHeight*float64(v.Units)
@@ -119,9 +179,9 @@ func (d *Drawing) elevation(c *svg.Canvas, v *Rack, width float64) {
 	}
 	body := float64(left) * (stripWidth + 3)
 	c.Open("", body, rackHead)
-	d.frame(c, v)
+	d.frame(c, v.Rack)
 	c.Open("", numWidth, 0)
-	d.drawRackItems(c, v, h)
+	d.drawRackItems(c, v.Rack, h)
 	c.Close()
 	c.Close()
 	y := rackHead + h + 20
@@ -144,13 +204,15 @@ func mirrorPDUs(p []PDUNumber) []PDUNumber {
 	return out
 }
 
-func (d *Drawing) rackTitle(c *svg.Canvas, v *Rack, width float64) {
-	c.Fit(0, 16, width, svg.Font{Size: 15, Bold: true}, v.Name)
+func (d *Drawing) rackTitle(c *svg.Canvas, v rackCell, width float64) {
+	c.Fit(0, 16, width, svg.Font{Size: 15, Bold: true}, v.name())
 	where := "no row"
 	if v.Row != "" {
 		where = "row " + v.Row
 	}
-	if v.Position > 0 {
+	if len(v.alike) > 1 {
+		where += " · " + strconv.Itoa(len(v.alike)) + " racks alike, drawn as " + v.Name
+	} else if v.Position > 0 {
 		where += ", position " + strconv.Itoa(v.Position)
 	}
 	c.Fit(0, 31, width, svg.Font{Fill: svg.Soft}, where+" · "+v.holds())

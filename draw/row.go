@@ -83,7 +83,10 @@ func (d *Drawing) rowSheet(number, part int, row *Row, lines [][]*Rack, h float6
 	for _, l := range lines {
 		most = max(most, len(l))
 	}
-	w := max(520, 20+float64(most)*(smallWidth+2*smallMargin))
+	w, pitch := max(520, 20+float64(most)*(smallWidth+2*smallMargin)), smallWidth+2*smallMargin
+	if most >= 8 { // spread over the sheet
+		w, pitch = sheetWidth, (sheetWidth-20)/float64(most)
+	}
 	id, title := "row-"+strconv.Itoa(number), row.title()
 	if part > 0 {
 		id += "-" + strconv.Itoa(part+1)
@@ -97,10 +100,10 @@ func (d *Drawing) rowSheet(number, part int, row *Row, lines [][]*Rack, h float6
 		floor := y + lineHeight(line) - 14 - rowsFoot
 		x := 10.0
 		for _, r := range line {
-			s.Canvas.Open("", x+smallMargin, floor)
+			s.Canvas.Open("", x+(pitch-smallWidth)/2, floor)
 			d.linkRack(s.Canvas, r.Name, func() { d.smallRack(s.Canvas, r) })
 			s.Canvas.Close()
-			x += smallWidth + 2*smallMargin
+			x += pitch
 		}
 		y += lineHeight(line)
 	}
@@ -146,8 +149,8 @@ func (d *Drawing) smallThing(c *svg.Canvas, t thing) {
 	switch {
 	case t.node != nil:
 		name = t.node.Name
-		if t.node.Role != nil {
-			fill = d.roleFill(t.node.Role.Name)
+		if t.node.Role != nil || d.opt.Nodes != nil {
+			fill = d.nodeFill(t.node)
 		}
 	case t.sw != nil:
 		name, fill, f.Fill = t.sw.Label, switchFillOf(t.sw), svg.White
@@ -157,6 +160,9 @@ func (d *Drawing) smallThing(c *svg.Canvas, t thing) {
 	c.Use(fmt.Sprintf("small %d %s", t.height, fill), 0, y, func(c *svg.Canvas) {
 		c.Rect(0.5, 0.5, smallWidth-1, h-1, svg.Paint{Fill: fill, Stroke: svg.Soft, Width: 0.7})
 	})
+	if t.node != nil && d.bad(t.node) {
+		c.Rect(smallWidth-6, y+1, 5, h-2, svg.Paint{Fill: svg.Hatch})
+	}
 	if t.height >= 2 {
 		c.Text(4, y+h/2+3.5, f, svg.ClipText(name, f, smallWidth-8))
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/ironrail/ironrail/draw"
 	"github.com/ironrail/ironrail/draw/svg"
+	"github.com/ironrail/ironrail/engine/report"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/fabric/cable"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -28,6 +31,9 @@ type drawing struct {
 	out           string
 	rear, serials bool
 	labels, bill  bool
+	each          bool   // draw racks that are alike one by one
+	standing      bool   // colour nodes by how they stand
+	report        string // a report in JSON that says how they stood
 }
 
 func (a *app) drawCommand() *cobra.Command {
@@ -42,12 +48,15 @@ The page loads nothing and runs no script.
 A site with errors of check is drawn as far as its files are understood, and
 says on each sheet that it has errors: look at what is wrong, do not build it.
 
+--standing colours the nodes by how they stand: by the state of the site, or what a
+rehearsal that was kept left. --report FILE colours them by a report in JSON.
+
 --json prints the numbers that are drawn, of the whole site.`,
 		Example: "  ironrail draw --out site.html\n  ironrail draw rack r01 r02 --out racks.svg\n  ironrail draw power > power.svg",
 		Args:    asUsage(cobra.ArbitraryArgs),
 	}
 	add := func(sub *cobra.Command, sheets func(*draw.Drawing, []string) ([]svg.Sheet, error)) *cobra.Command {
-		sub.RunE = func(_ *cobra.Command, names []string) error { return a.draw(o, names, sheets) }
+		sub.RunE = func(c *cobra.Command, names []string) error { return a.draw(c.Context(), o, names, sheets) }
 		c.AddCommand(sub)
 		return sub
 	}
@@ -55,7 +64,7 @@ says on each sheet that it has errors: look at what is wrong, do not build it.
 		Long:    "Draw the hall, rows, racks, power and fabrics, as `ironrail draw` alone does.",
 		Example: "  ironrail draw all --out site.html"}, nil)
 	rack := add(&cobra.Command{Use: "rack [NAME...]", Short: "Elevations of racks", Args: asUsage(cobra.ArbitraryArgs),
-		Long:    "Draw racks unit by unit, all of them when none is named; with --rear from behind.",
+		Long:    "Draw racks unit by unit, those that are named; else all, with those that are alike\ndrawn once. With --rear from behind.",
 		Example: "  ironrail draw rack r01 --rear --serials > r01.svg"}, drawRacks)
 	row := add(&cobra.Command{Use: "row [NAME...]", Short: "The racks of a row side by side", Args: asUsage(cobra.ArbitraryArgs),
 		Long:    "Draw the racks of rows side by side, of all rows when none is named.",
@@ -67,7 +76,7 @@ says on each sheet that it has errors: look at what is wrong, do not build it.
 	add(&cobra.Command{Use: "power [RACK...]", Short: "Feeds, PDUs, phases, and the order of switching on", Args: asUsage(cobra.ArbitraryArgs),
 		Long:    "Draw what feeds, PDUs and phases carry and in which order things are switched on,\nof all racks when none is named.",
 		Example: "  ironrail draw power r01 r02 --out power.svg"}, drawPower)
-	add(&cobra.Command{Use: "fabric [NAME...]", Short: "Maps of fabrics", Args: asUsage(cobra.ArbitraryArgs),
+	fabric := add(&cobra.Command{Use: "fabric [NAME...]", Short: "Maps of fabrics", Args: asUsage(cobra.ArbitraryArgs),
 		Long:    "Draw the switches of fabrics and what connects them, of all when none is named.",
 		Example: "  ironrail draw fabric compute > compute.svg"}, drawFabrics)
 	c.AddCommand(a.drawCablesCommand(&o))
@@ -75,17 +84,30 @@ says on each sheet that it has errors: look at what is wrong, do not build it.
 	for _, sub := range []*cobra.Command{c, all, rack, row, hall} {
 		sub.Flags().BoolVar(&o.rear, "rear", false, "see racks from the rear")
 	}
+	o.addStanding(c, all, rack, row, hall, fabric)
 	for _, sub := range []*cobra.Command{c, all, rack} {
+		sub.Flags().BoolVar(&o.each, "each", false, "draw racks that are alike one by one, each with its names")
 		sub.Flags().BoolVar(&o.serials, "serials", false, "write the serials of nodes")
 	}
 	c.SuggestionsMinimumDistance = 2
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], suggestNames(c.SuggestionsFor(args[0]))))
-		}
-		return a.draw(o, nil, nil)
-	}
+	c.RunE = func(c *cobra.Command, args []string) error { return a.drawAll(c, o, args) }
 	return c
+}
+
+// drawAll draws the whole site, for draw without the word of a drawing.
+func (a *app) drawAll(c *cobra.Command, o drawing, args []string) error {
+	if len(args) > 0 {
+		return wrongUsage(c, fmt.Errorf("unknown command %q%s", args[0], suggestNames(c.SuggestionsFor(args[0]))))
+	}
+	return a.draw(c.Context(), o, nil, nil)
+}
+
+// addStanding adds the flags that colour nodes by how they stand.
+func (o *drawing) addStanding(to ...*cobra.Command) {
+	for _, c := range to {
+		c.Flags().BoolVar(&o.standing, "standing", false, "colour nodes by how they stand now")
+		c.Flags().StringVar(&o.report, "report", "", "colour nodes by a report in JSON, a `FILE`")
+	}
 }
 
 func (a *app) drawCablesCommand(o *drawing) *cobra.Command {
@@ -120,7 +142,7 @@ func (a *app) drawable() (*inventory.Inventory, int, error) {
 }
 
 // draw draws what sheets says; all of the site without it.
-func (a *app) draw(o drawing, names []string, sheets func(*draw.Drawing, []string) ([]svg.Sheet, error)) error {
+func (a *app) draw(ctx context.Context, o drawing, names []string, sheets func(*draw.Drawing, []string) ([]svg.Sheet, error)) error {
 	html, err := o.page(sheets == nil)
 	if err != nil && !a.json { // numbers are written to any file
 		return err
@@ -133,7 +155,11 @@ func (a *app) draw(o drawing, names []string, sheets func(*draw.Drawing, []strin
 	if o.rear {
 		side = draw.Rear
 	}
-	d := draw.New(inv, power.New(inv), draw.Options{Side: side, Serials: o.serials, Errors: errs})
+	opt := draw.Options{Side: side, Serials: o.serials, Each: o.each, Errors: errs}
+	if opt.Nodes, opt.Of, err = a.marks(ctx, o); err != nil {
+		return err
+	}
+	d := draw.New(inv, power.New(inv), opt)
 	var list []svg.Sheet
 	if sheets != nil {
 		if list, err = sheets(d, names); err != nil {
@@ -151,6 +177,72 @@ func (a *app) draw(o drawing, names []string, sheets func(*draw.Drawing, []strin
 		return o.write(a, func(w io.Writer) error { return d.HTML(w, list, bill) })
 	}
 	return o.write(a, func(w io.Writer) error { return svg.WriteSheets(w, "Site "+inv.Site.Name, list, d.Defs()) })
+}
+
+// marks returns how nodes stand and what says so, where that is to be drawn.
+func (a *app) marks(ctx context.Context, o drawing) (marks map[string]draw.Mark, of string, err error) {
+	switch {
+	case o.report != "" && o.standing:
+		return nil, "", exit{exitUsage, errors.New("--standing and --report: one at a time")}
+	case o.report != "":
+		in, err := readReport(o.report)
+		if err != nil {
+			return nil, "", err
+		}
+		marks = map[string]draw.Mark{}
+		for _, n := range in.Nodes {
+			marks[n.Name] = markOf(n)
+		}
+		return marks, "report of " + in.At.UTC().Format("2006-01-02 15:04"), nil
+	case o.standing:
+		s, err := a.status(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		marks = map[string]draw.Mark{}
+		for _, n := range s.Where {
+			text := string(n.Status)
+			if n.Cause != "" && !n.Up {
+				text += ": " + n.Cause
+			}
+			marks[n.Node] = draw.Mark{Standing: standingOf(n), Text: text}
+		}
+		of = "state of " + a.now().UTC().Format("2006-01-02 15:04")
+		if s.Rehearsal {
+			of = "rehearsed"
+		}
+	}
+	return marks, of, nil
+}
+
+// markOf is a node as a report has it.
+func markOf(n report.Node) draw.Mark {
+	m := draw.Mark{Standing: draw.Waiting, Text: n.Status.String()}
+	switch n.Status {
+	case report.Accepted, report.Adopted:
+		m.Standing = draw.Good
+	case report.Quarantined, report.NotAccepted:
+		m.Standing = draw.Bad
+		if len(n.Findings) > 0 {
+			m.Text += ": " + n.Findings[0].Part
+		}
+	}
+	return m
+}
+
+// standingOf is how a node is drawn by how it stands.
+func standingOf(n why.NodeSummary) draw.Standing {
+	switch n.Status {
+	case why.Accepted, why.Adopted:
+		return draw.Good
+	case why.Quarantined, why.Late, why.Cut:
+		return draw.Bad
+	case why.Working:
+		return draw.Working
+	case why.Untouched:
+		return draw.Unknown
+	}
+	return draw.Waiting
 }
 
 // page reports whether an HTML page is wanted, by the name of the file.

@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/direct"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/selection"
@@ -125,6 +126,25 @@ func (b *Backend) DoDirect(ctx context.Context, id string, report func(control.D
 	return b.run.desk.Do(ctx, id, report)
 }
 
+// Console implements control.Consoler: a console that the run reads is shared.
+func (b *Backend) Console(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
+	return openConsole(ctx, b.run.desk, b.run.bmcs, b.run.shared, q, w, keys, up)
+}
+
+// openConsole copies the console of a node to w, by the rules of direct work.
+func openConsole(ctx context.Context, d *direct.Desk, bmcs reach.BMCs, shared *reach.Shared, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
+	n, ok := bmcs.Inv.Node(q.Node)
+	if !ok {
+		_, err := selection.CheckNames(bmcs.Inv, []string{q.Node})
+		return err
+	}
+	t, err := bmcs.Target(n, n.Serial)
+	if err != nil {
+		return err
+	}
+	return d.Console(ctx, q, func(keys <-chan string) error { return shared.Terminal(ctx, t, w, keys, up) }, keys)
+}
+
 // Drain implements control.Backend.
 func (b *Backend) Drain(context.Context) error {
 	b.run.Executor.Drain()
@@ -231,6 +251,7 @@ func (b *Backend) Look(ctx context.Context, node string) (control.Look, error) {
 var (
 	_ control.Snapshotter = (*Backend)(nil)
 	_ control.Director    = (*Backend)(nil)
+	_ control.Consoler    = (*Backend)(nil)
 )
 
 // Snapshot implements control.Snapshotter.

@@ -41,6 +41,7 @@ func (s *Site) directConfig(store state.Store, fence state.Fence, bus *event.Bus
 type Direct struct {
 	records
 	desk  *direct.Desk
+	lines *reach.Shared
 	bmcs  reach.BMCs
 	ssh   *remote.Pool
 	bus   *event.Bus
@@ -59,6 +60,7 @@ func (s *Site) OpenDirect(ctx context.Context, store state.Store, fence state.Fe
 	}
 	d := &Direct{records: records{site: s, store: store, fence: fence}, bmcs: s.access().BMCs(reach.Facts(store)),
 		ssh: remote.NewPoolOn(sshParallel, s.network), bus: bus, owner: owner}
+	d.lines = reach.NewShared(reach.TerminalOn(s.network))
 	d.desk = direct.NewDesk(s.directConfig(store, fence, bus, d.bmcs, d.ssh))
 	return d, nil
 }
@@ -88,6 +90,11 @@ func (d *Direct) PlanDirect(ctx context.Context, q control.DirectRequest) (contr
 // DoDirect implements control.Director.
 func (d *Direct) DoDirect(ctx context.Context, id string, report func(control.DirectResult)) error {
 	return d.desk.Do(ctx, id, report)
+}
+
+// Console implements control.Consoler.
+func (d *Direct) Console(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
+	return openConsole(ctx, d.desk, d.bmcs, d.lines, q, w, keys, up)
 }
 
 // Status implements control.Backend.
@@ -169,6 +176,7 @@ var (
 	_ direct.BMC          = (*bmc.Handle)(nil)
 	_ direct.Limits       = (*Running)(nil)
 	_ control.Director    = (*Direct)(nil)
+	_ control.Consoler    = (*Direct)(nil)
 	_ control.Snapshotter = (*Direct)(nil)
 	_ control.Backend     = (*Direct)(nil)
 )

@@ -64,6 +64,7 @@ type Running struct {
 	services *services.Services
 	bmcs     reach.BMCs
 	consoles *reach.Consoles
+	shared   *reach.Shared // each console once, for consoles and for whoever watches
 	ssh      *remote.Pool
 	switches *reach.Switches
 	desk     *direct.Desk // what operators ask of nodes that the plan has no more work for
@@ -110,7 +111,8 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	r := &Running{records: rec, bus: o.Bus, bootLog: services.NewBootLog(o.Bus), ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: s.access().BMCs(reach.Facts(o.Store))}
 	r.switches = s.access().Switches(r.ssh, r.fact)
-	r.consoles = reach.NewConsoles(r.bmcs, reach.TerminalOn(s.network))
+	r.shared = reach.NewShared(reach.TerminalOn(s.network))
+	r.consoles = reach.NewConsoles(r.bmcs, r.shared.Terminal)
 	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return nil, err

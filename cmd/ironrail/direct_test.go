@@ -16,11 +16,11 @@ import (
 )
 
 // simulated makes the tiny site with simulated BMCs, one of each node. The serial number of n2 in
-// the files is serial2.
-func simulated(t *testing.T, serial2 string) (dir string, n1, n2 *ipmisim.Sim) {
+// the files is serial2; lan1 is more of the configuration of n1's simulator.
+func simulated(t *testing.T, serial2, lan1 string) (dir string, n1, n2 *ipmisim.Sim) {
 	t.Helper()
 	dir = t.TempDir()
-	n1, n2 = ipmisim.Start(t, "SYS-1", ""), ipmisim.Start(t, "SYS-2", "")
+	n1, n2 = ipmisim.Start(t, "SYS-1", lan1), ipmisim.Start(t, "SYS-2", "")
 	b, err := os.ReadFile("testdata/site.hcl")
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func ironrail(t *testing.T, dir string, code int, args ...string) (out, talk str
 func TestPeerPower(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "ipmi_sim")
-	dir, n1, n2 := simulated(t, "SYS-2")
+	dir, n1, n2 := simulated(t, "SYS-2", "")
 	if out, _ := ironrail(t, dir, 0, "power", "on", "n1", "n2", "--dry-run"); !strings.Contains(out, "n1             off  batch 1: switch it on") || n1.Did() != "" {
 		t.Errorf("%s; did %s", out, n1.Did())
 	}
@@ -96,7 +96,7 @@ func TestPeerPower(t *testing.T) {
 func TestPeerPowerOfAnother(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "ipmi_sim")
-	dir, n1, n2 := simulated(t, "SYS-9")
+	dir, n1, n2 := simulated(t, "SYS-9", "")
 	out, _ := ironrail(t, dir, 3, "power", "on", "n1", "n2", "--auto-approve")
 	if !strings.Contains(out, `n2             left alone: this is the BMC of another node: the BMC at `+n2.Addr.Addr().String()+` says that it sits in serial "SYS-2"; the inventory says "SYS-9"`) {
 		t.Error(out)
@@ -111,7 +111,7 @@ func TestPeerPowerOfAnother(t *testing.T) {
 func TestPeerBootAndLocate(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "ipmi_sim")
-	dir, n1, n2 := simulated(t, "SYS-2")
+	dir, n1, n2 := simulated(t, "SYS-2", "")
 	out, _ := ironrail(t, dir, 0, "boot", "n1", "n2", "pxe", "--auto-approve")
 	if n1.Did() != "boot pxe" || n2.Did() != "boot pxe" || !strings.Contains(out, "n1             done: boot flags read valid=false once=true uefi=false device=0x01") {
 		t.Errorf("pxe: %s; %s: %s", n1.Did(), n2.Did(), out)

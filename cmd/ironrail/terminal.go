@@ -23,6 +23,20 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// makeRaw has a terminal pass on each key as it is typed, and returns what puts it back; what is no
+// terminal is left as it is.
+func makeRaw(in io.Reader) (raw bool, restore func(), err error) {
+	f, ok := in.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return false, func() {}, nil
+	}
+	before, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return false, nil, fmt.Errorf("terminal: %w", err)
+	}
+	return true, func() { _ = term.Restore(int(f.Fd()), before) }, nil
+}
+
 // terminalSize is the width and height of the terminal that w writes to.
 func terminalSize(w io.Writer) (width, height int) {
 	if f, ok := w.(*os.File); ok {

@@ -133,6 +133,11 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
+	return c.answer(req)
+}
+
+// answer sends a request, and turns a refusal into its error.
+func (c *Client) answer(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without a method and an address that mean nothing here
@@ -150,7 +155,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 		err = json.Unmarshal(raw, &f)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("control socket: %s %s: %s", method, path, resp.Status)
+		return nil, fmt.Errorf("control socket: %s %s: %s", req.Method, req.URL.RequestURI(), resp.Status)
 	}
 	return nil, &errkind.Error{Kind: f.Kind, Err: errors.New(f.Error), Action: f.Action}
 }

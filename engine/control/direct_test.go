@@ -4,6 +4,8 @@ package control_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,5 +83,68 @@ func TestDirectOfAnotherOwner(t *testing.T) {
 	old := control.NewClient(ownedBy(t, http.NotFound))
 	if _, err := old.PlanDirect(t.Context(), control.DirectRequest{Verb: control.DirectOn, Nodes: []string{"n1"}, By: "ann"}); err == nil {
 		t.Error("an older owner: no error")
+	}
+}
+
+// consoles is an owner with one console, which prints what is typed.
+type consoles struct{ control.Backend }
+
+func (consoles) Console(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
+	if q.Node != "n1" {
+		return errkind.New(errkind.Refused, "%s has no console", q.Node).Do("Ask another.")
+	}
+	up()
+	_, _ = fmt.Fprintf(w, "hello %s\xff ", q.By)
+	for {
+		select {
+		case k := <-keys:
+			_, _ = io.WriteString(w, "<"+k+">")
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// TestConsoleOfOwner: bytes go both ways as they are, while both ends are open.
+func TestConsoleOfOwner(t *testing.T) {
+	t.Parallel()
+	c := control.NewClient(ownedBy(t, control.Handler(consoles{}, "1").ServeHTTP))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	keys, printed, done := make(chan string), make(chan string), make(chan error, 1)
+	r, w := io.Pipe()
+	go func() {
+		b := make([]byte, 100)
+		for {
+			n, err := r.Read(b)
+			if err != nil {
+				return
+			}
+			printed <- string(b[:n])
+		}
+	}()
+	ups := 0
+	go func() {
+		done <- c.Console(ctx, control.ConsoleRequest{Node: "n1", By: "ann", Type: true}, w, keys, func() { ups++ })
+	}()
+	if text := <-printed; text != "hello ann\xff " {
+		t.Errorf("%q", text)
+	}
+	for _, k := range []string{"a", "\xc3", "\x00break\x00"} {
+		keys <- k
+		if text := <-printed; text != "<"+k+">" {
+			t.Errorf("%q came back as %q", k, text)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil || ups != 1 {
+		t.Errorf("%v, open %d times", err, ups)
+	}
+	if err := c.Console(t.Context(), control.ConsoleRequest{Node: "n2", By: "ann"}, io.Discard, nil, nil); errkind.Of(err) != errkind.Refused || errkind.Action(err) != "Ask another." {
+		t.Errorf("what the owner refuses: %v", err)
+	}
+	without := control.NewClient(ownedBy(t, control.Handler(struct{ control.Backend }{}, "1").ServeHTTP))
+	if err := without.Console(t.Context(), control.ConsoleRequest{Node: "n1", By: "ann"}, io.Discard, nil, nil); errkind.Of(err) != errkind.Unsupported {
+		t.Errorf("an owner without consoles: %v", err)
 	}
 }

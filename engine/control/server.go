@@ -70,6 +70,7 @@ func Handler(b Backend, version string) http.Handler {
 	m.HandleFunc("POST /release/{node}", serveJSON(holdRequest(b.Release)))
 	m.HandleFunc("POST /direct/plan", serveDirectPlan(b))
 	m.HandleFunc("POST /direct", serveDirect(b))
+	m.HandleFunc("POST /console/{node}", serveConsole(b))
 	m.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(w, r, b) })
 	m.HandleFunc("GET /snapshot", func(w http.ResponseWriter, r *http.Request) { serveSnapshot(w, r, b) })
 	return limitRequests(m)

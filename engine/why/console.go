@@ -85,38 +85,3 @@ func (s *Screen) sequence(c byte) {
 		s.Flush()
 	}
 }
-
-// ConsoleMessage is what a line of a console means.
-type ConsoleMessage struct {
-	Text   string `json:"text"` // part of the line by which it is known, in lower case
-	Cause  string `json:"cause"`
-	Action string `json:"action"`
-	Source string `json:"source"` // where the text comes from
-
-	ends bool // nothing comes after it: the node is stuck at once, not only when it is late
-}
-
-// said are the lines that name a cause. Sources: the Linux kernel by file, iPXE's
-// and Intel's messages by their documents.
-var said = []ConsoleMessage{
-	{"unable to mount root fs", "the kernel found no root file system", "Look whether the image has the driver of the boot disk, and whether root= names what was written.", "Linux, init/do_mounts.c", true},
-	{"out of memory and no killable processes", "the kernel ran out of memory", "Look at the memory that the firmware reports, and for modules that it switched off.", "Linux, mm/oom_kill.c", true},
-	{"kernel panic - not syncing", "the kernel stopped", "Read the lines before it: they name the fault.", "Linux, kernel/panic.c", true},
-	{"no bootable device", "the firmware found nothing to boot from", "Look at the boot order, and that network boot is enabled for the boot NIC.", "SeaBIOS, src/boot.c, and other firmware", false},
-	{"pxe-e51", "no DHCP server answered the boot NIC", "Look at the VLAN of its switch port, and at a DHCP relay on the way.", "Intel Boot Agent messages", false},
-	{"pxe-e53", "a DHCP server answered and named no boot file: it was another than ironrail's", "Find the other DHCP server on the boot network.", "Intel Boot Agent messages", false},
-	{"pxe-e18", "the boot server did not answer in time", "Look at TFTP (UDP 69 and high ports) between the boot network and this controller.", "UEFI PXE base code of EDK II", false},
-	{"pxe-e61", "the boot NIC has no link", "Look at the cable and the switch port of the boot NIC.", "Intel Boot Agent messages", false},
-	{"memory training fail", "the memory could not be set up", "Reseat or replace the memory module that the line or the BMC's event log names.", "memory reference code of server firmware", false},
-}
-
-// ExplainConsoleLine says what a line of a console means; false when it is not known.
-func ExplainConsoleLine(line string) (ConsoleMessage, bool) {
-	low := strings.ToLower(line)
-	for _, s := range said {
-		if strings.Contains(low, s.Text) {
-			return s, true
-		}
-	}
-	return ConsoleMessage{}, false
-}

@@ -26,8 +26,9 @@ type serial struct {
 	number   byte   // of the last packet with characters
 	count    int    // characters of it that were taken
 
-	keys   <-chan string // to be typed; nil: nothing is
-	typing typed
+	keys    <-chan string // to be typed; nil: nothing is
+	typing  typed
+	typedAt time.Time // when a key came last
 }
 
 // newSerial takes a session over.

@@ -449,3 +449,40 @@ func TestHoldStops(t *testing.T) {
 		t.Errorf("after the end: %v", err)
 	}
 }
+
+// TestConsole: who types is in the journal, a node that somebody else holds is refused, and so is the BMC
+// of another node; reading stands under no rule.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	d := NewDesk(r.cfg)
+	open := func(keys <-chan string) error {
+		if keys != nil {
+			return errors.New("the line is broken")
+		}
+		return nil
+	}
+	if err := state.HoldNode(t.Context(), r.store, r.fence, "n1", state.Hold{By: "bob", Reason: "riser"}); err != nil {
+		t.Fatal(err)
+	}
+	r.bmcs["n2"].serial = "other"
+	keys := make(chan string)
+	for q, want := range map[control.ConsoleRequest]string{
+		{Node: "n1", By: "ann"}:             "",
+		{Node: "n1", By: "ann", Type: true}: "it is on hold since",
+		{Node: "n1", By: "bob", Type: true}: "the line is broken",
+		{Node: "n2", By: "ann", Type: true}: "this is the BMC of another node",
+		{Node: "n9", By: "ann", Type: true}: "n9 is not in the inventory",
+	} {
+		if err := d.Console(t.Context(), q, open, keys); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+	last, ok, err := state.ReadDirect(t.Context(), r.store, "n1", "console")
+	if err != nil || !ok || last.By != "bob" || last.State != state.EffectNotDone || last.Detail != "open to type at for 0s: the line is broken" {
+		t.Errorf("%+v, %v", last, err)
+	}
+	if _, ok, _ := state.ReadDirect(t.Context(), r.store, "n2", "console"); ok {
+		t.Error("what was refused is in the journal")
+	}
+}

@@ -119,12 +119,7 @@ func (d *Desk) mayWork(ctx context.Context, v verb, q control.DirectRequest, n *
 	case err != nil:
 		return err
 	case now.Hold != nil:
-		by := now.Hold.By
-		if now.Hold.Reason != "" {
-			by += ": " + now.Hold.Reason
-		}
-		return errkind.New(errkind.Refused, "it is on hold since %s (%s)", now.Hold.At.Local().Format(time.DateTime), by).
-			Do("Speak with who holds it; `ironrail release " + n.Name + "` lets it go.")
+		return errHeldBy(n.Name, now.Hold)
 	case n.Protect && (v.disturbs || v.changes):
 		return errkind.New(errkind.Refused, "it is protected: what runs on it is neither ended nor changed").
 			Do("Remove `protect` from it, or from its role, if it is meant.")
@@ -136,6 +131,16 @@ func (d *Desk) mayWork(ctx context.Context, v verb, q control.DirectRequest, n *
 		}
 	}
 	return nil
+}
+
+// errHeldBy refuses to work on a node on hold.
+func errHeldBy(node string, h *state.Hold) error {
+	by := h.By
+	if h.Reason != "" {
+		by += ": " + h.Reason
+	}
+	return errkind.New(errkind.Refused, "it is on hold since %s (%s)", h.At.Local().Format(time.DateTime), by).
+		Do("Speak with who holds it; `ironrail release " + node + "` lets it go.")
 }
 
 // reach opens the node's BMC, and compares who it says that it is with the inventory.

@@ -4,12 +4,14 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/direct"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/selection"
 )
@@ -59,4 +61,24 @@ func (o Observer) Console(ctx context.Context, r state.Reader, node string, w io
 		return err
 	}
 	return bmc.Console(ctx, t, bmc.Options{Network: o.Network}, w, up)
+}
+
+// Type is Console, and types what comes from keys, by the rules of direct.CheckTyping; by is who types.
+func (o Observer) Type(ctx context.Context, r state.Reader, node, by string, w io.Writer, keys <-chan string, up func()) error {
+	if _, err := selection.CheckNames(o.Inv, []string{node}); err != nil {
+		return err
+	}
+	b := o.BMCs(reach.Facts(r))
+	n, _ := o.Inv.Node(node)
+	t, err := b.Target(n, n.Serial)
+	if err != nil {
+		return err
+	}
+	err = direct.CheckTyping(ctx, o.Inv, r, func(string) (direct.BMC, error) { return b.Pool.Handle(t), nil }, node, by)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
+	defer cancel()
+	if err := errors.Join(err, b.Pool.Close(end)); err != nil { // the console takes a session of its own
+		return err
+	}
+	return bmc.Terminal(ctx, t, bmc.Options{Network: o.Network}, w, keys, up)
 }

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"context"
+	"io"
+	"net/netip"
+	"sync"
+
+	"github.com/ironrail/ironrail/provision/bmc"
+)
+
+// Shared gives one console to any number of readers: a BMC opens its console once. Who comes later
+// sees what is printed from then on. It is safe for concurrent use.
+type Shared struct {
+	open Terminal
+
+	mu    sync.Mutex // guards lines and all of each
+	lines map[netip.AddrPort]*sharedLine
+}
+
+// sharedLine is one console that is open, or about to be.
+type sharedLine struct {
+	cancel  context.CancelFunc
+	keys    chan string   // what all readers type
+	ended   chan struct{} // closed when session and payload are given back
+	err     error         // why it ended, once it has
+	isUp    bool          // it was open at least once
+	ending  bool          // its last reader has left
+	readers map[*sharedReader]bool
+}
+
+// sharedReader is one reader of a line.
+type sharedReader struct {
+	up     func()
+	failed chan error // takes the error of to
+
+	mu sync.Mutex // guards to, and is held while it is written to
+	to io.Writer  // nil: it has left
+}
+
+// print writes to the reader, unless it has left.
+func (r *sharedReader) print(b []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.to == nil {
+		return
+	}
+	if _, err := r.to.Write(b); err != nil {
+		r.to = nil
+		r.failed <- err // it takes one
+	}
+}
+
+// end is called once its writer is not to be used any more.
+func (r *sharedReader) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.to = nil
+}
+
+// NewShared shares the consoles that open opens.
+func NewShared(open Terminal) *Shared {
+	return &Shared{open: open, lines: map[netip.AddrPort]*sharedLine{}}
+}
+
+// Terminal is a Terminal for each reader. It returns once the reader has left, and the last one once the
+// console is given back. A reader's writer that fails ends that reader alone.
+func (s *Shared) Terminal(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error {
+	r := &sharedReader{to: to, up: up, failed: make(chan error, 1)}
+	l, err := s.join(ctx, t, r)
+	if err != nil {
+		return nil //nolint:nilerr // the end of ctx is no error, as of bmc.Terminal
+	}
+	defer s.leave(l, r)
+	var pass chan string // nil: there is nothing to pass on
+	next := ""
+	for {
+		from := keys
+		if pass != nil { // one text at a time
+			from = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-r.failed:
+			return err
+		case <-l.ended:
+			return l.err
+		case next = <-from:
+			pass = l.keys
+		case pass <- next:
+			pass = nil
+		}
+	}
+}
+
+// join makes a reader one of the line, which is opened for the first. A line that ends is waited for.
+func (s *Shared) join(ctx context.Context, t bmc.Target, r *sharedReader) (*sharedLine, error) {
+	for {
+		s.mu.Lock()
+		l := s.lines[t.Addr]
+		if l == nil {
+			l = s.begin(ctx, t)
+		}
+		if !l.ending {
+			l.readers[r] = true
+			if l.isUp && r.up != nil {
+				r.up()
+			}
+			s.mu.Unlock()
+			return l, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-l.ended:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// begin opens a line. Called with mu held.
+func (s *Shared) begin(ctx context.Context, t bmc.Target) *sharedLine {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // of the line, not of its first reader
+	l := &sharedLine{cancel: cancel, keys: make(chan string), ended: make(chan struct{}), readers: map[*sharedReader]bool{}}
+	s.lines[t.Addr] = l
+	go func() { // ends with its last reader, which waits for it
+		err := s.open(ctx, t, sharedWriter{s, l}, l.keys, func() { s.opened(l) })
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.err = err
+		delete(s.lines, t.Addr)
+		close(l.ended)
+	}()
+	return l
+}
+
+// opened tells all readers that the console is open.
+func (s *Shared) opened(l *sharedLine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.isUp = true
+	for r := range l.readers {
+		if r.up != nil {
+			r.up()
+		}
+	}
+}
+
+// leave takes a reader out, and waits for the end of a line without any.
+func (s *Shared) leave(l *sharedLine, r *sharedReader) {
+	r.end()
+	s.mu.Lock()
+	delete(l.readers, r)
+	last := len(l.readers) == 0
+	l.ending = l.ending || last
+	s.mu.Unlock()
+	if last {
+		l.cancel()
+		<-l.ended
+	}
+}
+
+// sharedWriter gives what is printed to all readers, in turn. A slow one delays the others; its writer
+// has a bound of its own.
+type sharedWriter struct {
+	s *Shared
+	l *sharedLine
+}
+
+// Write implements io.Writer and never fails: a reader whose writer does leaves.
+func (w sharedWriter) Write(b []byte) (int, error) {
+	w.s.mu.Lock()
+	readers := make([]*sharedReader, 0, len(w.l.readers))
+	for r := range w.l.readers {
+		readers = append(readers, r)
+	}
+	w.s.mu.Unlock()
+	for _, r := range readers {
+		r.print(b)
+	}
+	return len(b), nil
+}

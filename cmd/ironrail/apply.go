@@ -79,7 +79,7 @@ are named as plan names them.`,
 	var l server.Listen
 	c.Flags().StringVar(&l.Address, "ui", "", "serve the web page while it runs, on `ADDRESS:PORT`: see serve")
 	c.Flags().Lookup("ui").NoOptDefVal = defaultPage
-	addListen(c, &l)
+	addListen(c, &l, "ui-")
 	f.page = &l
 	return c
 }

@@ -49,7 +49,7 @@ loopback too. --json prints the addresses as one object.`,
 		Args:    asUsage(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), l) },
 	}
-	addListen(c, &l)
+	addListen(c, &l, "")
 	c.Flags().StringVar(&l.Address, "listen", l.Address, "`ADDRESS:PORT` to listen on; port 0 takes a free one")
 	link := server.Listen{Address: defaultPage}
 	sub := &cobra.Command{
@@ -68,11 +68,11 @@ command.`,
 	return c
 }
 
-// addListen defines the flags of who may reach the page.
-func addListen(c *cobra.Command, l *server.Listen) {
-	c.Flags().StringArrayVar(&l.Hosts, "host", nil, "`NAME` of this machine, with or without a port, that browsers may ask for; may be given again")
-	c.Flags().StringVar(&l.Certificate, "cert", "", "`FILE` with the certificate of TLS, as PEM")
-	c.Flags().StringVar(&l.Key, "key", "", "`FILE` with its key")
+// addListen defines the flags of who may reach the page; their names begin with prefix.
+func addListen(c *cobra.Command, l *server.Listen, prefix string) {
+	c.Flags().StringArrayVar(&l.Hosts, prefix+"host", nil, "`NAME` of this machine, with or without a port, that browsers may ask for; may be given again")
+	c.Flags().StringVar(&l.Certificate, prefix+"cert", "", "`FILE` with the certificate of the page's TLS, as PEM")
+	c.Flags().StringVar(&l.Key, prefix+"key", "", "`FILE` with its key")
 }
 
 // serve serves the page until it is stopped.
@@ -103,7 +103,7 @@ func (a *app) serve(ctx context.Context, l server.Listen) error {
 // a page of errors.
 func (a *app) openPage(l server.Listen) (*server.Server, error) {
 	if (l.Certificate == "") != (l.Key == "") {
-		return nil, exit{exitUsage, errors.New("--cert and --key are given together")}
+		return nil, exit{exitUsage, errors.New("a certificate (--cert) and its key (--key) are given together")}
 	}
 	if _, err := a.names(); err != nil {
 		return nil, err

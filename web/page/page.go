@@ -95,6 +95,8 @@ func New(o Options) (*Server, error) {
 		_, _ = w.Write(document)
 	})
 	m.HandleFunc("GET /report", s.serveReport)
+	m.HandleFunc("GET /report/text", s.serveForm(report.Text, "text/plain; charset=utf-8"))
+	m.HandleFunc("GET /report/junit", s.serveForm(report.JUnit, "application/xml"))
 	m.HandleFunc("GET /fabric/{name}/map.svg", s.serveMap)
 	m.HandleFunc("GET /evidence/{ref...}", s.serveEvidence)
 	m.HandleFunc("GET /assets/{version}/{name}", s.serveAsset)
@@ -435,6 +437,29 @@ func (s *Server) ServeLogin(w http.ResponseWriter, r *http.Request, code int, l 
 	s.render(w, r, code, "login", d)
 }
 
+// reportLinks lead back from the report, and to its other forms; they are not printed.
+const reportLinks = `<style>@media print { .links { display: none; } }</style><p class="links small"><a href="/">overview</a> · <a href="/findings">findings</a> · the report as <a href="/report/text">text</a>, <a href="/report/junit">JUnit</a>, <a href="/api/v1/report">JSON</a></p>`
+
+// serveForm is the report in another form.
+func (s *Server) serveForm(write func(io.Writer, report.Input) error, kind string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+		defer cancel()
+		in, err := s.Keeper.Report(ctx)
+		var b bytes.Buffer
+		if err == nil {
+			err = write(&b, in)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		setHeaders(w, rawPolicy)
+		w.Header().Set("Content-Type", kind)
+		send(w, r, http.StatusOK, b.Bytes())
+	}
+}
+
 // serveReport is the report as one page of its own, as `ironrail report` writes it.
 func (s *Server) serveReport(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
@@ -450,7 +475,7 @@ func (s *Server) serveReport(w http.ResponseWriter, r *http.Request) {
 	}
 	setHeaders(w, reportPolicy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	send(w, r, http.StatusOK, b.Bytes())
+	send(w, r, http.StatusOK, bytes.Replace(b.Bytes(), []byte("<body>"), []byte("<body>"+reportLinks), 1))
 }
 
 // serveMap is the map of a fabric.

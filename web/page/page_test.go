@@ -87,7 +87,7 @@ func TestPages(t *testing.T) {
 				}
 			}
 			for path, want := range map[string]int{"/node/nope": 404, "/rack/nope": 404, "/finding/f-000000": 404, "/switch/nope": 404, "/fabric/nope": 404, "/nope": 404, "/evidence/sha256:00": 404,
-				"/evidence/..%2f..%2fstate.db": 404, "/assets/x/style.css": 404, prefix + "/nodes/nope": 404, prefix + "/nope": 404, "/report": 200, "/fabric/compute/map.svg": 200} {
+				"/evidence/..%2f..%2fstate.db": 404, "/assets/x/style.css": 404, prefix + "/nodes/nope": 404, prefix + "/nope": 404, "/report": 200, "/report/text": 200, "/report/junit": 200, "/fabric/compute/map.svg": 200} {
 				if resp, body := get(s, path); resp.StatusCode != want {
 					t.Errorf("%s: %d, want %d\n%.500s", path, resp.StatusCode, want, body)
 				}

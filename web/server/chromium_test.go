@@ -230,7 +230,7 @@ func TestPeerTLS(t *testing.T) {
 	b.Click("main button")
 	b.Wait(`location.pathname === "/" && document.querySelector("h1").innerText.includes("nodes are up")`)
 	b.Open(s.URL() + "nodes")
-	b.Wait(`document.querySelectorAll("main tbody tr").length === 4`)
+	b.Wait(`document.querySelectorAll("main tbody tr").length === 4 && document.getElementById("live").classList.contains("on")`)
 	var cookie string
 	if b.Eval("document.cookie", &cookie); cookie != "" {
 		t.Errorf("a script can read the session: %q", cookie)

@@ -66,7 +66,7 @@ type Snapshot struct {
 	Site       why.Site
 	Owner      *control.Identity // nil: no run is active
 	Rehearsal  bool              // what a rehearsal left: its nodes were simulated
-	Trouble    string            // why the site's files cannot be read now; it is shown as they were
+	Trouble    string            // why the site's files, or its state, cannot be read now
 
 	nodes  []why.NodeSummary // in the order of the site
 	byName map[string]int    // places in nodes
@@ -146,7 +146,11 @@ func (k *Keeper) readSite(ctx context.Context, files string) (*Snapshot, error) 
 		}
 	}
 	var err error
-	if s.Site, s.Owner, err = k.records(s).Standings(ctx); err != nil {
+	s.Site, s.Owner, err = k.records(s).Standings(ctx)
+	if _, owned := errors.AsType[onrecord.OwnedError](err); owned && k.last == nil {
+		s.Trouble, s.Site, err = err.Error(), why.Site{Now: s.At}, nil // a run that waits for its approval
+	}
+	if err != nil {
 		return nil, err
 	}
 	if _, s.Rehearsal, err = rehearsal.ReadKept(k.State); err != nil {
@@ -155,13 +159,27 @@ func (k *Keeper) readSite(ctx context.Context, files string) (*Snapshot, error) 
 	if s.Rehearsal && s.Site.Last != nil && !s.Site.Last.Ended.IsZero() {
 		s.At, s.Site.Now = s.Site.Last.Ended, s.Site.Last.Ended // its clock was a virtual one
 	}
-	s.nodes = why.SummariseNodes(s.Site)
-	s.byName = make(map[string]int, len(s.nodes))
-	for i, n := range s.nodes {
-		s.byName[n.Node] = i
-	}
+	s.alignNodes()
 	s.suspects = suspectsOf(s.Site)
 	return s, nil
+}
+
+// alignNodes puts the nodes into the order of the site's files: an owner knows those that
+// its run began with, and the files may have others by now.
+func (s *Snapshot) alignNodes() {
+	known := map[string]why.NodeSummary{}
+	for _, n := range why.SummariseNodes(s.Site) {
+		known[n.Node] = n
+	}
+	s.byName = make(map[string]int, len(s.Inv.Nodes))
+	for i, n := range s.Inv.Nodes {
+		sum, ok := known[n.Name]
+		if !ok {
+			sum = why.NodeSummary{Node: n.Name, Status: why.Untouched, Text: "nothing was done with it yet"}
+		}
+		s.nodes = append(s.nodes, sum)
+		s.byName[n.Name] = i
+	}
 }
 
 // records reads what is known of the site of a snapshot.

@@ -19,7 +19,7 @@ import (
 type Overview struct {
 	Site      string      `json:"site"`
 	Rehearsal bool        `json:"rehearsal,omitempty"` // its nodes were simulated
-	Trouble   string      `json:"trouble,omitempty"`   // why the site's files cannot be read now
+	Trouble   string      `json:"trouble,omitempty"`   // why the site's files, or its state, cannot be read now
 	Run       *Run        `json:"run,omitempty"`       // nil: there was none
 	Nodes     int         `json:"nodes"`
 	Up        int         `json:"up"`

@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -306,6 +309,55 @@ func TestEvents(t *testing.T) {
 		if e.Node != webtest.BadGPU || e.Type != event.FindingMade {
 			t.Errorf("%+v", e)
 		}
+	}
+}
+
+// run is an owner that knows one node of the site, and one that it has no more.
+type run struct{ control.Backend }
+
+func (run) Status(context.Context) (control.Status, error) {
+	return control.Status{Nodes: []state.Node{{Name: webtest.Healthy, Accepted: true, AcceptedAt: time.Now()}, {Name: "n99"}}}, nil
+}
+
+// TestOtherNodes: nodes are those of the files, whatever a run began with; a run that does not
+// answer yet is no reason to show nothing.
+func TestOtherNodes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := webtest.Copy(dir, root+"/examples/hgx-h100"); err != nil {
+		t.Fatal(err)
+	}
+	k := keeperOf(dir)
+	now := time.Now()
+	k.Now = func() time.Time { return now }
+	o, err := control.AcquireFolder(k.State, "apply", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = o.Release() }()
+	if o, err := k.Overview(t.Context()); err != nil || o.Nodes != 4 || !strings.Contains(o.Trouble, "does not answer yet") {
+		t.Errorf("%+v, %v", o, err)
+	}
+	ln, err := o.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := control.Serve(ctx, ln, run{}, "test"); err != nil {
+			t.Error(err)
+		}
+	})
+	defer func() { cancel(); wg.Wait() }()
+	now = now.Add(time.Hour)
+	v, err := k.Overview(t.Context())
+	if want := []view.Count{{State: why.Untouched, Nodes: 3}, {State: why.Accepted, Nodes: 1}}; err != nil || !slices.Equal(v.Counts, want) || v.Trouble != "" {
+		t.Errorf("%v %q, %v", v.Counts, v.Trouble, err)
+	}
+	n, err := k.Nodes(t.Context(), view.NodeFilter{State: why.Accepted})
+	if err != nil || len(n.Nodes) != 1 || n.Nodes[0].Name != webtest.Healthy {
+		t.Errorf("%+v, %v", n, err)
 	}
 }
 

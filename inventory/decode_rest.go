@@ -33,6 +33,9 @@ func (l *loader) decodeRest() {
 		l.checkHook(h, b)
 		l.inv.Hooks = append(l.inv.Hooks, h)
 	}
+	for _, b := range l.result.Bodies["notify"] {
+		l.inv.Notifies = append(l.inv.Notifies, l.notify(b))
+	}
 	for _, b := range l.result.Bodies["moved"] {
 		m := &Move{From: language.Get[string](b, "from"), To: language.Get[string](b, "to"), Decl: b.Decl}
 		l.bodies[m] = b

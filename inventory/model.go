@@ -45,6 +45,7 @@ type Inventory struct {
 	Cables      []*Cable  // the given ones by their ends, then those that topologies compute, by fabric
 	Overrides   []*Override
 	Hooks       []*Hook
+	Notifies    []*Notify
 	Allows      []*Allow
 	Moves       []*Move
 	Lock        *lock.Lock // what ironrail.lock says; nil when it cannot be read
@@ -274,6 +275,35 @@ type BuildingFeed struct {
 	Capacity unit.Watts // of the feed; 0: not given
 	Derate   float64    // usable share of Capacity; default 1
 	Decl     hcl.Range
+}
+
+// NotifyOn are what a Notify block may ask for: findings, holds with their releases, and
+// ends of runs.
+var NotifyOn = []string{"finding", "hold", "run"}
+
+// Notify is who hears of what happens in runs.
+type Notify struct {
+	Kind, Name string // "webhook" or "alertmanager"; unique names
+	URL        NotifyURL
+	Token      secret.Ref     // sent as Bearer; empty: none
+	Headers    []NotifyHeader // in the order of the file
+	CA         string         // see package tlstrust; empty: the system's authorities
+	On         []string       // of NotifyOn
+	Timeout    time.Duration  // of one try
+	Lasts      time.Duration  // alertmanager: of the alert of a finding
+	Decl       hcl.Range
+}
+
+// NotifyURL is a URL, or where one lies.
+type NotifyURL struct {
+	Text   string
+	Secret secret.Ref
+}
+
+// NotifyHeader is a header of the requests.
+type NotifyHeader struct {
+	Name  string
+	Value secret.Ref
 }
 
 // Hook is a site's own step before or after a stage. JSON of the node is on its

@@ -33,6 +33,7 @@ var (
 	typeSize     = language.Parsed(`the size of a disk such as "3.84TB", ">= 900GB" or ">= 900GB, <= 2TB"`, unit.ParseDriveSize)
 	typeVersion  = language.Parsed(`a version such as ">= 1.03.18"`, unit.ParseVersionLimit)
 	typeEndpoint = language.Parsed(`an https URL with an IP address such as "https://10.20.0.3:8443/power"`, parseEndpoint)
+	typeTarget   = language.Custom(`an http or https URL, or a secret that holds one`, parseTarget)
 	typeAddress  = language.Parsed(`an IP address such as "10.20.0.2"`, parseAddress)
 	typePrefix   = language.Parsed(`a network such as "10.20.0.0/20"`, parsePrefix)
 	typePool     = language.Parsed(`a range of addresses such as "10.10.15.0-10.10.15.254"`, parsePool)
@@ -125,6 +126,40 @@ func parseEndpoint(s string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf(`%q is not an https URL with an IP address such as "https://10.20.0.3:8443/power", without a user or a query`, s)
+}
+
+// parseTarget reads where to send: a URL, or where one lies.
+func parseTarget(v cty.Value) (NotifyURL, error) {
+	if ref, ok := SecretRef(v); ok {
+		return NotifyURL{Secret: ref}, nil
+	}
+	if v.Type() != cty.String {
+		return NotifyURL{}, fmt.Errorf("%s is no URL", v.Type().FriendlyName())
+	}
+	if why := WrongNotifyURL(v.AsString()); why != "" {
+		if strings.Contains(v.AsString(), "@") { // perhaps a password, which no message repeats
+			return NotifyURL{}, fmt.Errorf("the URL %s", why)
+		}
+		return NotifyURL{}, fmt.Errorf(`%q %s; a URL such as "https://hooks.example/ironrail" is wanted, or where one lies, such as secret("env:HOOK_URL")`, v.AsString(), why)
+	}
+	return NotifyURL{Text: v.AsString()}, nil
+}
+
+// WrongNotifyURL says why a text cannot be sent to; "" for nothing. It repeats nothing of
+// it, since it may be a secret.
+func WrongNotifyURL(text string) string {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "":
+		return "is no URL with a host"
+	case u.Scheme != "https" && u.Scheme != "http":
+		return "is neither http nor https"
+	case u.User != nil:
+		return "holds a user name; give token or a header instead"
+	case u.Fragment != "":
+		return "has a fragment, which is not sent"
+	}
+	return ""
 }
 
 func parseAddress(s string) (netip.Addr, error) {

@@ -11,7 +11,7 @@ import (
 func topSpecs(kinds Kinds) []language.BlockSpec {
 	return append([]language.BlockSpec{
 		siteSpec(), controllerSpec(), stateSpec(), networkSpec(), bmcSpec(), loginSpec(), hardwareSpec(), diskLayoutSpec(), hostSpec(), validationSpec(), roleSpec(),
-		feedSpec(), rackSpec(), overrideSpec(), cableSpec(), hookSpec(), allowSpec(), movedSpec(),
+		feedSpec(), rackSpec(), overrideSpec(), cableSpec(), hookSpec(), notifySpec(), allowSpec(), movedSpec(),
 	}, kindSpecs(kinds)...)
 }
 
@@ -224,6 +224,20 @@ func hookSpec() language.BlockSpec {
 	return language.BlockSpec{Type: "hook", Labels: []string{"when", "stage"}, Body: language.Spec{Attrs: []language.Attr{
 		requiredAttr("command", language.Strings), orText("timeout", "1min", typeDuration),
 	}}}
+}
+
+// notifySpec is who hears of findings, holds and ends of runs.
+func notifySpec() language.BlockSpec {
+	return language.BlockSpec{Type: "notify", Labels: []string{"kind", "name"}, Repeat: true, SiteOnly: true, Body: language.Spec{Attrs: []language.Attr{
+		requiredAttr("url", typeTarget),
+		optionalAttr("token", language.Secret),
+		optionalAttr("ca", language.Text),
+		optionalAttr("on", language.List(language.OneOf(NotifyOn...))),
+		orText("timeout", "10s", typeDuration), // of one try
+	}, Blocks: []language.BlockSpec{namedBlock("header", requiredAttr("value", language.Secret))}}, Kinds: map[string]language.Spec{
+		"webhook":      {},
+		"alertmanager": {Attrs: []language.Attr{orText("lasts", "24h", typeDuration)}}, // of the alert of a finding
+	}}
 }
 
 func feedSpec() language.BlockSpec {

@@ -36,6 +36,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/looks"
+	"github.com/ironrail/ironrail/provision/notify"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/rebuild"
@@ -158,6 +159,16 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	}
 	s.Artifacts = artifacts.New(inv, s.state, o.Packages).WithSecrets(s.secrets.Resolve)
 	return s, err
+}
+
+// Notifier is ready to send what happens in a run to the receivers that the site names;
+// see notify.New. On a virtual rack there is nobody to notify.
+func (s *Site) Notifier(say func(string)) (*notify.Notifier, error) {
+	inv := *s.Inv
+	if s.Keys.Virtual {
+		inv.Notifies = nil
+	}
+	return notify.New(&inv, s.secrets.Resolve, say, notify.Options{})
 }
 
 // access is what the parts of the site are reached with.

@@ -43,6 +43,10 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	if err != nil {
 		return err
 	}
+	receivers, err := a.openNotices(site, o.Bus)
+	if err != nil {
+		return errors.Join(err, socket.Close())
+	}
 	run, err := site.Begin(ctx, o)
 	if err != nil {
 		return errors.Join(err, socket.Close())
@@ -62,10 +66,12 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 		Report: func(ctx context.Context) (report.Input, error) {
 			return run.Site().Report(ctx, o.Store, thisVersion(), a.now().UTC())
 		}})
+	receivers.follow(ctx, &wg)
 	res, err := run.Run(ctx)
-	o.Bus.Close()
+	receivers.closeBus()
 	end()
 	wg.Wait()
+	receivers.complain()
 	return a.ended(ctx, run.Site(), o.Store, res, err)
 }
 

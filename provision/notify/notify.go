@@ -73,8 +73,9 @@ type target struct {
 	client  *http.Client
 	queue   chan Notice
 
-	mu      sync.Mutex // guards dropped
+	mu      sync.Mutex // guards dropped and cause
 	dropped int
+	cause   string // why the last of them were not delivered
 }
 
 // New makes ready to send. resolve finds secrets: one that cannot be found is an error
@@ -164,7 +165,7 @@ func (n *Notifier) Follow(ctx context.Context, next func(context.Context) (event
 	wg.Wait()
 	for _, t := range n.targets {
 		if lost := t.takeDropped(); lost > 0 {
-			n.say(fmt.Sprintf("warning: notify %s: %d notices were not delivered", t.Name, lost))
+			n.say(fmt.Sprintf("warning: notify %s: %d notices were not delivered: %s", t.Name, lost, t.cause))
 		}
 	}
 }
@@ -178,15 +179,15 @@ func (n *Notifier) spread(notice Notice, on string) {
 		select {
 		case t.queue <- notice:
 		default:
-			t.drop(1)
+			t.drop(1, "the receiver is too slow")
 		}
 	}
 }
 
-func (t *target) drop(count int) {
+func (t *target) drop(count int, cause string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropped += count
+	t.dropped, t.cause = t.dropped+count, cause
 }
 
 func (t *target) takeDropped() int {
@@ -204,9 +205,9 @@ func (n *Notifier) send(ctx context.Context, t *target) {
 		list := n.gather(ctx, t, first)
 		dropped := t.takeDropped()
 		if err := n.deliver(ctx, t, list, dropped); err != nil {
-			t.drop(len(list) + dropped)
+			t.drop(len(list)+dropped, errkind.Line(err))
 			if ctx.Err() == nil {
-				n.say(fmt.Sprintf("warning: notify %s: %s", t.Name, errkind.Line(err)))
+				n.say(fmt.Sprintf("warning: notify %s: not delivered: %s", t.Name, errkind.Line(err)))
 			}
 		}
 	}
@@ -247,8 +248,13 @@ func (n *Notifier) deliver(ctx context.Context, t *target, list []Notice, droppe
 	if err != nil {
 		return err
 	}
+	var last error
 	for try := 0; ; try++ {
 		again, pause, err := t.post(ctx, body)
+		if ctx.Err() != nil && err != nil && last != nil {
+			return last // and not that this try was cut off
+		}
+		last = err
 		if err == nil || !again || try >= len(n.options.Pauses) || ctx.Err() != nil {
 			return err
 		}
@@ -275,7 +281,7 @@ func (t *target) post(ctx context.Context, body []byte) (again bool, pause time.
 		if of, ok := errors.AsType[*url.Error](err); ok {
 			err = of.Err
 		}
-		return true, 0, errkind.New(errkind.Unreachable, "not delivered: %w", err)
+		return true, 0, errkind.New(errkind.Unreachable, "%w", err)
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer)
 	_ = resp.Body.Close()
@@ -286,8 +292,8 @@ func (t *target) post(ctx context.Context, body []byte) (again bool, pause time.
 		if after, aerr := time.ParseDuration(resp.Header.Get("Retry-After") + "s"); aerr == nil {
 			pause = min(max(after, 0), maxPause)
 		}
-		return true, pause, errkind.New(errkind.Refused, "not delivered: the receiver answers with status %d", code)
+		return true, pause, errkind.New(errkind.Refused, "the receiver answers with status %d", code)
 	default:
-		return false, 0, errkind.New(errkind.Refused, "not delivered: the receiver answers with status %d", code)
+		return false, 0, errkind.New(errkind.Refused, "the receiver answers with status %d", code)
 	}
 }

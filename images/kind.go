@@ -102,6 +102,8 @@ const (
 	ShimX64File = "shimx64.efi"  // the same two of x86-64, of images for Secure Boot
 	GRUBX64File = "grubx64.efi"
 	MOKX64File  = "mmx64.efi" // MokManager, which shim loads where a certificate is to be enrolled
+
+	IPXEFile = "snponly.efi" // of x86-64: an iPXE that tags, of images whose nodes boot on a VLAN
 )
 
 // SignedLoaders are the names of shim, and of what it loads, for the network.

@@ -74,13 +74,16 @@ func (l *loader) unknownDisk(h *Hardware, d *DiskLayout, name string, at hcl.Ran
 }
 
 // setNeeds enters into the images what their nodes need in them: of disk layouts, and
-// signed loaders.
+// signed loaders, and an iPXE that tags.
 func (inv *Inventory) setNeeds() {
 	for _, n := range inv.Nodes {
 		if n.Image == nil || n.Retired {
 			continue
 		}
 		n.Image.SecureBoot = n.Image.SecureBoot || n.Hardware != nil && n.Hardware.SecureBoot
+		if _, tagged := n.BootVLAN(); tagged {
+			n.Image.Tagged = true
+		}
 		if n.Disks == nil {
 			continue
 		}

@@ -32,7 +32,9 @@ type Image struct {
 	Vendor       VendorSignature
 	// SecureBoot: some of its nodes boot with Secure Boot, so that all that boots them is signed.
 	SecureBoot bool
-	Storage    []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
+	// Tagged: some of its nodes boot on a VLAN, by an iPXE that tags. It is found from the nodes.
+	Tagged  bool
+	Storage []string // what disk layouts of its nodes need in it: of StorageTree, StorageRAID and StorageXFS, sorted
 }
 
 // KindDiskless is the kind of images that nodes keep in memory.

@@ -62,6 +62,19 @@ func TestSystemPart(t *testing.T) {
 	}
 }
 
+// TestTaggedImages: an image brings an iPXE that tags where one of its nodes boots on a VLAN.
+func TestTaggedImages(t *testing.T) {
+	t.Parallel()
+	hw := &Hardware{NICs: []NIC{{Name: "mgmt", Boot: true, Ports: []NICPort{{}}}}}
+	tagged, plain := &Image{}, &Image{}
+	on, off := &Network{VLAN: 20}, &Network{}
+	inv := &Inventory{Nodes: []*Node{{Image: tagged, Hardware: hw, BootNetwork: off}, {Image: tagged, Hardware: hw, BootNetwork: on}, {Image: plain, Hardware: hw, BootNetwork: off}, {Image: plain}}}
+	inv.setNeeds()
+	if !tagged.Tagged || plain.Tagged {
+		t.Errorf("tagged %v, plain %v", tagged.Tagged, plain.Tagged)
+	}
+}
+
 // TestSecureBootOfImages: an image is made for Secure Boot where one of its nodes has it.
 func TestSecureBootOfImages(t *testing.T) {
 	t.Parallel()

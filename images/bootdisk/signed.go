@@ -117,6 +117,18 @@ func (m *Maker) TakeSigned(ctx context.Context) error {
 	return errors.Join(m.placeConfig(), m.checkChain())
 }
 
+// taggingIPXE is iPXE as the package of Debian 13 has it, which makes an interface of the VLAN that firmware boots
+// on; that of Debian 12 sends untagged frames whatever the firmware does.
+var taggingIPXE = []signed{{"ipxe", []string{"usr/lib/ipxe/snponly.efi"}, []string{images.IPXEFile}}}
+
+// TakeIPXE fetches an iPXE that tags and puts it into place.
+func (m *Maker) TakeIPXE(ctx context.Context) error {
+	if err := m.fetchSigned(ctx, taggingIPXE); err != nil {
+		return err
+	}
+	return m.placeSigned(taggingIPXE)
+}
+
 // fetchSigned fetches and unpacks the packages of signed loaders.
 func (m *Maker) fetchSigned(ctx context.Context, all []signed) error {
 	if len(m.Archives) == 0 {
@@ -129,10 +141,10 @@ func (m *Maker) fetchSigned(ctx context.Context, all []signed) error {
 		}
 	}
 	from := m.Archives[0].URL + ", " + m.Archives[0].Suite
-	m.Say("fetching signed loaders from " + from)
+	m.Say("fetching loaders from " + from)
 	debs, err := repo.Download(ctx, m.Path("loaders.apt"), string(cmp.Or(m.Arch, inventory.AMD64)), filepath.Join(m.Root, m.Keyring), m.Archives, names...)
 	if err != nil {
-		return errkind.New(errkind.NotFound, "the signed loaders (%s): %w", strings.Join(names, ", "), err).
+		return errkind.New(errkind.NotFound, "the loaders (%s): %w", strings.Join(names, ", "), err).
 			Do("Name a mirror that has them: " + from + ", for " + string(cmp.Or(m.Arch, inventory.AMD64)) + ".")
 	}
 	for _, deb := range debs {

@@ -54,7 +54,7 @@ func (Kind) LeavesInitrd(i *inventory.Image) bool { return i.Arch == inventory.A
 
 // Recipe implements images.Kind. The archive knows a release by its codename.
 func (Kind) Recipe(i *inventory.Image, _ string) images.Recipe {
-	r := Recipe{Block: i.Name, Release: i.Release, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage, SecureBoot: i.SecureBoot, InMemory: i.Diskless()}
+	r := Recipe{Block: i.Name, Release: i.Release, Arch: i.Arch, Kernel: i.Kernel, Packages: i.Packages, Storage: i.Storage, SecureBoot: i.SecureBoot, Tagged: i.Tagged && i.Arch != inventory.ARM64, InMemory: i.Diskless()}
 	if release, ok := distribution.ParseRelease(distribution.Debian, i.Release); ok {
 		f, _ := distribution.Find(release.Family)
 		r.Release = f.Codename(release)
@@ -79,6 +79,7 @@ type Recipe struct {
 	Of       Distribution   // zero: Debian
 
 	SecureBoot bool // its nodes boot with Secure Boot
+	Tagged     bool // its nodes boot on a VLAN: it brings an iPXE that tags
 	InMemory   bool // its nodes keep it in memory: it is a squashfs and no disk
 
 	downloads string // folder of WithDownloads
@@ -206,7 +207,8 @@ func (r Recipe) Digest() string {
 		SecureBoot                  bool           `json:",omitempty"`
 		InMemory                    bool           `json:",omitempty"`
 		MOK                         bool           `json:",omitempty"` // MokManager comes with shim
-	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.InMemory, r.SecureBoot})
+		Tagged                      bool           `json:",omitempty"`
+	}{r.family().Name, r.Block, r.Release, bootdisk.Epoch, r.include(), r.Mirrors, Version, ramdisk.Version, r.settings(), ramdisk.Selection(), r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.InMemory, r.SecureBoot, r.Tagged})
 }
 
 // keys are the fingerprints of the mirrors' keys: one that is published anew, such as with a
@@ -233,14 +235,15 @@ func (r Recipe) Inputs() string {
 		Key                   []string       `json:",omitempty"`
 		SecureBoot            bool           `json:",omitempty"`
 		InMemory              bool           `json:",omitempty"`
-	}{r.family().Name, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.InMemory})
+		Tagged                bool           `json:",omitempty"`
+	}{r.family().Name, r.Release, r.kernel(), slices.Compact(packages), r.Mirrors, r.Storage, r.otherArch(), r.keys(), r.SecureBoot, r.InMemory, r.Tagged})
 }
 
 // Build makes the image's files in dir, an empty folder of 4 GiB or more, and says
 // in short lines how far it is. It leaves nothing mounted, also when ctx ends it.
 func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.Source, error) {
 	disk := bootdisk.Maker{Root: filepath.Join(dir, "root"), Dir: dir, Seed: r.Digest(), Say: say, Family: r.family(), Arch: r.arch(), Storage: r.Storage, Files: r.Of.Files, SecureBoot: r.SecureBoot, InMemory: r.InMemory}
-	if r.takesSigned() {
+	if r.takesSigned() || r.Tagged {
 		disk.Archives, disk.Keyring = r.loaders(), r.keyringFile()
 	}
 	b := builder{recipe: r, disk: disk}
@@ -255,6 +258,9 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		{"packing the install ramdisk", disk.PackRamdisk},
 	}
 	src := store.Source{Name: r.Name(), Recipe: r.Digest(), Initrd: r.initrd()}
+	if r.Tagged {
+		steps = append(steps, step{"taking an iPXE that tags", disk.TakeIPXE})
+	}
 	if r.InMemory && r.takesSigned() {
 		steps = append(steps, step{"taking the signed boot loaders", disk.TakeSigned})
 	}
@@ -272,6 +278,9 @@ func (r Recipe) Build(ctx context.Context, dir string, say func(string)) (store.
 		}
 	}
 	src.Files = disk.BootFiles()
+	if r.Tagged {
+		src.Files[images.IPXEFile] = disk.Path(images.IPXEFile)
+	}
 	for _, name := range append(disk.TreeFiles(), images.KernelFile, images.InitrdFile, images.DriversFile, images.StatusFile, images.SourcesFile, images.KeyringFile) {
 		src.Files[name] = disk.Path(name)
 	}

@@ -80,7 +80,13 @@ func (a Artifacts) Loaders() (loader.Set, error) {
 	set, of := loader.Set{}, map[string][]*inventory.Image{} // by the name of a shim: who brings one, for Secure Boot
 	for _, i := range a.inv.Images {
 		digest, err := a.Digest(i)
-		if i.Arch != inventory.ARM64 && !i.SecureBoot || a.Images == nil || err != nil || digest == "" || !a.Images.Has(digest) {
+		if a.Images == nil || err != nil || digest == "" || !a.Images.Has(digest) {
+			continue
+		}
+		if err := a.addIPXE(set, i, digest); err != nil {
+			return nil, err
+		}
+		if i.Arch != inventory.ARM64 && !i.SecureBoot {
 			continue
 		}
 		for _, file := range images.SignedLoaders(i.Arch) { // served under the same names, in a folder of the distribution
@@ -99,6 +105,23 @@ func (a Artifacts) Loaders() (loader.Set, error) {
 		}
 	}
 	return set, a.checkAllShared(of)
+}
+
+// addIPXE adds the iPXE that an image brings for nodes that boot on a VLAN. It is served to all: a later one
+// drives what an earlier one did.
+func (a Artifacts) addIPXE(set loader.Set, i *inventory.Image, digest string) error {
+	if !i.Tagged {
+		return nil
+	}
+	b, err := a.readFile(digest, images.IPXEFile, maxLoader)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // built before, or of a kind that brings none
+	}
+	if err != nil {
+		return fmt.Errorf("image %s: loader %s: %w", i.Name, images.IPXEFile, err)
+	}
+	set[loader.SNPOnly] = b
+	return nil
 }
 
 // readFile reads a file of an image, most bytes of it at most.

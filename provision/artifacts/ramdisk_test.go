@@ -108,6 +108,33 @@ func TestLoaders(t *testing.T) {
 	want("an image of arm64", loader.GRUBARM64, loader.ShimARM64)
 }
 
+// TestLoadersTagged: an iPXE of an image is served where nodes of it boot on a VLAN.
+func TestLoadersTagged(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(state, "images"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	inv := &inventory.Inventory{}
+	a, err := New(inv, state, nil).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, without := bakeWith(t, a, "sha256:"+strings.Repeat("1", 64), "with", images.IPXEFile), bakeWith(t, a, "sha256:"+strings.Repeat("2", 64), "without")
+	for name, c := range map[string]struct {
+		digest string
+		tagged bool
+		want   string
+	}{
+		"on a VLAN": {with, true, loader.SNPOnly}, "without a VLAN": {with, false, ""}, "built before": {without, true, ""}, "not built": {"", true, ""},
+	} {
+		inv.Images = []*inventory.Image{{Block: inventory.Block{Name: "os"}, Digest: c.digest, Tagged: c.tagged}}
+		if set, err := a.Loaders(); err != nil || strings.Join(set.Names(), " ") != c.want {
+			t.Errorf("%s: %v, %v, want %q", name, set.Names(), err, c.want)
+		}
+	}
+}
+
 // TestLoadersShared: images of one distribution share a shim, which has to start all of their kernels
 // where nodes boot with Secure Boot; what is no shim starts none.
 func TestLoadersShared(t *testing.T) {

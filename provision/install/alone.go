@@ -46,7 +46,7 @@ func (s *Stage) waitAlone(ctx context.Context, run stage.Run, n *inventory.Node)
 		switch {
 		case b.Untagged != "" && n.BootNetwork != nil && n.BootNetwork.VLAN != 0:
 			return &stage.BlockedError{Err: errkind.New(errkind.Unsupported, "%s was not switched on: its boot network has vlan = %d, and the iPXE of this controller, %s, sends untagged frames", n.Name, n.BootNetwork.VLAN, b.Untagged).
-				Do("Put snponly.efi of Debian 13's package ipxe, or of another iPXE since 2023, into /usr/lib/ipxe of this controller; then run `ironrail apply` again.")}
+				Do("Put snponly.efi of Debian 13's package ipxe, or of another iPXE since 2023, into /usr/lib/ipxe of this controller, or build an image of kind debian for its node anew, which brings one; then run `ironrail apply` again.")}
 		case now.Before(b.SearchUntil):
 			wait, text = b.SearchUntil.Sub(now), "waits for the search for other DHCP servers on the boot network"
 		case b.OtherServer == "":

@@ -201,14 +201,6 @@ func (l *Lab) Ironrail(args ...string) Result {
 	return l.run(limit, l.bin+"/ironrail-lab", append([]string{"exec", "--dir", l.machines, "--", l.bin + "/ironrail", "-C", l.site}, args...)...)
 }
 
-// WithLoader is Ironrail with another snponly.efi than the controller's, in the mount namespace that
-// ip netns exec makes.
-func (l *Lab) WithLoader(file string, args ...string) Result {
-	l.t.Helper()
-	const mount = `mount --bind "$0" /usr/lib/ipxe/snponly.efi; exec "$@"`
-	return l.run(applyLimit, l.bin+"/ironrail-lab", append([]string{"exec", "--dir", l.machines, "--", "sh", "-ec", mount, file, l.bin + "/ironrail", "-C", l.site}, args...)...)
-}
-
 // Outside runs the product on the site outside the lab's network, where the mirrors of
 // distributions are: what is built is built there.
 func (l *Lab) Outside(args ...string) Result {

@@ -39,7 +39,7 @@ func of(i *inventory.Image) images.Kind {
 func (Kind) Supports(i *inventory.Image) error {
 	switch {
 	case i.Arch == inventory.ARM64:
-		return errkind.New(errkind.Unsupported, "images of kind diskless are made for %s; image %q is of %s", inventory.AMD64, i.Name, i.Arch)
+		return errkind.New(errkind.Unsupported, "images of kind diskless are made for %s; image %q is of %s, on which no root was kept in memory yet. Nodes of %[3]s take images of kind debian, on a disk", inventory.AMD64, i.Name, i.Arch)
 	case len(i.Storage) > 0:
 		return errkind.New(errkind.Unsupported, "image %q is of kind diskless: it is kept in memory, and a disk layout takes another", i.Name)
 	}

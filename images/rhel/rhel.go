@@ -37,7 +37,7 @@ func (Kind) Supports(i *inventory.Image) error {
 		return errkind.New(errkind.Unsupported, "images of kind rhel "+format, args...)
 	}
 	if i.Arch == inventory.ARM64 {
-		return unsupported("are made for %s; image %q is of %s", inventory.AMD64, i.Name, i.Arch)
+		return unsupported("are made for %s; image %q is of %s, whose loaders and kernels (shim-aa64, grub2-efi-aa64, kernel-64k) were never looked at. Nodes of %[3]s take images of kind debian", inventory.AMD64, i.Name, i.Arch)
 	}
 	if len(i.Storage) > 0 {
 		return unsupported("are one ext4 root on one disk; a disk_layout of the nodes of image %q asks for RAID, LVM, swap, other partitions or another file system", i.Name)

@@ -23,8 +23,8 @@ func (a *app) manCommand() *cobra.Command {
 		Use:   "man [COMMAND...]",
 		Short: "Print the manual page of a command, or write all of them",
 		Long: `Print the page of a command, of ironrail itself when none is named, as man(1)
-reads it. With --out the pages of all commands are written, compressed: a folder man1
-in one that MANPATH names. Packages bring them.`,
+reads it. With --out the pages of all commands are written, compressed: a folder
+man1 in one that MANPATH names. Packages bring them.`,
 		Example: "  ironrail man report sign | man -l -\n  ironrail man --out ~/.local/share/man/man1",
 		Args:    asUsage(cobra.ArbitraryArgs),
 		RunE: func(c *cobra.Command, words []string) error {

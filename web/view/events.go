@@ -10,7 +10,7 @@ import (
 	"github.com/ironrail/ironrail/provision/onrecord"
 )
 
-// EventFilter chooses events. Empty fields choose all.
+// EventFilter chooses events. Empty fields choose all, but for progress and facts.
 type EventFilter struct {
 	Node string
 	Type event.Type
@@ -30,7 +30,7 @@ type Events struct {
 
 // eventTypes are the types that the page offers to choose.
 var eventTypes = []event.Type{event.RunStarted, event.RunEnded, event.Approved, event.FindingMade, event.StepFailed, event.StepStarted, event.StepDone, event.StepSkipped,
-	event.StepRetried, event.StepSlow, event.EffectDone, event.Held, event.Released, event.Evidence, event.Note}
+	event.StepRetried, event.StepSlow, event.EffectDone, event.FactLearned, event.Held, event.Released, event.Evidence, event.Note}
 
 // Events reads the kept events backward, as far as the page goes.
 func (k *Keeper) Events(ctx context.Context, f EventFilter) (Events, error) {
@@ -40,7 +40,7 @@ func (k *Keeper) Events(ctx context.Context, f EventFilter) (Events, error) {
 		switch {
 		case ctx.Err() != nil:
 			return false
-		case f.Node != "" && e.Node != f.Node, f.Type != "" && e.Type != f.Type, f.Type == "" && e.Type == event.StepProgress, !hasText(e):
+		case f.Node != "" && e.Node != f.Node, f.Type != "" && e.Type != f.Type, f.Type == "" && (e.Type == event.StepProgress || e.Type == event.FactLearned), !hasText(e):
 			return true
 		case skip > 0:
 			skip--

@@ -106,7 +106,7 @@ func TestPeerRelease(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("not root: a root file system cannot be made")
 	}
-	peertest.Need(t, "dpkg-deb", "gpgv", "groff", "minisign", "mmdebstrap", "rpm", "setpriv", "skopeo", "umoci", "unshare")
+	peertest.Need(t, "dpkg-deb", "gpgv", "groff", "minisign", "mmdebstrap", "rpm", "setpriv", "skopeo", "systemd-analyze", "umoci", "unshare")
 	folder, work := clone(t), t.TempDir()
 	program, key := filepath.Join(work, "ironrail-release"), filepath.Join(work, "key")
 	run(t, "", "go", "build", "-o", program, ".")
@@ -151,6 +151,19 @@ useradd --create-home --user-group installer
 as() { setpriv --reuid installer --regid installer --clear-groups env HOME=/home/installer "$@"; }
 as ironrail -C /usr/share/ironrail/examples/hgx-h100 rehearse --color never
 as ironrail init /home/installer/site
+as ironrail -C /usr/share/ironrail/examples/demo rehearse --keep /home/installer/kept >/dev/null
+as bash -ec '
+	ironrail -C $HOME/kept serve --listen 127.0.0.1:0 --json >$HOME/address &
+	trap "kill $!" EXIT
+	for i in $(seq 600); do
+		port=$(sed -n "s|.*http://127.0.0.1:\([0-9]*\)/.*|\1|p" $HOME/address | head -1)
+		test -z "$port" || break
+		sleep 0.1
+	done
+	exec 3<>/dev/tcp/127.0.0.1/$port
+	printf "GET / HTTP/1.0\r\nHost: 127.0.0.1:$port\r\n\r\n" >&3
+	grep -a -m1 "Site demo\|site demo\|>demo<" <&3 >/dev/null
+	echo the page is served'
 as ironrail -C /home/installer/site check
 userdel --remove installer
 `
@@ -168,9 +181,11 @@ func checkDeb(t *testing.T, root, file string) {
 	if before != after {
 		t.Errorf("a clean root has other packages now:\n%s\n%s", before, after)
 	}
-	if out := inRoot(t, root, rehearsal); !strings.Contains(out, "accepted") {
-		t.Errorf("no node was accepted:\n%s", out)
+	if out := inRoot(t, root, rehearsal); !strings.Contains(out, "accepted") || !strings.Contains(out, "the page is served") {
+		t.Errorf("no node was accepted, or no page was served:\n%s", out)
 	}
+	run(t, "", "systemd-analyze", "verify", "--man=no", "--recursive-errors=no", "--root="+root, "ironrail@site.service")
+	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=20", "--root="+root, "ironrail@site.service")
 	if got := inRoot(t, root, "stat -c '%U:%G %a' /var/lib/ironrail; readlink -e /usr/share/doc/ironrail/examples"); got != "ironrail:ironrail 750\n/usr/share/ironrail/examples\n" {
 		t.Errorf("%q", got)
 	}

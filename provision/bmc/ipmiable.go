@@ -155,6 +155,10 @@ var severities = map[types.EventSeverity]string{
 	types.EventSeverityNonFatal: "Critical",
 }
 
+// cutName is a name of the library's table that lacks its last letter (table 42-3, offset 0
+// of Power Unit).
+const cutName = "Power Off / Power Dow"
+
 // selEntry reads one SEL record. The library trusts the record's bytes.
 func selEntry(record []byte) (e LogEntry, err error) {
 	defer func() {
@@ -171,6 +175,12 @@ func selEntry(record []byte) (e LogEntry, err error) {
 	case s.Standard != nil:
 		e.Created, e.Sensor, e.Message = s.Standard.Timestamp, s.Standard.SensorType.String(), s.Standard.EventString()
 		e.Severity = severities[s.Standard.EventSeverity()]
+		if e.Message == cutName {
+			e.Message += "n"
+		}
+		if s.Standard.EventDir { // bit 7 of the event type (32.1): what was so is so no more
+			e.Message += " (deasserted)"
+		}
 	case s.OEMTimestamped != nil:
 		e.Created, e.Message = s.OEMTimestamped.Timestamp, fmt.Sprintf("maker's record of type %#02x", uint8(s.RecordType))
 	default:

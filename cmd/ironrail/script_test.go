@@ -68,7 +68,7 @@ func TestLongScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("no condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds, "interrupt": interrupt, "summary": summary, "ungap": ungap, "until": until},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"subst": subst, "code": code, "holds": holds, "interrupt": interrupt, "summary": summary, "ungap": ungap, "until": until, "documented": documented},
 	})
 }
 

@@ -88,7 +88,7 @@ func hostileSite() *inventory.Inventory {
 	boots := &inventory.Network{Name: "boot", CIDR: netip.MustParsePrefix("10.99.0.0/16"), DHCP: inventory.DHCP{Mode: inventory.DHCPAuthoritative}}
 	inv := &inventory.Inventory{Site: inventory.Site{Name: "s", MaxErase: hostileNodes}, Networks: []*inventory.Network{boots},
 		Controllers: []*inventory.Controller{{Name: "c", Address: hostileController(), Interface: "eth0"}},
-		Images:      []*inventory.Image{{Block: inventory.Block{Kind: "debian", Name: "os", Decl: hcl.Range{Filename: "site.hcl"}}}}}
+		Images:      []*inventory.Image{{Block: inventory.Block{Kind: "debian", Name: "os", Decl: hcl.Range{Filename: "site.hcl"}}, Release: "12"}}}
 	for i := 1; i <= hostileNodes; i++ {
 		inv.Nodes = append(inv.Nodes, &inventory.Node{Name: hostileName(i), Serial: hostileSerial(i), BootMAC: hostileMAC(i), Address: hostileAddr(i),
 			Hardware: h, Rack: &inventory.Rack{Name: "r1"}, Unit: 1, BootNetwork: boots, Image: inv.Images[0], Disks: &inventory.DiskLayout{Name: "os", On: "os", RAID: -1},

@@ -244,13 +244,17 @@ func (a *app) unfinished(ctx context.Context, site *provision.Site, store state.
 func (a *app) makePlan(ctx context.Context, site *provision.Site, files inventory.Files, r state.Reader, options provision.PlanOptions) (*plan.Plan, error) {
 	defer provision.LimitMemory(len(site.Inv.Nodes))()
 	var list gaps.List
-	told := options.Gaps
+	show, what := options.Gaps, fmt.Sprintf("Planning %d %s", len(site.Inv.Nodes), pluralOf(len(site.Inv.Nodes), "node", "nodes"))
+	done := a.during(what)
 	options.Gaps = func(l gaps.List) {
-		if list = l; told != nil {
-			told(l)
+		if list = l; show != nil {
+			done()
+			show(l)
+			done = a.during(what)
 		}
 	}
 	p, diags, err := site.Plan(ctx, r, options)
+	done()
 	found := a.showHCL(diags, files)
 	if err == nil && diags.HasErrors() {
 		showGaps(a.err, list)

@@ -269,6 +269,7 @@ func (o drawing) write(a *app, fill func(io.Writer) error) error {
 	if o.out == "" {
 		return fill(a.out)
 	}
+	defer a.during("Drawing")()
 	var b bytes.Buffer
 	if err := fill(&b); err != nil {
 		return err

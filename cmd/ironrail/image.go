@@ -209,7 +209,10 @@ func (a *app) verifyImages(ctx context.Context, digests []string) error {
 	list := []verified{}
 	for _, d := range digests {
 		v := verified{Digest: d}
-		if err := verifyImage(ctx, site, d); err != nil {
+		done := a.during("Reading " + d)
+		err := verifyImage(ctx, site, d)
+		done()
+		if err != nil {
 			failed, v.Error = errors.Join(failed, err), err.Error()
 		} else if !a.json {
 			fmt.Fprintf(a.out, "%s  verified\n", event.Escape(d)) // as it is found: reading one takes a while

@@ -75,6 +75,7 @@ func (a *app) makeReport(ctx context.Context) (report.Input, error) {
 		return report.Input{}, err
 	}
 	defer closeState()
+	defer a.during("Reading what was measured")()
 	return site.Report(ctx, r, thisVersion(), a.now())
 }
 

@@ -72,7 +72,9 @@ func (a *app) compact(ctx context.Context, runs int, dry bool) error {
 		return err
 	}
 	defer held.Release()
+	done := a.during("Compacting the state")
 	r, err := state.Compact(ctx, a.statePath(), runs, dry)
+	done()
 	if err == nil && !dry {
 		err = a.noteState(ctx, held, fmt.Sprintf("compacted: the journal begins at record %d", r.First))
 	}

@@ -67,7 +67,10 @@ func aFile(path string) error {
 }
 
 func (a *app) checkState(ctx context.Context, s *state.Bolt) error {
-	if err := s.Check(); err != nil {
+	done := a.during("Reading the state")
+	err := s.Check()
+	done()
+	if err != nil {
 		return err
 	}
 	p, err := s.CountContents(ctx)

@@ -31,6 +31,10 @@ func (p *page) to(w io.Writer) { _, _ = io.WriteString(w, p.String()) }
 func (a *app) sayf(format string, args ...any) {
 	var p page
 	p.linef(format, args...)
+	if a.notice != nil {
+		a.notice.interrupt(func() { p.to(a.err) })
+		return
+	}
 	p.to(a.err)
 }
 

@@ -84,6 +84,7 @@ func Parts() []Part {
 		{"Slurm", Peers, "slurmctld and slurmd of Debian 12 (22.05)", "a later release", []string{"TestPeerRealSlurmctld", "TestPeerRealSlurmd", "TestPeerRealDrain"}},
 		{"Kubernetes", Peers, "kube-apiserver 1.34 with etcd, where they are installed", "a kubelet with a container runtime", []string{"TestPeerJoinConfiguration", "TestPeerHandOver"}},
 		{"crash safety", Emulated, "SIGKILL at each stage, cut connections, power lost while disks are written", "a controller that loses its disk", []string{"TestKill", "TestCut", "TestFailure"}},
+		{"web page", Peers, "Chromium, by mouse and keyboard; axe-core", "Firefox, Safari, a screen reader", []string{"TestPeerChromium", "TestPeerClicks", "TestPeerLive", "TestPeerTLS"}},
 		{"packages of ironrail", Peers, "apt and dpkg of Debian 12, rpm, skopeo, umoci", "RHEL, Ubuntu, podman, docker", []string{"TestPeerRelease"}},
 	}
 }

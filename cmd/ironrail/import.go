@@ -55,8 +55,8 @@ problems, questions, changes and whether the manifest was written.`,
 		Use:     "import",
 		Short:   "Take over what others have written down",
 		Long:    "Take over into the site's folder what others have written down.",
-		Example: "  ironrail import csv packing-list.csv",
-	}, c)
+		Example: "  ironrail import csv packing-list.csv\n  ironrail import netbox --from saved --node gpu-server=worker",
+	}, c, a.importNetboxCommand())
 }
 
 type importFlags struct {

@@ -52,6 +52,11 @@ func TestLongScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("EXAMPLES", examples)
+			netbox, err := filepath.Abs("../../provision/netbox/testdata/saved")
+			if err != nil {
+				return err
+			}
+			e.Setenv("NETBOX", netbox)
 			site := filepath.Join(e.WorkDir, "site.hcl")
 			if _, err := os.Stat(site); err == nil {
 				return nil

@@ -60,6 +60,7 @@ type Agent struct {
 	tasks *tasks
 
 	untagged bool // the address is on the boot NIC, whose network has a VLAN
+	heard    bool // the controller has answered with the tag: the port is right, and the controller is gone for a while
 }
 
 // New checks the configuration and fills in its defaults.
@@ -112,7 +113,7 @@ func (a *Agent) Run(ctx context.Context) (wire.RebootParams, error) {
 			return p, nil // the attempt was closed by our answer, of which only the acknowledgement got lost
 		}
 		if greeted {
-			wait = backoff{}
+			wait, a.heard = backoff{}, a.heard || !a.untagged
 		}
 		d := wait.next(errkind.Of(err))
 		if kind := errkind.Of(err); wait.failures%retagAfter == 0 && (kind == errkind.Unreachable || kind == errkind.Timeout) {
@@ -127,7 +128,7 @@ func (a *Agent) Run(ctx context.Context) (wire.RebootParams, error) {
 
 // retag seeks the controller without the tag of the boot network's VLAN, or with it again.
 func (a *Agent) retag() {
-	if a.cfg.Retag == nil || a.cfg.Boot.VLAN == 0 {
+	if a.cfg.Retag == nil || a.cfg.Boot.VLAN == 0 || a.heard {
 		return
 	}
 	if err := a.cfg.Retag(a.untagged); err != nil {

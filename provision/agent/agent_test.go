@@ -504,3 +504,52 @@ func TestRetag(t *testing.T) {
 		})
 	}
 }
+
+// TestHeardWithTag: a controller that was heard with the tag, and is gone for long, is not sought without it.
+func TestHeardWithTag(t *testing.T) {
+	t.Parallel()
+	k := newController(t)
+	boot := k.boot()
+	boot.VLAN = 30
+	var gone atomic.Bool
+	client, err := PinnedClientOn(boot.Pin, func(ctx context.Context, network, address string) (net.Conn, error) {
+		if gone.Load() {
+			return nil, errkind.New(errkind.Timeout, "nobody answers")
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tries := 0
+	a, err := New(Config{Boot: boot, Client: client, Clock: impatient{}, Poll: time.Millisecond, Identity: func() wire.Identity {
+		if gone.Load() {
+			if tries++; tries > 3*retagAfter {
+				cancel()
+			}
+		}
+		return wire.Identity{}
+	}, Retag: func(bool) error { t.Error("the address was moved"); return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for ctx.Err() == nil && !gone.Load() {
+			k.mu.Lock()
+			if len(k.hellos) > 0 {
+				gone.Store(true)
+				k.server.CloseClientConnections()
+			}
+			k.mu.Unlock()
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if _, err := a.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	if tries <= 3*retagAfter {
+		t.Errorf("%d tries", tries)
+	}
+}

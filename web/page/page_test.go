@@ -18,11 +18,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/web/view"
 	"github.com/ironrail/ironrail/web/webtest"
@@ -144,11 +146,23 @@ func TestHostileText(t *testing.T) {
 	}
 	f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.OfNode(webtest.BadGPU), Part: evil}}, Cause: evil, Action: evil, Evidence: []string{evil}}
 	n := state.Node{Name: webtest.BadGPU, Quarantine: &state.Quarantine{Finding: f, At: time.Now()}}
-	put, err := state.PutOf(state.NodeKey(n.Name), n)
-	if err == nil {
-		_, err = store.Append(ctx, fence, state.Batch{Records: []state.Record{state.Record{Time: time.Now(), Kind: state.FindingMade, Subject: subject.OfNode(n.Name)}.With(f)}, Puts: []state.Put{put}})
-	}
+	id := plan.StepID(n.Name + "/install.netboot")
+	step := state.Step{ID: id, State: state.StepIsFailed, Started: time.Now().Add(-time.Minute), Ended: time.Now(), Error: evil, Finding: &f}
+	console, err := install.ConsoleFact.New(subject.OfNode(n.Name), install.Tail{Step: id, At: time.Now(), Lines: []string{"login: " + evil}}, "")
 	if err != nil {
+		t.Fatal(err)
+	}
+	batch := state.Batch{Records: []state.Record{
+		state.Record{Time: time.Now(), Kind: state.FindingMade, Subject: subject.OfNode(n.Name)}.With(f),
+		state.Record{Time: time.Now(), Kind: state.StepFailed, Step: string(id), Subject: subject.OfNode(n.Name)}.With(step)}}
+	for k, v := range map[state.Key]any{state.NodeKey(n.Name): n, state.StepKey(id): step, state.FactKey(console.Key): console} {
+		put, err := state.PutOf(k, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch.Puts = append(batch.Puts, put)
+	}
+	if _, err := store.Append(ctx, fence, batch); err != nil {
 		t.Fatal(err)
 	}
 	if err := store.Close(); err != nil {
@@ -167,6 +181,9 @@ func TestHostileText(t *testing.T) {
 		if strings.Contains(body, "alert(1)") {
 			seen++
 		}
+	}
+	if _, body := get(s, "/node/"+webtest.BadGPU); !strings.Contains(body, "<h2>Console</h2>") || !strings.Contains(body, "login: &lt;/p&gt;") {
+		t.Error("its console is not shown")
 	}
 	if seen < 4 {
 		t.Errorf("it is shown on %d pages alone", seen)

@@ -43,6 +43,7 @@ type nodeCard struct {
 	Drivers    []string       `json:"drivers"`
 	Validation string         `json:"validation,omitempty"`
 	Handover   string         `json:"handover,omitempty"`
+	Lists      []string       `json:"lists,omitempty"` // further hand-overs that list the node while it is in service
 	Notes      []string       `json:"notes"`
 	Parts      []parts.Fit    `json:"parts"`
 }
@@ -97,6 +98,9 @@ func cardOf(n *inventory.Node, s why.Explanation, fitted parts.Fitted) nodeCard 
 	}
 	of := n.BlockNames()
 	c.Image, c.Handover = of.Image, of.Handover
+	for _, h := range n.Exports {
+		c.Lists = append(c.Lists, h.Name)
+	}
 	if n.Validation != nil {
 		c.Validation = n.Validation.Name
 	}
@@ -130,6 +134,7 @@ func (p *page) card(c nodeCard) {
 	row("drivers", strings.Join(c.Drivers, ", "))
 	row("validation", c.Validation)
 	row("handover", c.Handover)
+	row("lists", strings.Join(c.Lists, ", "))
 	if len(c.Parts) == 0 {
 		row("parts", "none is known: it was not inspected yet")
 	}

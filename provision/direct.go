@@ -33,7 +33,7 @@ func (s *Site) directConfig(store state.Store, fence state.Fence, bus *event.Bus
 		}
 		return h, nil
 	}
-	return direct.Config{Inv: s.Inv, BMC: open, Jobs: jobs, Store: store, Fence: fence, Bus: bus, Capacity: capacity(s.Inv), Clock: clock.Wall{}}
+	return direct.Config{Inv: s.Inv, BMC: open, Jobs: jobs, Outlets: s.access().Feeds(nil).Outlets, Store: store, Fence: fence, Bus: bus, Capacity: capacity(s.Inv), Clock: clock.Wall{}}
 }
 
 // Direct owns the state for direct work alone, while no run is active. It implements

@@ -168,14 +168,27 @@ jobs, is left alone.`,
 }
 
 func (a *app) powerCycleCommand() *cobra.Command {
-	f := &directFlags{DirectRequest: control.DirectRequest{Verb: control.DirectCycle}}
+	f, outlets := &directFlags{DirectRequest: control.DirectRequest{Verb: control.DirectCycle}}, false
 	c := a.directCommand(f, "Switch nodes off hard and on again", `Switch nodes off hard, wait as long as their supplies need, and switch them on:
 what ipmitool's power cycle and Redfish's PowerCycle are for, in two commands that
 are both read back. A node that is off is switched on. As many are switched on at
 a time as their circuits bear. The system of a node does not shut down: see power
-off for that. A protected node, and one under jobs, is left alone.`,
-		"  ironrail power cycle r01-u09\n  ironrail power cycle 'r01-*' --kill-jobs --reason 'kernel hangs, case 4711'")
+off for that. A protected node, and one under jobs, is left alone.
+
+With --outlets it is done at the PDUs, for a node whose BMC is dead or whose
+firmware wants a loss of mains: all outlets of all its supplies are switched off,
+read back, left off for 30 seconds, and switched on. The files must name the
+outlet of each, on a PDU with a control block; an outlet that may feed anything
+else is refused. Where some are off already, all are switched on.`,
+		"  ironrail power cycle r01-u09\n  ironrail power cycle --outlets r01-u09\n  ironrail power cycle 'r01-*' --kill-jobs --reason 'kernel hangs, case 4711'")
 	f.addJobs(c)
+	c.Flags().BoolVar(&outlets, "outlets", false, "at the PDUs: switch all outlets of a node off, wait, and on")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if outlets {
+			f.Verb = control.DirectMains
+		}
+		return a.direct(c.Context(), f, args)
+	}
 	return c
 }
 

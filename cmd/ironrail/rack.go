@@ -26,7 +26,7 @@ import (
 // What --rack can be given to: commands that reach devices, and commands that read and
 // write the state alone, which work after the rack has ended as well.
 var (
-	onRack      = []string{"adopt", "apply", "console", "decommission", "drift", "fabric", "plan", "power", "rebuild", "rollback", "sel", "sensors", "test"}
+	onRack      = []string{"adopt", "apply", "boot", "console", "decommission", "drift", "fabric", "locate", "plan", "power", "rebuild", "rollback", "sel", "sensors", "test"}
 	rackRecords = []string{"check", "events", "handover", "hold", "release", "report", "show", "state", "status", "why"}
 )
 

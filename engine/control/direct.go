@@ -38,6 +38,7 @@ const (
 	DirectOff   DirectVerb = "power off"
 	DirectCycle DirectVerb = "power cycle"
 	DirectReset DirectVerb = "power reset"
+	DirectMains DirectVerb = "power cycle --outlets" // at the PDUs
 	DirectBoot  DirectVerb = "boot"   // what the node boots from
 	DirectLight DirectVerb = "locate" // the light that locates its chassis
 )

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package direct does what an operator asks of nodes outside of a plan, through their BMCs: power, the
-// boot device, the light that locates a chassis.
+// boot device, the light that locates a chassis; and the outlets of nodes whose BMCs are dead.
 // It keeps the rules that a run keeps: a node on hold is left alone, and so is a protected one, one
 // that a run has work for, and one under jobs; who the BMC says that it is comes before any effect;
 // no more nodes are switched on at a time than their circuits bear; the intent is durable before the
@@ -27,6 +27,7 @@ import (
 	"github.com/ironrail/ironrail/inventory/power"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/pdu"
 )
 
 // BMC is what direct work asks of a BMC; *bmc.Handle implements it.
@@ -50,6 +51,7 @@ type Config struct {
 	Inv      *inventory.Inventory
 	BMC      func(node string) (BMC, error)
 	Jobs     func(ctx context.Context, node string) ([]handover.Job, error) // as handover.Stage.Jobs
+	Outlets  func(p *inventory.PDU) (pdu.Outlets, error)
 	Store    state.Store
 	Fence    state.Fence
 	Capacity map[string]int                // of circuits, as of a run: what is switched on at a time

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/pdu"
 )
 
 // fakeBMC is the BMC of one node.
@@ -484,5 +485,100 @@ func TestConsole(t *testing.T) {
 	}
 	if _, ok, _ := state.ReadDirect(t.Context(), r.store, "n2", "console"); ok {
 		t.Error("what was refused is in the journal")
+	}
+}
+
+// outletBoard is a PDU of tests.
+type outletBoard struct {
+	mu    sync.Mutex
+	state map[int]pdu.State
+	stuck map[int]error // of an outlet that does not go off
+	did   *[]string
+	name  string
+}
+
+func (b *outletBoard) Outlet(_ context.Context, n int) (pdu.State, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s, ok := b.state[n]; ok {
+		return s, nil
+	}
+	return pdu.On, nil
+}
+
+func (b *outletBoard) Switch(_ context.Context, n int, to pdu.State) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	*b.did = append(*b.did, fmt.Sprintf("%s %d %s", b.name, n, to))
+	if to == pdu.Off && b.stuck[n] != nil {
+		return b.stuck[n]
+	}
+	b.state[n] = to
+	return nil
+}
+
+// TestOutlets: all outlets of a node go off before any goes on, only those of nobody else, and what does
+// not go off is no loss of power.
+func TestOutlets(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(r *room, a, b *outletBoard)
+		q      control.DirectRequest
+		cause  string // of the refusal
+		did    string
+		state  control.DirectState
+		text   string
+	}{
+		"a dead BMC": {func(r *room, _, _ *outletBoard) { r.bmcs["n1"].gone = errkind.New(errkind.Timeout, "no answer") }, control.DirectRequest{}, "",
+			"a 1 off, b 1 off, a 1 on, b 1 on", control.DirectDone, "all were off for 30s; outlets read on: r01/a 1 (psu1), r01/b 1 (psu2); whether the node starts is its BMC's policy (`ironrail power status`)"},
+		"a BMC that answers": {func(*room, *outletBoard, *outletBoard) {}, control.DirectRequest{}, "", "a 1 off, b 1 off, a 1 on, b 1 on", control.DirectDone, ""},
+		"left off before":    {func(_ *room, a, _ *outletBoard) { a.state[1] = pdu.Off }, control.DirectRequest{}, "", "a 1 on, b 1 on", control.DirectDone, ""},
+		"one is stuck": {func(_ *room, _, b *outletBoard) { b.stuck[1] = errors.New("the relay sticks") }, control.DirectRequest{}, "",
+			"a 1 off, b 1 off, a 1 on", control.DirectUnknown, "outlet r01/b 1 (psu2) does not go off, so that the node has kept its power: the relay sticks"},
+		"the BMC of another": {func(r *room, _, _ *outletBoard) { r.bmcs["n1"].serial = "other" }, control.DirectRequest{}, "this is the BMC of another node", "", "", ""},
+		"shared with a node": {func(r *room, _, _ *outletBoard) { r.inv.Nodes[1].Feeds[0].Outlet = 1 }, control.DirectRequest{}, "outlet 1 of PDU r01/a may feed n2 as well", "", "", ""},
+		"another has none":   {func(r *room, _, _ *outletBoard) { r.inv.Nodes[1].Feeds[1].Outlet = 0 }, control.DirectRequest{}, "outlet 1 of PDU r01/b may feed n2 as well", "", "", ""},
+		"shared with a switch": {func(r *room, _, _ *outletBoard) {
+			r.inv.Switches = append(r.inv.Switches, &inventory.Switch{Name: "leaf1", Feeds: r.inv.Nodes[0].Feeds[1:]})
+		}, control.DirectRequest{}, "outlet 1 of PDU r01/b may feed leaf1 as well", "", "", ""},
+		"no control":   {func(r *room, _, _ *outletBoard) { r.inv.Nodes[0].Feeds[1].PDU.Control = nil }, control.DirectRequest{}, "supply psu2 hangs on what cannot be switched", "", "", ""},
+		"no number":    {func(r *room, _, _ *outletBoard) { r.inv.Nodes[0].Feeds[1].Outlet = 0 }, control.DirectRequest{}, "the files do not say which outlet of PDU r01/b feeds psu2", "", "", ""},
+		"shelves":      {func(r *room, _, _ *outletBoard) { r.inv.Nodes[0].Feeds = nil }, control.DirectRequest{}, "the files name no outlets", "", "", ""},
+		"only metered": {func(_ *room, a, _ *outletBoard) { a.state[1] = pdu.Unknown }, control.DirectRequest{}, "pdu r01/a: outlet 1 cannot be switched", "", "", ""},
+		"jobs":         {func(r *room, _, _ *outletBoard) { r.jobs["n1"] = nil }, control.DirectRequest{}, "1 jobs run on it", "", "", ""},
+		"in doubt": {func(r *room, _, _ *outletBoard) {
+			r.record(state.Direct{Node: "n1", Verb: "power cycle --outlets", By: "bob", State: state.EffectIntended})
+		}, control.DirectRequest{}, "nobody knows whether the last power cycle --outlets", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t)
+			var did []string
+			rack := r.inv.Racks[0]
+			boards := map[string]*outletBoard{}
+			for _, n := range []string{"a", "b"} {
+				boards["r01/"+n] = &outletBoard{state: map[int]pdu.State{}, stuck: map[int]error{}, did: &did, name: n}
+				rack.PDUs = append(rack.PDUs, &inventory.PDU{Name: "r01/" + n, Rack: rack, Control: &inventory.PDUControl{}})
+			}
+			for i, n := range r.inv.Nodes {
+				n.Feeds = []inventory.Feed{{Supply: "psu1", PDU: rack.PDUs[0], Outlet: i + 1}, {Supply: "psu2", PDU: rack.PDUs[1], Outlet: i + 1}}
+			}
+			r.cfg.Outlets = func(p *inventory.PDU) (pdu.Outlets, error) { return boards[p.Name], nil }
+			c.change(r, boards["r01/a"], boards["r01/b"])
+			c.q.Verb, c.q.Nodes = control.DirectMains, []string{"n1"}
+			p, done := r.do(NewDesk(r.cfg), c.q)
+			if c.cause != "" {
+				if len(p.Refused) != 1 || !strings.HasPrefix(p.Refused[0].Cause, c.cause) || p.Refused[0].Action == "" || len(did) > 0 {
+					t.Errorf("%+v; did %q", p.Refused, did)
+				}
+				return
+			}
+			if x := done["n1"]; strings.Join(did, ", ") != c.did || x.State != c.state || c.text != "" && x.Text != c.text {
+				t.Errorf("did %q: %+v; %+v", did, x, p.Refused)
+			}
+			if len(p.Steps) != 1 || p.Steps[0].Batch != 1 || !strings.Contains(p.Steps[0].Does, "r01/a 1 (psu1), r01/b 1 (psu2)") {
+				t.Errorf("%+v", p.Steps)
+			}
+		})
 	}
 }

@@ -91,7 +91,14 @@ func (d *Desk) planNode(ctx context.Context, v verb, q control.DirectRequest, n 
 	if err := d.mayWork(ctx, v, q, n); err != nil {
 		return st, err
 	}
+	if v.mains {
+		return d.planOutlets(ctx, v, q, n)
+	}
 	_, now, err := d.reach(ctx, n)
+	if k := errkind.Of(err); err != nil && q.Verb == control.DirectCycle && (k == errkind.Unreachable || k == errkind.Timeout) {
+		action := strings.TrimSpace(errkind.Action(err) + " Where the BMC itself is dead: `ironrail power cycle --outlets " + n.Name + "`.")
+		err = errkind.New(k, "%w", err).Do(action)
+	}
 	if err != nil {
 		return st, err
 	}
@@ -127,7 +134,7 @@ func (d *Desk) mayWork(ctx context.Context, v verb, q control.DirectRequest, n *
 	if d.cfg.NextStep != nil {
 		if step := d.cfg.NextStep(n.Name); step != "" {
 			return errkind.New(errkind.Refused, "the running apply has work for it: %s", step).
-				Do("Wait until apply is done with it, or hold it first: `ironrail hold " + n.Name + "` takes it from the run.")
+				Do("Wait until apply is done with it, or stop apply: Ctrl-C in its terminal lets its running steps end.")
 		}
 	}
 	return nil

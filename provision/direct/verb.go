@@ -18,6 +18,7 @@ type verb struct {
 	starts   bool // may switch supplies on: it claims the node's circuits
 	disturbs bool // ends what runs on the node: not on a protected one, nor under jobs
 	changes  bool // changes what happens to a node later: not on a protected one
+	mains    bool // is done at the outlets of the node's PDUs
 	harmless bool // no rule stands against it: whoever works at a node on hold wants it
 	// repeats: doing it once more changes nothing if it was done, as the power is read first.
 	repeats  bool
@@ -32,6 +33,8 @@ type work struct {
 	q     control.DirectRequest
 	clock clock.Clock
 	say   func(text string)
+	mains []outlet       // of a verb that is done at outlets; then bmc is nil
+	now   bmc.PowerState // how the power, or those outlets, read
 }
 
 // verbs are all that there is to do.
@@ -56,6 +59,13 @@ var verbs = map[control.DirectVerb]verb{
 			return "reset it hard, without loss of power", false
 		},
 		do: func(ctx context.Context, w work) (bmc.Outcome, error) { return w.bmc.SetPower(ctx, bmc.Reset) }},
+	control.DirectMains: {starts: true, disturbs: true, mains: true,
+		describe: func(control.DirectRequest, bmc.PowerState) (string, bool) {
+			return "switch all its outlets off, wait, and on", false
+		},
+		do: func(ctx context.Context, w work) (bmc.Outcome, error) {
+			return cycleOutlets(ctx, w.clock, w.mains, w.now)
+		}},
 	control.DirectBoot: {changes: true, repeats: true,
 		describe: func(q control.DirectRequest, _ bmc.PowerState) (string, bool) { return describeBoot(q), false },
 		do:       setBoot},

@@ -142,14 +142,18 @@ func (d *Desk) ready(ctx context.Context, p *shown, n *inventory.Node) (w work, 
 	if err := d.mayWork(ctx, v, p.request, n); err != nil {
 		return w, err
 	}
-	var now bmc.PowerState
-	if w.bmc, now, err = d.reach(ctx, n); err != nil {
+	if v.mains {
+		w.mains, w.now, _, err = d.reachOutlets(ctx, n)
+	} else {
+		w.bmc, w.now, err = d.reach(ctx, n)
+	}
+	if err != nil {
 		return w, err
 	}
-	if err := d.checkDoubt(ctx, v, p.request, n, now); err != nil {
+	if err := d.checkDoubt(ctx, v, p.request, n, w.now); err != nil {
 		return w, err
 	}
-	if v.disturbs && now != bmc.PowerOff {
+	if v.disturbs && w.now != bmc.PowerOff {
 		err = d.checkJobs(ctx, p.request, n.Name, &control.DirectStep{})
 	}
 	return w, err

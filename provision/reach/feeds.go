@@ -61,8 +61,14 @@ func (a Access) Feeds(facts func(fact.Key) (fact.Fact, bool)) *Feeds {
 		last: map[string]reading{}, silent: map[string]time.Time{}}
 }
 
-// Meter implements supply.World. The community is resolved here, and only here.
-func (f *Feeds) Meter(p *inventory.PDU) (pdu.Meter, error) {
+// Meter implements supply.World.
+func (f *Feeds) Meter(p *inventory.PDU) (pdu.Meter, error) { return f.open(p) }
+
+// Outlets are the outlets of a PDU, to be switched.
+func (f *Feeds) Outlets(p *inventory.PDU) (pdu.Outlets, error) { return f.open(p) }
+
+// open makes ready to speak with a PDU. The community is resolved here, and only here.
+func (f *Feeds) open(p *inventory.PDU) (*pdu.Unit, error) {
 	c, err := f.secrets.Resolve(p.Control.Community)
 	if err != nil {
 		return nil, errkind.New(errkind.Auth, "community of PDU %s: %w", p.Name, err).Do("Make the secret available to this command, then run it again.")

@@ -39,8 +39,8 @@ const (
 	DirectCycle DirectVerb = "power cycle"
 	DirectReset DirectVerb = "power reset"
 	DirectMains DirectVerb = "power cycle --outlets" // at the PDUs
-	DirectBoot  DirectVerb = "boot"   // what the node boots from
-	DirectLight DirectVerb = "locate" // the light that locates its chassis
+	DirectBoot  DirectVerb = "boot"                  // what the node boots from
+	DirectLight DirectVerb = "locate"                // the light that locates its chassis
 )
 
 // DirectRequest asks for direct work on nodes.

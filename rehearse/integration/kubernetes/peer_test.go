@@ -46,7 +46,9 @@ func startVirtual(t *testing.T) peer {
 	return p
 }
 
-// later is a clock on which a second goes by between two looks.
+// later is a clock on which a second goes by between two looks, two days ahead of the wall as
+// that of hardware on loopback gets. The time of day of a cluster is the wall's all the same:
+// bootstrap tokens hold.
 type later struct {
 	clock.Wall
 	looks atomic.Int64
@@ -54,7 +56,7 @@ type later struct {
 
 // Now is later than the last time.
 func (l *later) Now() time.Time {
-	return time.Now().Add(time.Duration(l.looks.Add(1)) * time.Second)
+	return time.Now().Add(48*time.Hour + time.Duration(l.looks.Add(1))*time.Second)
 }
 
 func (p *virtualPeer) reach() (string, string, string) { return p.at, p.CA(), adminToken }

@@ -27,7 +27,7 @@ import (
 // write the state alone, which work after the rack has ended as well.
 var (
 	onRack      = []string{"adopt", "apply", "boot", "console", "decommission", "drift", "fabric", "locate", "plan", "power", "rebuild", "rollback", "sel", "sensors", "test"}
-	rackRecords = []string{"check", "events", "handover", "hold", "release", "report", "show", "state", "status", "why"}
+	rackRecords = []string{"check", "events", "handover", "hold", "release", "report", "serve", "show", "state", "status", "why"}
 )
 
 func (a *app) rackCommand() *cobra.Command {

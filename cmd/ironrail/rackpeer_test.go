@@ -130,6 +130,16 @@ func TestPeerRackIPMI(t *testing.T) {
 	if got := status(); got != "Chassis Power is on\n" {
 		t.Error(got)
 	}
+	ironrail(t, dir, 0, "--rack", "boot", "r01-u01", "pxe", "--auto-approve")
+	if got := ipmitool("chassis", "bootparam", "get", "5"); !strings.Contains(got, "Force PXE") {
+		t.Errorf("after boot pxe: %s", got)
+	}
+	ironrail(t, dir, 0, "--rack", "locate", "r01-u01", "on")
+	// Get Chassis Status (IPMI 2.0, 28.2): of its third byte bits 4 and 5 are the light.
+	raw := strings.Fields(ipmitool("raw", "0x00", "0x01"))
+	if light, err := strconv.ParseUint(slices.Concat(raw, []string{"", "", ""})[2], 16, 8); err != nil || light&0x30 == 0 {
+		t.Errorf("after locate on: %v, %v", raw, err)
+	}
 	theirs := strings.Split(strings.TrimSpace(ipmitool("sel", "elist")), "\n")
 	ours, _ := ironrail(t, dir, 0, "--rack", "sel", "r01-u01")
 	if lines := strings.Split(strings.TrimSpace(ours), "\n"); len(lines)-1 != len(theirs) || len(theirs) < 3 || strings.Count(ours, "(deasserted)") != strings.Count(strings.Join(theirs, "\n"), "Deasserted") {

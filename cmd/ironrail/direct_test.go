@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -132,4 +134,71 @@ func TestPeerBootAndLocate(t *testing.T) {
 	if out, _ := ironrail(t, dir, 1, "boot", "n1", "pxe", "--auto-approve"); !strings.Contains(out, "it is on hold since") || n1.Get("boot") != "bios" {
 		t.Errorf("a node on hold: %s", out)
 	}
+}
+
+// TestPeerRackOutlets: a client of net-snmp sees all outlets of a node go off and come on again, and the
+// node has lost its power.
+func TestPeerRackOutlets(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "snmpget")
+	var feeds strings.Builder
+	for i := range 3 {
+		fmt.Fprintf(&feeds, `psu%d = "a/${(tonumber(each.key) - 1) / 8 * 3 + %d}", psu%d = "b/${(tonumber(each.key) - 1) / 8 * 3 + %d}", `, 2*i+1, i+1, 2*i+2, i+1)
+	}
+	dir, doors := living(t, `feeds    = ["a", "b"]`, "feeds = { "+feeds.String()+" }")
+	ironrail(t, dir, 0, "--rack", "power", "on", "r01-u01", "--auto-approve")
+	outlet := func(name string, number int) func() string { // rPDU2OutletSwitchedStatusState: 1 off, 2 on
+		d := doorOf(t, doors, "PDU "+name)
+		return func() string {
+			return ask(t, nil, "snmpget", "-v2c", "-Oqv", "-c", d.Password, d.Real.String(), fmt.Sprintf("1.3.6.1.4.1.318.1.1.26.9.2.3.1.5.%d", number))
+		}
+	}
+	done := make(chan string, 1)
+	go func() {
+		var out, talk bytes.Buffer
+		newApp(&out, &talk).run(context.Background(), []string{"-C", dir, "--rack", "power", "cycle", "--outlets", "r01-u01", "--auto-approve"})
+		done <- out.String() + talk.String()
+	}()
+	untilSays(t, "1", outlet("r01/b", 3)) // the last of them
+	for _, name := range []string{"r01/a", "r01/b"} {
+		for number := 1; number <= 4; number++ {
+			want := "1"
+			if number == 4 { // of the next node
+				want = "2"
+			}
+			if got := strings.TrimSpace(outlet(name, number)()); got != want {
+				t.Errorf("outlet %d of %s reads %s, want %s", number, name, got, want)
+			}
+		}
+	}
+	if out := <-done; !strings.Contains(out, "r01-u01        done: all were off for 30s; outlets read on: r01/a 1 (psu1), r01/b 1 (psu2)") {
+		t.Error(out)
+	}
+	untilSays(t, "2", outlet("r01/a", 1))
+	untilSays(t, "2", outlet("r01/b", 3))
+}
+
+// TestRackDirectBesideApply: a node that a running apply has work for is left alone, through the apply
+// that owns the state, and its light is switched all the same.
+func TestRackDirectBesideApply(t *testing.T) {
+	t.Parallel()
+	dir, _ := living(t)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- newApp(io.Discard, io.Discard).run(ctx, []string{"-C", dir, "--rack", "apply", "--auto-approve", "--erase", "8"})
+	}()
+	direct := func(args ...string) string {
+		var out, talk bytes.Buffer
+		code := newApp(&out, &talk).run(t.Context(), append([]string{"-C", dir, "--rack"}, args...))
+		return fmt.Sprintf("%d: %s%s", code, out.String(), talk.String())
+	}
+	untilSays(t, "1: power cycle:\n  r01-u01        left alone: the running apply has work for it: ", func() string {
+		return direct("power", "cycle", "r01-u01", "--dry-run")
+	})
+	if out := direct("locate", "r01-u01", "on"); !strings.HasPrefix(out, "0: r01-u01        done: LocationIndicatorActive reads true") {
+		t.Error(out)
+	}
+	stop()
+	<-ended
 }

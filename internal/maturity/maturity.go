@@ -68,7 +68,7 @@ func Parts() []Part {
 		{"Secure Boot", Emulated, "OVMF with Microsoft's keys; signed loaders of Debian", "firmware of any vendor; shims of Ubuntu and RHEL", []string{"TestPeerSecureBoot", "TestSecureBoot", "TestSecureBootDiskless", "TestSecureBootRHEL", "TestSecureBootUbuntu"}},
 		{"BMCs by IPMI", Peers, "ipmi_sim of OpenIPMI, ipmitool", "a BMC of any vendor", []string{"TestPeerPowerActions", "TestPeerSetBoot", "TestPeerConsole", "TestPeerConsoleTyping", "TestPeerPower", "TestPeerBootAndLocate", "TestPeerEventLog", "TestPeerLoopbackIPMI"}},
 		{"BMCs by Redfish", Peers, "sushy-tools and its client", "a BMC of any vendor; eight are imitated by what they publish", []string{"TestPeerSushyTools", "TestPeerLoopbackRedfish", "TestPeerSushy"}},
-		{"PDUs and power shelves", Peers, "clients of net-snmp", "a PDU or shelf of any vendor", []string{"TestPeerNetSNMP"}},
+		{"PDUs and power shelves", Peers, "clients of net-snmp", "a PDU or shelf of any vendor", []string{"TestPeerNetSNMP", "TestPeerRackOutlets"}},
 		{"Debian, disks, volumes, encryption", Emulated, "machines of QEMU, with one disk, RAID, LVM and a TPM of swtpm", "a server; NVMe drives of any vendor", []string{"TestSystem", "TestRAID10", "TestLVM", "TestEncryption", "TestKill", "TestFailure"}},
 		{"Ubuntu, RHEL, Rocky, Alma", Emulated, "their ways of installing, with Debian's files; metadata of their releases", "a package of any of them", []string{"TestUbuntuSettings", "TestRHEL", "TestRHELRails", "TestRockyDisk"}},
 		{"arm64", Emulated, "Debian on a machine of QEMU", "a Grace or any other server", []string{"TestMixed", "TestPeerBootARM64"}},

@@ -3,6 +3,7 @@
 package draw
 
 import (
+	"github.com/ironrail/ironrail/draw/cost"
 	"github.com/ironrail/ironrail/inventory/power"
 )
 
@@ -21,6 +22,7 @@ type Numbers struct {
 	Feeds    []FeedNumbers `json:"feeds"`
 	SwitchOn []Batch       `json:"switch_on"` // in this order
 	Fabrics  []*Fabric     `json:"fabrics"`
+	Cost     *cost.Cost    `json:"cost,omitempty"` // where the site gives prices
 }
 
 // LoadNumbers is what is drawn.
@@ -94,7 +96,7 @@ type Batch struct {
 
 // Numbers returns what the drawings show.
 func (d *Drawing) Numbers() Numbers {
-	n := Numbers{Site: d.inv.Site.Name, Rows: []RowNumbers{}, Fabrics: d.fabrics, Feeds: []FeedNumbers{}, SwitchOn: []Batch{}}
+	n := Numbers{Site: d.inv.Site.Name, Rows: []RowNumbers{}, Fabrics: d.fabrics, Cost: d.cost, Feeds: []FeedNumbers{}, SwitchOn: []Batch{}}
 	for _, r := range d.rows {
 		row := RowNumbers{Name: r.Name, Load: loadNumbers(r.Load)}
 		for _, v := range r.Racks {

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ironrail/ironrail/draw/cost"
 	"github.com/ironrail/ironrail/draw/svg"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/power"
@@ -65,6 +66,7 @@ type Drawing struct {
 	byRack  map[*inventory.Rack]*Rack
 	roles   map[string]int // colour of a role
 	linked  bool           // sheets may link to each other
+	cost    *cost.Cost     // nil: no prices are given
 }
 
 // New prepares the drawings of a site with the power that was computed for it.
@@ -73,6 +75,7 @@ func New(inv *inventory.Inventory, plan *power.Plan, o Options) *Drawing {
 		o.Side = Front
 	}
 	d := &Drawing{inv: inv, plan: plan, opt: o, defs: svg.NewDefs(), byRack: map[*inventory.Rack]*Rack{}, roles: map[string]int{}}
+	d.cost = cost.New(inv, plan)
 	for i, r := range inv.Roles {
 		d.roles[r.Name] = i
 	}

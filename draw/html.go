@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 
+	"github.com/ironrail/ironrail/draw/cost"
 	"github.com/ironrail/ironrail/draw/svg"
 	"github.com/ironrail/ironrail/fabric/cable"
 )
@@ -100,6 +101,7 @@ func (d *Drawing) HTML(w io.Writer, sheets []svg.Sheet, bill []cable.Item) error
 		p.raw("<p class=\"back\"><a href=\"#contents\">Contents</a></p>\n</section>\n")
 	}
 	p.bill(bill)
+	p.prices(d.cost)
 	p.raw("</body>\n</html>\n")
 	return p.w.Flush()
 }
@@ -153,6 +155,9 @@ func (d *Drawing) contents(p *page, sheets []svg.Sheet, bill bool) {
 	for _, s := range sheets {
 		item(s.ID, s.Title)
 	}
+	if d.cost != nil {
+		item("prices", "Prices")
+	}
 	if bill {
 		item("bill", "Cables to order")
 	}
@@ -189,6 +194,31 @@ func (p *page) bill(items []cable.Item) {
 			p.raw("</td>")
 		}
 		p.raw("</tr>\n")
+	}
+	p.raw("</tbody>\n</table>\n<p class=\"back\"><a href=\"#contents\">Contents</a></p>\n</section>\n")
+}
+
+// prices writes what things cost, where the site says it.
+func (p *page) prices(c *cost.Cost) {
+	if c == nil {
+		return
+	}
+	p.raw("<section class=\"sheet\" id=\"prices\">\n<h2>Prices, in ")
+	p.text(c.Currency)
+	p.raw("</h2>\n<table>\n<thead><tr><th class=\"n\">Count</th><th>What</th><th class=\"n\">Each</th><th class=\"n\">Together</th></tr></thead>\n<tbody>\n")
+	row := func(count int, name, each, total string) {
+		p.raw(`<tr><td class="n">` + strconv.Itoa(count) + "</td><td>")
+		p.text(name)
+		p.raw(`</td><td class="n">` + each + `</td><td class="n">` + total + "</td></tr>\n")
+	}
+	all := 0
+	for _, l := range c.Lines {
+		row(l.Count, l.Name, formatDecimals(l.Each, 2), formatThousands(int(l.Total())))
+		all += l.Count
+	}
+	row(all, "together", "", formatThousands(int(c.Total)))
+	for _, l := range c.Left {
+		row(l.Count, l.Name, "not priced", "")
 	}
 	p.raw("</tbody>\n</table>\n<p class=\"back\"><a href=\"#contents\">Contents</a></p>\n</section>\n")
 }

@@ -3,6 +3,8 @@
 package draw
 
 import (
+	"fmt"
+
 	"github.com/ironrail/ironrail/draw/svg"
 	"github.com/ironrail/ironrail/inventory/power"
 	"github.com/ironrail/ironrail/inventory/unit"
@@ -71,7 +73,8 @@ func (d *Drawing) feedSheet() svg.Sheet {
 		rows = rows[:36]
 	}
 	boxes := (len(d.plan.Feeds) + perLine - 1) / perLine
-	h := headHeight + float64(boxes)*(feedBox+12) + 64 + rowLine*float64(len(rows)+1)
+	words := d.energyWords()
+	h := headHeight + float64(boxes)*(feedBox+12) + 64 + 18*float64(min(len(words), 1)) + rowLine*float64(len(rows)+1)
 	s := d.newSheet("power", "Power: "+formatWatts(d.total().Max)+" at most, "+formatWatts(d.total().Typical)+" typical", "The building's feeds with their loads, their limits and the load after the worst loss; then the load of each row.", w, h)
 	s.Linked = d.linked
 	y := float64(headHeight)
@@ -84,6 +87,10 @@ func (d *Drawing) feedSheet() svg.Sheet {
 	if boxes == 0 {
 		s.Canvas.Text(10, y+16, svg.Font{Size: 12}, "No PDU of this site names a feed.")
 	}
+	if words != "" {
+		y += 18
+		s.Canvas.Fit(10, y, w-20, svg.Font{Size: 12}, words)
+	}
 	y += 42
 	s.Canvas.Text(10, y, svg.Font{Bold: true, Size: 13}, "By row")
 	for _, r := range rows {
@@ -94,6 +101,21 @@ func (d *Drawing) feedSheet() svg.Sheet {
 		s.Canvas.Text(10, y+rowLine, svg.Font{Fill: svg.Soft}, "and "+formatCount(len(d.rows)-len(rows), "row", "rows")+" more")
 	}
 	return s
+}
+
+// energyWords says what the racks take in a year, and what it costs; empty without prices.
+func (d *Drawing) energyWords() string {
+	if d.cost == nil {
+		return ""
+	}
+	words := fmt.Sprintf("A year at typical power: %s MWh in the racks", formatThousands(int(d.cost.Energy/1000)))
+	if d.cost.Building != d.cost.Energy {
+		words += fmt.Sprintf(", %s MWh with what the building takes", formatThousands(int(d.cost.Building/1000)))
+	}
+	if d.cost.Year > 0 {
+		words += fmt.Sprintf(": %s %s", d.cost.Currency, formatThousands(int(d.cost.Year)))
+	}
+	return words + "."
 }
 
 func (d *Drawing) total() power.Load {

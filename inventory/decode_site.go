@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
+
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -33,12 +35,46 @@ func (l *loader) decodeSite() {
 			},
 		}
 	}
+	for _, b := range l.result.Bodies["site"] {
+		if p := b.Block("prices"); p != nil {
+			l.inv.Site.Prices = l.prices(p)
+		}
+	}
 	for _, b := range l.result.Bodies["state"] {
 		l.inv.State = StateStore{Kind: b.Kind, Endpoints: language.GetList[string](b, "endpoints"), Decl: b.Decl}
 	}
 	if len(l.result.Bodies["site"]) == 0 && !l.diags.HasErrors() {
 		*l.diags = append(*l.diags, Diagnostic{Check: "language.required", Summary: "No site block", Detail: `The files describe no site. One of them needs a block such as: site "dc1" { domain = "dc1.example" }.`})
 	}
+}
+
+// prices decodes what things cost, and reports what no price can be.
+func (l *loader) prices(b *language.Body) *Prices {
+	p := &Prices{Currency: language.Get[string](b, "currency"), KWh: language.Get[float64](b, "kwh"), PUE: 1, Each: map[string]float64{}, Places: map[string]hcl.Range{}}
+	wrong := func(b *language.Body, name, text string) {
+		l.diags.Add("language.value", b.Range(name), "Wrong value of "+name, text).In(b.Decl)
+	}
+	if b.Given("pue") {
+		if p.PUE = language.Get[float64](b, "pue"); b.Right("pue") && (p.PUE < 1 || p.PUE > 4) {
+			wrong(b, "pue", "pue is the energy that the building takes for each that its racks take: 1 to 4.")
+		}
+	}
+	if b.Right("kwh") && p.KWh < 0 {
+		wrong(b, "kwh", "kwh is the price of a kilowatt-hour: 0 or more.")
+	}
+	for _, part := range b.Blocks("part") {
+		each := language.Get[float64](part, "each")
+		if part.Right("each") && each <= 0 {
+			wrong(part, "each", "each is the price of one: more than 0.")
+		}
+		if _, twice := p.Each[part.Name]; twice {
+			l.diags.Add("name.duplicate", part.Labels[0], "Name is taken", fmt.Sprintf("The price of %q is given twice.", part.Name)).Also("the first", p.Places[part.Name])
+			continue
+		}
+		p.Each[part.Name], p.Places[part.Name] = each, part.Labels[0]
+		p.Names = append(p.Names, part.Name)
+	}
+	return p
 }
 
 func (l *loader) controller(b *language.Body) *Controller {

@@ -80,7 +80,18 @@ type Site struct {
 	TimeServers []string // NTP servers, addresses or names
 	MaxErase    int      // most nodes one run erases without the number given; default 1
 	Geometry    Geometry
+	Prices      *Prices // nil: none are given
 	Decl        hcl.Range
+}
+
+// Prices is what things and energy cost, in one currency.
+type Prices struct {
+	Currency string
+	KWh      float64 // of electricity; 0: not given
+	PUE      float64 // energy of the building for each of its racks (ISO/IEC 30134-2); 1 where it is not given
+	Each     map[string]float64
+	Names    []string             // of Each, in the order of the files
+	Places   map[string]hcl.Range // of their names
 }
 
 // Geometry is what cable routes are computed from; zero lengths are not given.

@@ -20,8 +20,14 @@ func siteSpec() language.BlockSpec {
 		optionalAttr("domain", typeDomain),
 		optionalAttr("time_servers", language.Strings),
 		orNumber("max_erase", 1, 0, 1_000_000),
-	}, singleBlock("geometry", optionalAttr("rack_width", typeLength), optionalAttr("row_pitch", typeLength), optionalAttr("tray_height", typeLength), optionalAttr("slack", typeLength)))
+	}, singleBlock("geometry", optionalAttr("rack_width", typeLength), optionalAttr("row_pitch", typeLength), optionalAttr("tray_height", typeLength), optionalAttr("slack", typeLength)), pricesSpec())
 	s.Single, s.Repeat, s.SiteOnly = true, false, true
+	return s
+}
+
+func pricesSpec() language.BlockSpec {
+	s := singleBlock("prices", requiredAttr("currency", language.String), optionalAttr("kwh", language.Float), optionalAttr("pue", language.Float))
+	s.Body.Blocks = []language.BlockSpec{namedBlock("part", requiredAttr("each", language.Float))}
 	return s
 }
 

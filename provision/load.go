@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/ironrail/ironrail/draw/cost"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
@@ -91,6 +92,7 @@ func siteChecks() []inventory.Check {
 		stack.CheckRepositories, // keys of the repositories of drivers
 		usage.Missing,           // GPUs without a driver stack
 		usage.Unsigned,          // modules that a node with Secure Boot would refuse
+		cost.Check,              // prices of what the site does not have
 		floor.Check,             // limits and quorums that faulty hardware would keep
 		checkUnimplemented,
 	}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -219,10 +220,49 @@ func TestExportsAreWrittenWhenTheyChange(t *testing.T) {
 	if b, _ := os.ReadFile(file); !strings.Contains(string(b), "10.77.0.10\tgpu01.dc1.example gpu01\n") {
 		t.Errorf("%s", b)
 	}
-	before := step.Inputs
-	l.inv.Nodes[7].Serial = "ANOTHER"
-	if after := steps(t, l.stage)["site/handover.json-list"].Inputs; reflect.DeepEqual(before, after) || len(after) != 1 {
-		t.Errorf("inputs with another serial: %v, before %v", after, before)
+}
+
+// TestExportInputs: what the files depend on is declared: parts and places of nodes, and
+// the attributes of the block.
+func TestExportInputs(t *testing.T) {
+	t.Parallel()
+	inputs := func(attributes map[string]map[string]cty.Value, change func(*listed)) map[string]string {
+		t.Helper()
+		l, out := newListed(t, attributes), map[string]string{}
+		change(l)
+		for id, st := range steps(t, l.stage) {
+			if name, ok := strings.CutSuffix(string(id), "-list"); ok {
+				out[strings.TrimPrefix(name, "site/handover.")] = st.Inputs[0].Value
+			}
+		}
+		return out
+	}
+	none := func(*listed) {}
+	before := inputs(nil, none)
+	for _, c := range []struct {
+		name       string
+		attributes map[string]map[string]cty.Value
+		change     func(*listed)
+		want       []string // kinds that are written again
+	}{
+		{"nothing", nil, none, nil},
+		{"a serial number", nil, func(l *listed) { l.inv.Nodes[7].Serial = "ANOTHER" }, []string{ansible.Name, hostfile.Name, nodelist.Name}},
+		{"an address", nil, func(l *listed) { l.inv.Nodes[7].Address = netip.MustParseAddr("10.77.0.99") }, []string{ansible.Name, hostfile.Name, hostsfile.Name, nodelist.Name}},
+		{"a cable", nil, func(l *listed) { l.inv.Cables[len(l.inv.Cables)-1].To.Port = 9 }, []string{ansible.Name, hostfile.Name, nodelist.Name}},
+		{"slots", map[string]map[string]cty.Value{hostfile.Name: {"slots": cty.NumberIntVal(2)}}, none, []string{hostfile.Name}},
+		{"variables", map[string]map[string]cty.Value{ansible.Name: {"variables": cty.MapVal(map[string]cty.Value{"a": cty.StringVal("b")})}}, none, []string{ansible.Name}},
+		{"groups", map[string]map[string]cty.Value{ansible.Name: {"groups": cty.ListVal([]cty.Value{cty.StringVal("g")})}}, none, []string{ansible.Name}},
+	} {
+		var changed []string
+		for kind, value := range inputs(c.attributes, c.change) {
+			if value != before[kind] {
+				changed = append(changed, kind)
+			}
+		}
+		slices.Sort(changed)
+		if !slices.Equal(changed, c.want) {
+			t.Errorf("%s: %v are written again, want %v", c.name, changed, c.want)
+		}
 	}
 }
 
@@ -365,9 +405,9 @@ func sorted(v any) any {
 	return v
 }
 
-// TestPeerOpenMPI: mpirun allocates by the hostfile, and binds ranks by the rankfile.
+// TestPeerOpenMPI: mpirun allocates by the hostfile, and binds ranks by the rankfile. It
+// listens on ports that the daemons of other tests are about to take, and runs alone.
 func TestPeerOpenMPI(t *testing.T) {
-	t.Parallel()
 	peertest.Need(t, "mpirun")
 	l := newListed(t, nil)
 	l.accept(t, "gpu01", "gpu02", "gpu06")

@@ -63,7 +63,7 @@ func New(dir string, links []*roce.Links) *export.Kind {
 		}
 		script, err := nodelist.Encode(scriptOf(t.Handover, list))
 		return []export.File{{Name: FileName, Content: file}, {Name: ScriptName, Content: script}}, err
-	})
+	}, nodelist.Describe(links), "groups", "variables")
 }
 
 // variablesOf are the variables of all hosts.

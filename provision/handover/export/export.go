@@ -6,11 +6,13 @@
 package export
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -37,35 +39,45 @@ type File struct {
 // is pure, and makes the same bytes of the same target.
 type Render func(handover.Target) ([]File, error)
 
+// Describe writes what the files of an export follow from but for the attributes of its
+// block: two targets that are described alike have the same files. It takes less time than
+// to render them, since each plan asks for it.
+type Describe func(io.Writer, handover.Target)
+
 // Kind is a kind of export. It is safe for concurrent use for different handovers.
 type Kind struct {
-	dir    string
-	render Render
+	dir        string
+	render     Render
+	describe   Describe
+	attributes []string
 }
 
 // New returns a kind whose files are below dir, such as dir/NAME/hostfile. dir is made
-// when it is needed.
-func New(dir string, render Render) *Kind { return &Kind{dir, render} }
+// when it is needed. attributes are those of the block that the files depend on.
+func New(dir string, render Render, describe Describe, attributes ...string) *Kind {
+	return &Kind{dir, render, describe, attributes}
+}
 
 // Check implements handover.Kind: Load has checked all that there is.
 func (*Kind) Check(*inventory.Handover, []*inventory.Node) hcl.Diagnostics { return nil }
 
-// Inputs implements handover.Kind: the files as they were with all nodes in service, but
-// for what only an inspection shows.
+// Inputs implements handover.Kind: what the files follow from where all nodes are in
+// service, but for what only an inspection shows.
 func (k *Kind) Inputs(inv *inventory.Inventory, h *inventory.Handover, nodes []*inventory.Node) []plan.Input {
-	t := handover.Target{Handover: h, Site: inv.Site.Name, Inventory: inv}
+	t := handover.Target{Handover: h, Site: inv.Site.Name, Inventory: inv, Members: make([]handover.Member, 0, len(nodes))}
 	for _, n := range nodes {
 		t.Members = append(t.Members, handover.Member{Node: n, InService: true})
 	}
-	files, err := k.render(t)
 	sum := sha256.New()
-	for _, f := range files {
-		fmt.Fprintf(sum, "%s %d\n", f.Name, len(f.Content))
-		sum.Write(f.Content)
+	for _, name := range k.attributes {
+		fmt.Fprintf(sum, "%s %q %d\n", name, h.Text(name), h.Number(name))
+		for key, text := range h.Entries(name) {
+			fmt.Fprintf(sum, " %q %q\n", key, text)
+		}
 	}
-	if err != nil {
-		fmt.Fprint(sum, err)
-	}
+	w := bufio.NewWriterSize(sum, 64<<10)
+	k.describe(w, t)
+	_ = w.Flush() // a hash takes everything
 	return []plan.Input{{Name: "nodes", Value: hex.EncodeToString(sum.Sum(nil)[:8]), Decl: stage.Source(h.Decl)}}
 }
 

@@ -44,7 +44,7 @@ func New(dir string, links []*roce.Links) *export.Kind {
 			return cmp.Or(natural.Compare(a.Pod, b.Pod), natural.Compare(a.Leaf, b.Leaf), natural.Compare(a.Domain, b.Domain), natural.Compare(a.Name, b.Name))
 		})
 		return w.files(list.Nodes), nil
-	})
+	}, nodelist.Describe(links), "form", "hosts", "slots")
 }
 
 // writer writes the files of one handover.

@@ -7,6 +7,7 @@ package hostsfile
 import (
 	"bytes"
 	"fmt"
+	"io"
 
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/provision/addresses"
@@ -24,19 +25,26 @@ const (
 // New returns the kind. links are the addresses that were allocated to links.
 func New(dir string, links []*roce.Links) *export.Kind {
 	return export.New(dir, func(t handover.Target) ([]export.File, error) {
-		in := map[string]bool{}
-		for _, m := range export.InService(t) {
-			in[m.Node.Name] = true
-		}
-		var list []addresses.Entry
-		for _, e := range addresses.List(t.Inventory, links) {
-			if in[e.Node] && (e.Kind == addresses.Node || e.Kind == addresses.Rail) {
-				list = append(list, e)
-			}
-		}
 		var b bytes.Buffer
-		fmt.Fprintf(&b, "# Nodes in service of handover %q, written by ironrail. Changes by hand are lost.\n", t.Name)
-		err := addresses.Hosts(&b, list, t.Inventory.Site.Domain)
+		err := write(&b, t, links)
 		return []export.File{{Name: FileName, Content: b.Bytes()}}, err
-	})
+	}, func(w io.Writer, t handover.Target) { _ = write(w, t, links) }) // into memory
+}
+
+// write writes the file.
+func write(w io.Writer, t handover.Target, links []*roce.Links) error {
+	in := map[string]bool{}
+	for _, m := range export.InService(t) {
+		in[m.Node.Name] = true
+	}
+	var list []addresses.Entry
+	for _, e := range addresses.List(t.Inventory, links) {
+		if in[e.Node] && (e.Kind == addresses.Node || e.Kind == addresses.Rail) {
+			list = append(list, e)
+		}
+	}
+	if _, err := fmt.Fprintf(w, "# Nodes in service of handover %q, written by ironrail. Changes by hand are lost.\n", t.Name); err != nil {
+		return err
+	}
+	return addresses.Hosts(w, list, t.Inventory.Site.Domain)
 }

@@ -10,6 +10,9 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
 
 	"github.com/ironrail/ironrail/fabric/roce"
 	"github.com/ironrail/ironrail/inventory"
@@ -102,7 +105,25 @@ func New(dir string, links []*roce.Links) *export.Kind {
 	return export.New(dir, func(t handover.Target) ([]export.File, error) {
 		content, err := Encode(Of(t, links))
 		return []export.File{{Name: FileName, Content: content}}, err
-	})
+	}, Describe(links))
+}
+
+// Describe writes what a list follows from, for kinds whose files follow from it.
+func Describe(links []*roce.Links) export.Describe {
+	return func(w io.Writer, t handover.Target) {
+		l := Of(t, links)
+		fmt.Fprintln(w, l.Format, l.Site, l.Handover, l.Fabric)
+		for i := range l.Nodes {
+			n := &l.Nodes[i]
+			fmt.Fprintf(w, "%q\n", [...]string{n.Name, n.Address, n.Address6, n.Role, n.Rack, n.Leaf, n.Pod, n.Domain, n.Serial, n.UUID, n.BMC, strconv.Itoa(n.Unit), strconv.Itoa(n.SU)})
+			for _, g := range n.GPUs {
+				fmt.Fprintln(w, g)
+			}
+			for _, r := range n.Rails {
+				_, _ = io.WriteString(w, r.Fabric+" "+strconv.Itoa(r.Rail)+" "+r.Port+" "+r.PCI+" "+r.Address+" "+r.Switch+"\n")
+			}
+		}
+	}
 }
 
 // Encode writes a document for people and programs: indented, without escapes of HTML,
@@ -184,10 +205,13 @@ func nodeOf(m handover.Member) Node {
 }
 
 // ports are what is known of ports on fabrics: by their names.
-type ports struct{ address, far map[string]string }
+type ports struct {
+	address, far map[string]string
+	lanes        map[string]int // the highest lane that is cabled, by the name of the whole port
+}
 
 func portsOf(inv *inventory.Inventory, links []*roce.Links) ports {
-	p := ports{map[string]string{}, map[string]string{}}
+	p := ports{map[string]string{}, map[string]string{}, map[string]int{}}
 	if inv == nil {
 		return p
 	}
@@ -197,12 +221,20 @@ func portsOf(inv *inventory.Inventory, links []*roce.Links) ports {
 		}
 	}
 	for _, c := range inv.Cables {
-		if at, far := c.NodeEnd(); at.Node != nil && at.NIC != nil && far.Switch != nil {
-			name := inventory.CableEnd{Node: at.Node, NIC: at.NIC, Port: at.Port, Lane: at.Lane}.String()
-			p.far[name] = far.String()
-			if a, known := p.address[at.String()]; known { // as the site writes the port
-				p.address[name] = a
-			}
+		at, far := c.NodeEnd()
+		if at.Node == nil || at.NIC == nil || far.Switch == nil {
+			continue
+		}
+		whole := inventory.CableEnd{Node: at.Node, NIC: at.NIC, Port: at.Port}
+		name := whole.String()
+		if at.Lane > 0 {
+			p.lanes[name] = max(p.lanes[name], at.Lane)
+			whole.Lane = at.Lane
+			name = whole.String()
+		}
+		p.far[name] = far.String()
+		if a, known := p.address[at.String()]; known { // as the site writes the port
+			p.address[name] = a
 		}
 	}
 	return p
@@ -214,28 +246,26 @@ func (p ports) railsOf(n *inventory.Node) (list []Rail) {
 	if n.Hardware == nil {
 		return nil
 	}
-	const maxLanes = 8
 	for i := range n.Hardware.NICs {
 		nic := &n.Hardware.NICs[i]
 		if nic.Fabric == nil {
 			continue
 		}
 		for port, at := range nic.Ports {
-			for lane := range maxLanes + 1 {
-				end := inventory.CableEnd{Node: n, NIC: nic, Port: port, Lane: lane}.String()
-				_, cabled := p.far[end]
-				if !cabled && (lane > 0 || p.lanes(n, nic, port)) {
-					continue
+			end := inventory.CableEnd{Node: n, NIC: nic, Port: port}
+			add := func(name string) {
+				list = append(list, Rail{Fabric: nic.Fabric.Name, Rail: at.Rail, Port: name[len(n.Name)+1:], PCI: at.PCI, Address: p.address[name], Switch: p.far[name]})
+			}
+			lanes := p.lanes[end.String()]
+			if lanes == 0 {
+				add(end.String())
+			}
+			for end.Lane = 1; end.Lane <= lanes; end.Lane++ {
+				if name := end.String(); p.far[name] != "" {
+					add(name)
 				}
-				list = append(list, Rail{Fabric: nic.Fabric.Name, Rail: at.Rail, Port: end[len(n.Name)+1:], PCI: at.PCI, Address: p.address[end], Switch: p.far[end]})
 			}
 		}
 	}
 	return list
-}
-
-// lanes reports whether a port is cabled lane by lane.
-func (p ports) lanes(n *inventory.Node, nic *inventory.NIC, port int) bool {
-	_, cabled := p.far[inventory.CableEnd{Node: n, NIC: nic, Port: port, Lane: 1}.String()]
-	return cabled
 }

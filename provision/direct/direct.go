@@ -14,6 +14,9 @@ package direct
 import (
 	"context"
 	"crypto/rand"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -156,6 +159,9 @@ func (d *Desk) begin(ctx context.Context, node string) (context.Context, func(),
 func (d *Desk) Close() {
 	d.mu.Lock()
 	d.closed = true
+	if len(d.active) > 0 {
+		d.cfg.Bus.Emit(event.Event{Type: event.Note, Text: "waits for what operators began on " + strings.Join(slices.Sorted(maps.Keys(d.active)), ", ")})
+	}
 	d.mu.Unlock()
 	d.wg.Wait()
 }

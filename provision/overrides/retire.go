@@ -162,7 +162,7 @@ func handedOver(ctx context.Context, r state.Reader, node string, now time.Time)
 // with it and a slash, and facts.
 var (
 	kindsOfNode = []string{string(subject.Node), declaredKind, "accepted", pinKind, replacementKind, "drift-baseline", "drift-asked"}
-	kindsBelow  = []string{"step", "effect"}
+	kindsBelow  = []string{"step", "effect", "direct"}
 )
 
 // forgetNode takes everything that the state has of a node out of it, in one append
@@ -177,7 +177,11 @@ func forgetNode(ctx context.Context, store state.Store, fence state.Fence, name 
 			drop(state.Key{Kind: kind, Name: name})
 		}
 	}
-	for kind, prefix := range map[string]string{kindsBelow[0]: name + "/", kindsBelow[1]: name + "/", "fact": subject.OfNode(name).String() + "#"} {
+	prefixes := map[string]string{"fact": subject.OfNode(name).String() + "#"}
+	for _, kind := range kindsBelow {
+		prefixes[kind] = name + "/"
+	}
+	for kind, prefix := range prefixes {
 		os, err := store.Objects(ctx, kind)
 		if err != nil {
 			return err

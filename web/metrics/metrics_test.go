@@ -381,7 +381,7 @@ func TestPeerPrometheus(t *testing.T) {
 		}
 		return len(answer.Data.Result), string(b)
 	}
-	for n, text := 0, ""; n == 0; n, text = ask(`count_over_time(ironrail_run_active[1m]) > 2`) { // rates need two values
+	for n, text := 0, ""; n < 1; n, text = ask(`count_over_time(ironrail_run_active[1m]) > 2`) { // rates need two values
 		if ctx.Err() != nil {
 			t.Fatalf("prometheus does not scrape: %s", text)
 		}

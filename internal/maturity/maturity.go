@@ -65,12 +65,12 @@ func Sentence(parts []Part) string {
 func Parts() []Part {
 	return []Part{
 		{"network boot", Emulated, "SeaBIOS, OVMF and iPXE of QEMU; dnsmasq, dhcrelay", "firmware of any vendor", []string{"TestPeerBootBIOS", "TestPeerBootUEFI", "TestPeerBootUEFIHTTP", "TestPeerProxyUEFI", "TestPeerRelay"}},
-		{"Secure Boot", Emulated, "OVMF with Microsoft's keys; signed loaders of Debian", "firmware of any vendor; shims of Ubuntu and RHEL", []string{"TestPeerSecureBoot", "TestSecureBoot", "TestSecureBootDiskless", "TestSecureBootRHEL", "TestSecureBootUbuntu"}},
+		{"Secure Boot", Emulated, "OVMF with Microsoft's keys; signed loaders of Debian", "firmware of any vendor; shims of Ubuntu and RHEL", []string{"TestPeerSecureBoot", "TestSecureBoot", "TestSecureBootDiskless", "TestSecureBootLayouts", "TestSecureBootRHEL", "TestSecureBootUbuntu"}},
 		{"BMCs by IPMI", Peers, "ipmi_sim of OpenIPMI, ipmitool", "a BMC of any vendor", []string{"TestPeerPowerActions", "TestPeerSetBoot", "TestPeerConsole", "TestPeerConsoleTyping", "TestPeerPower", "TestPeerBootAndLocate", "TestPeerEventLog", "TestPeerLoopbackIPMI"}},
 		{"BMCs by Redfish", Peers, "sushy-tools and its client", "a BMC of any vendor; eight are imitated by what they publish", []string{"TestPeerSushyTools", "TestPeerLoopbackRedfish", "TestPeerSushy"}},
 		{"PDUs and power shelves", Peers, "clients of net-snmp", "a PDU or shelf of any vendor", []string{"TestPeerNetSNMP", "TestPeerRackOutlets"}},
 		{"Debian, disks, volumes, encryption", Emulated, "machines of QEMU, with one disk, RAID, LVM and a TPM of swtpm", "a server; NVMe drives of any vendor", []string{"TestSystem", "TestRAID10", "TestLVM", "TestEncryption", "TestKill", "TestFailure"}},
-		{"Ubuntu, RHEL, Rocky, Alma", Emulated, "their ways of installing, with Debian's files; metadata of their releases", "a package of any of them", []string{"TestUbuntuSettings", "TestRHEL", "TestRHELRails", "TestRockyDisk"}},
+		{"Ubuntu, RHEL, Rocky, Alma", Emulated, "their ways of installing, with Debian's files; metadata of their releases", "a package of any of them", []string{"TestUbuntuSettings", "TestRHEL", "TestRHELDiskless", "TestRHELRails", "TestRockyDisk"}},
 		{"arm64", Emulated, "Debian on a machine of QEMU", "a Grace or any other server", []string{"TestMixed", "TestPeerBootARM64"}},
 		{"drivers of NVIDIA and AMD", Peers, "apt, dnf, DKMS and kernels, with packages of Debian and composed ones", "packages of the vendors' own repositories, compilers of CUDA and ROCm", []string{"TestPeerDebianCUDA", "TestPeerDebianROCm", "TestPeerLikeRHELDriver"}},
 		{"InfiniBand", Peers, "OpenSM and ibdiags on ibsim", "an HCA or a switch", []string{"TestPeerSubnet", "TestPeerSweep", "TestPeerTakeover"}},

@@ -186,7 +186,11 @@ func TestRackDirectBesideApply(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- newApp(io.Discard, io.Discard).run(ctx, []string{"-C", dir, "--rack", "apply", "--auto-approve", "--erase", "8"})
+		code := exitOwned // while a dry run of the test owns the state
+		for code == exitOwned {
+			code = newApp(io.Discard, io.Discard).run(ctx, []string{"-C", dir, "--rack", "apply", "--auto-approve", "--erase", "8"})
+		}
+		ended <- code
 	}()
 	direct := func(args ...string) string {
 		var out, talk bytes.Buffer

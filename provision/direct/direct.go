@@ -68,6 +68,7 @@ type Config struct {
 type Desk struct {
 	cfg    Config
 	inrush *power.Inrush
+	plugs  func() map[plug][]owner // listed when they are first asked for
 
 	mu     sync.Mutex // guards what follows
 	plans  map[string]*shown
@@ -87,7 +88,7 @@ func NewDesk(c Config) *Desk {
 	if c.Limits == nil {
 		c.Limits = newLimits(c.Capacity)
 	}
-	return &Desk{cfg: c, inrush: power.NewInrush(c.Inv), plans: map[string]*shown{}, active: map[string]context.CancelCauseFunc{}}
+	return &Desk{cfg: c, inrush: power.NewInrush(c.Inv), plugs: sync.OnceValue(func() map[plug][]owner { return listPlugs(c.Inv) }), plans: map[string]*shown{}, active: map[string]context.CancelCauseFunc{}}
 }
 
 // keep keeps a plan for whoever has it done, and forgets those that are too old.

@@ -32,6 +32,7 @@ type fakeBMC struct {
 	gone    error         // it does not answer
 	lost    error         // commands arrive, and their answers do not
 	did     []string      // commands
+	asked   func()        // is called when its system is asked to shut down; nil: it is not
 	entered chan struct{} // is given a token when a command arrives; nil: it is not
 	goOn    chan struct{} // a command waits for it; nil: it does not
 }
@@ -91,6 +92,9 @@ func (b *fakeBMC) ShutDown(context.Context) (bmc.Outcome, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.did = append(b.did, "soft")
+	if b.asked != nil {
+		b.asked()
+	}
 	if !b.deaf {
 		b.power = bmc.PowerOff
 	}
@@ -261,6 +265,75 @@ func TestRulesOnceMore(t *testing.T) {
 	}
 	if err := d.Do(t.Context(), p.ID, func(control.DirectResult) {}); errkind.Of(err) != errkind.Refused {
 		t.Errorf("a plan done twice: %v", err)
+	}
+}
+
+// TestChangedSinceShown: a node that was off when it was shown, and would only have been switched on, is
+// not switched off hard when it reads on by then.
+func TestChangedSinceShown(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		r := newRoom(t)
+		r.bmcs["n1"].power = bmc.PowerOff
+		d := NewDesk(r.cfg)
+		p, err := d.Plan(t.Context(), control.DirectRequest{Verb: control.DirectCycle, Nodes: []string{"n1"}, By: "ann", Again: again})
+		if err != nil || len(p.Steps) != 1 || p.Steps[0].Does != "switch it on" {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		r.bmcs["n1"].power = bmc.PowerOn
+		var got control.DirectResult
+		if err := d.Do(t.Context(), p.ID, func(x control.DirectResult) { got = x }); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.bmcs["n1"].did) > 0 || got.State != control.DirectFailed || !strings.HasPrefix(got.Text, "nothing was done: it read off when this was shown, and reads on now") || got.Action == "" {
+			t.Errorf("%+v; did %q", got, r.bmcs["n1"].did)
+		}
+	}
+}
+
+// TestJobsDuringShutdown: a job that began while the system had time to shut down is not killed.
+func TestJobsDuringShutdown(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.bmcs["n1"]
+	b.deaf, b.asked = true, func() { r.jobs["n1"] = nil }
+	_, done := r.do(NewDesk(r.cfg), control.DirectRequest{Verb: control.DirectOff, Nodes: []string{"n1"}, Wait: time.Minute, Force: true})
+	if did, x := strings.Join(b.did, ", "), done["n1"]; did != "soft" || x.State != control.DirectFailed || !strings.Contains(x.Text, "it was not switched off hard: 1 jobs run on it") {
+		t.Errorf("did %s: %+v", did, x)
+	}
+}
+
+// TestManyShutDown: nodes that have time to shut down do not keep others from being asked.
+func TestManyShutDown(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.inv.Nodes = nil
+	asked := make(chan string, 2*parallel)
+	q := control.DirectRequest{Verb: control.DirectOff, Wait: time.Hour, By: "ann"}
+	for i := range 2 * parallel {
+		n := fmt.Sprintf("m%03d", i)
+		r.inv.Nodes = append(r.inv.Nodes, &inventory.Node{Name: n, Rack: r.inv.Racks[0], Unit: i + 1, Serial: "S" + n})
+		r.bmcs[n] = &fakeBMC{power: bmc.PowerOn, serial: "S" + n, deaf: true, asked: func() { asked <- n }}
+		q.Nodes = append(q.Nodes, n)
+	}
+	r.cfg.Clock = clock.Wall{} // every wait is one of seconds
+	ctx, cancel := context.WithCancel(t.Context())
+	d := NewDesk(r.cfg)
+	p, err := d.Plan(ctx, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.Do(ctx, p.ID, func(control.DirectResult) {}) }()
+	for range 2 * parallel {
+		<-asked
+	}
+	cancel()
+	for _, n := range q.Nodes {
+		d.Stop(n)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -534,13 +607,16 @@ func TestOutlets(t *testing.T) {
 		"a BMC that answers": {func(*room, *outletBoard, *outletBoard) {}, control.DirectRequest{}, "", "a 1 off, b 1 off, a 1 on, b 1 on", control.DirectDone, ""},
 		"left off before":    {func(_ *room, a, _ *outletBoard) { a.state[1] = pdu.Off }, control.DirectRequest{}, "", "a 1 on, b 1 on", control.DirectDone, ""},
 		"one is stuck": {func(_ *room, _, b *outletBoard) { b.stuck[1] = errors.New("the relay sticks") }, control.DirectRequest{}, "",
-			"a 1 off, b 1 off, a 1 on", control.DirectUnknown, "outlet r01/b 1 (psu2) does not go off, so that the node has kept its power: the relay sticks"},
+			"a 1 off, b 1 off, a 1 on, b 1 on", control.DirectUnknown, "outlet r01/b 1 (psu2) does not go off, so that the node has kept its power: the relay sticks"},
 		"the BMC of another": {func(r *room, _, _ *outletBoard) { r.bmcs["n1"].serial = "other" }, control.DirectRequest{}, "this is the BMC of another node", "", "", ""},
 		"shared with a node": {func(r *room, _, _ *outletBoard) { r.inv.Nodes[1].Feeds[0].Outlet = 1 }, control.DirectRequest{}, "outlet 1 of PDU r01/a may feed n2 as well", "", "", ""},
 		"another has none":   {func(r *room, _, _ *outletBoard) { r.inv.Nodes[1].Feeds[1].Outlet = 0 }, control.DirectRequest{}, "outlet 1 of PDU r01/b may feed n2 as well", "", "", ""},
 		"shared with a switch": {func(r *room, _, _ *outletBoard) {
 			r.inv.Switches = append(r.inv.Switches, &inventory.Switch{Name: "leaf1", Feeds: r.inv.Nodes[0].Feeds[1:]})
 		}, control.DirectRequest{}, "outlet 1 of PDU r01/b may feed leaf1 as well", "", "", ""},
+		"shared with a power shelf": {func(r *room, _, _ *outletBoard) {
+			r.inv.Racks[0].Shelves = []*inventory.Shelf{{Name: "r01/power", Feeds: []inventory.Feed{{Supply: "psu1", PDU: r.inv.Racks[0].PDUs[0]}}}}
+		}, control.DirectRequest{}, "outlet 1 of PDU r01/a may feed power shelf r01/power as well", "", "", ""},
 		"no control":   {func(r *room, _, _ *outletBoard) { r.inv.Nodes[0].Feeds[1].PDU.Control = nil }, control.DirectRequest{}, "supply psu2 hangs on what cannot be switched", "", "", ""},
 		"no number":    {func(r *room, _, _ *outletBoard) { r.inv.Nodes[0].Feeds[1].Outlet = 0 }, control.DirectRequest{}, "the files do not say which outlet of PDU r01/b feeds psu2", "", "", ""},
 		"shelves":      {func(r *room, _, _ *outletBoard) { r.inv.Nodes[0].Feeds = nil }, control.DirectRequest{}, "the files name no outlets", "", "", ""},

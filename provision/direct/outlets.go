@@ -69,24 +69,48 @@ func (d *Desk) outletsOf(n *inventory.Node) (all []outlet, err error) {
 	return all, nil
 }
 
+// plug is what hangs on an outlet of a PDU; outlet 0 may be any.
+type plug struct {
+	pdu    *inventory.PDU
+	outlet int
+}
+
+// owner is a node, a switch or a power shelf with a plug.
+type owner struct {
+	name string
+	node *inventory.Node // nil: it is none
+}
+
+// listPlugs lists who hangs on which outlet, of the whole site.
+func listPlugs(inv *inventory.Inventory) map[plug][]owner {
+	plugs := map[plug][]owner{}
+	add := func(o owner, feeds []inventory.Feed) {
+		for _, f := range feeds {
+			at := plug{f.PDU, f.Outlet}
+			plugs[at] = append(plugs[at], o)
+		}
+	}
+	for _, n := range inv.Nodes {
+		add(owner{n.Name, n}, n.Feeds)
+	}
+	for _, s := range inv.Switches {
+		add(owner{name: s.Name}, s.Feeds)
+	}
+	for _, r := range inv.Racks {
+		for _, s := range r.Shelves {
+			add(owner{name: "power shelf " + s.Name}, s.Feeds)
+		}
+	}
+	return plugs
+}
+
 // sharesOutlet names what else hangs, or may hang, on an outlet; "": nothing.
 func (d *Desk) sharesOutlet(n *inventory.Node, f inventory.Feed) string {
-	on := func(feeds []inventory.Feed) bool {
-		for _, o := range feeds {
-			if o.PDU == f.PDU && (o.Outlet == f.Outlet || o.Outlet == 0) {
-				return true
+	for _, at := range []plug{{f.PDU, f.Outlet}, {f.PDU, 0}} {
+		for _, o := range d.plugs()[at] {
+			if o.node != n {
+				return o.name
 			}
-		}
-		return false
-	}
-	for _, other := range d.cfg.Inv.Nodes {
-		if other != n && on(other.Feeds) {
-			return other.Name
-		}
-	}
-	for _, s := range d.cfg.Inv.Switches {
-		if on(s.Feeds) {
-			return s.Name
 		}
 	}
 	return ""
@@ -127,7 +151,7 @@ func (d *Desk) reachOutlets(ctx context.Context, n *inventory.Node) (all []outle
 	case errkind.Of(err).Base() == errkind.Mismatch, ctx.Err() != nil:
 		return nil, "", "", err
 	}
-	return all, now, "its BMC does not answer: that these outlets are its own is what the files say, and nothing else", nil
+	return all, now, "its BMC does not say whose it is (" + errkind.Line(err) + "): that these outlets are the node's is what the files say, and nothing else", nil
 }
 
 // planOutlets says what is done to the outlets of a node.
@@ -161,9 +185,10 @@ func cycleOutlets(ctx context.Context, clk clock.Clock, all []outlet, now bmc.Po
 		out.Sent++
 		if err := o.unit.Switch(ctx, o.number, pdu.Off); err != nil {
 			if held := context.Cause(ctx); held != nil {
-				return bmc.Outcome{Sent: out.Sent, Evidence: "stopped; left off: " + listOutlets(all[:i])}, held
+				return bmc.Outcome{Sent: out.Sent, Evidence: "stopped; off, or may be: " + listOutlets(all[:i+1])}, held
 			}
-			back, berr := switchOn(ctx, all[:i], "")
+			// This one as well: it may follow late, or have followed where the answer was lost.
+			back, berr := switchOn(ctx, all[:i+1], "")
 			return bmc.Outcome{Sent: out.Sent + back.Sent, Evidence: fmt.Sprintf("outlet %s does not go off, so that the node has kept its power", o)}, errors.Join(err, berr)
 		}
 	}

@@ -33,8 +33,11 @@ type work struct {
 	q     control.DirectRequest
 	clock clock.Clock
 	say   func(text string)
-	mains []outlet       // of a verb that is done at outlets; then bmc is nil
-	now   bmc.PowerState // how the power, or those outlets, read
+	// rest waits while others work; recheck asks once more what ready asked, for a second command.
+	rest    func(ctx context.Context, wait time.Duration) error
+	recheck func(ctx context.Context) error
+	mains   []outlet       // of a verb that is done at outlets; then bmc is nil
+	now     bmc.PowerState // how the power, or those outlets, read
 }
 
 // verbs are all that there is to do.
@@ -60,7 +63,10 @@ var verbs = map[control.DirectVerb]verb{
 		},
 		do: func(ctx context.Context, w work) (bmc.Outcome, error) { return w.bmc.SetPower(ctx, bmc.Reset) }},
 	control.DirectMains: {starts: true, disturbs: true, mains: true,
-		describe: func(control.DirectRequest, bmc.PowerState) (string, bool) {
+		describe: func(_ control.DirectRequest, now bmc.PowerState) (string, bool) {
+			if now == bmc.PowerOff {
+				return "switch all its outlets on, of which some are off", false
+			}
 			return "switch all its outlets off, wait, and on", false
 		},
 		do: func(ctx context.Context, w work) (bmc.Outcome, error) {
@@ -156,7 +162,7 @@ func switchOff(ctx context.Context, w work) (bmc.Outcome, error) {
 	w.say(out.Evidence)
 	now, err := bmc.PowerUnknown, error(nil)
 	for {
-		if err := w.clock.Sleep(ctx, min(shutdownPoll, max(0, w.q.Wait-w.clock.Now().Sub(start)))); err != nil {
+		if err := w.rest(ctx, min(shutdownPoll, max(0, w.q.Wait-w.clock.Now().Sub(start)))); err != nil {
 			return bmc.Outcome{Evidence: out.Evidence + "; not waited for", Sent: out.Sent}, err
 		}
 		now, err = w.bmc.PowerState(ctx)
@@ -171,10 +177,20 @@ func switchOff(ctx context.Context, w work) (bmc.Outcome, error) {
 		case !w.q.Force:
 			return bmc.Outcome{Verdict: bmc.Contradicted, Sent: out.Sent, Evidence: fmt.Sprintf("power still reads on %s after its system was asked to shut down", spent)}, nil
 		}
-		w.say(fmt.Sprintf("it has not shut down within %s: it is switched off hard", spent))
-		off, err := w.bmc.SetPower(ctx, bmc.Off)
-		off.Sent += out.Sent
-		off.Evidence = fmt.Sprintf("its system did not shut down within %s; hard: %s", spent, off.Evidence)
-		return off, err
+		return switchOffLate(ctx, w, out.Sent, spent)
 	}
+}
+
+// switchOffLate switches off hard a system that did not shut down, unless a job has begun meanwhile, or
+// another rule stands against it by now.
+func switchOffLate(ctx context.Context, w work, sent int, spent time.Duration) (bmc.Outcome, error) {
+	late := fmt.Sprintf("its system did not shut down within %s", spent)
+	if err := w.recheck(ctx); err != nil {
+		return bmc.Outcome{Sent: sent, Evidence: late + ", and it was not switched off hard"}, err
+	}
+	w.say(fmt.Sprintf("it has not shut down within %s: it is switched off hard", spent))
+	off, err := w.bmc.SetPower(ctx, bmc.Off)
+	off.Sent += sent
+	off.Evidence = late + "; hard: " + off.Evidence
+	return off, err
 }

@@ -34,8 +34,10 @@ func (d *Desk) Do(ctx context.Context, id string, report func(control.DirectResu
 	for _, st := range p.Steps { // they claim their circuits in the order of the plan
 		c, err := d.claim(st)
 		wg.Go(func() {
-			x := control.DirectResult{State: control.DirectFailed, Text: "nothing was done", Action: errkind.Action(err)}
-			if err == nil {
+			x := control.DirectResult{State: control.DirectFailed, Action: errkind.Action(err)}
+			if err != nil {
+				x.Text = "nothing was done: " + err.Error()
+			} else {
 				x = d.doNode(ctx, p, st, c, slots)
 			}
 			x.Node, x.At = st.Node, d.now()
@@ -87,7 +89,7 @@ func (d *Desk) doNode(ctx context.Context, p *shown, st control.DirectStep, c cl
 	defer func() { <-slots }()
 	held, cancel := d.cfg.Clock.WithTimeout(held, longest+p.request.Wait)
 	defer cancel()
-	w, err := d.ready(held, p, n)
+	w, err := d.ready(held, p, st, n)
 	switch {
 	case err == nil && ctx.Err() != nil:
 		c.end()
@@ -95,6 +97,11 @@ func (d *Desk) doNode(ctx context.Context, p *shown, st control.DirectStep, c cl
 	case err != nil:
 		c.end()
 		return refused(err, n)
+	}
+	w.rest = func(ctx context.Context, wait time.Duration) error { // others work with their BMCs meanwhile
+		<-slots
+		defer func() { slots <- struct{}{} }()
+		return d.cfg.Clock.Sleep(ctx, wait)
 	}
 	return d.effect(held, p, n, w, c.end)
 }
@@ -134,11 +141,12 @@ func refused(err error, n *inventory.Node) control.DirectResult {
 }
 
 // ready looks once more whether all is as it was shown.
-func (d *Desk) ready(ctx context.Context, p *shown, n *inventory.Node) (w work, err error) {
+func (d *Desk) ready(ctx context.Context, p *shown, st control.DirectStep, n *inventory.Node) (w work, err error) {
 	v := verbs[p.Verb]
 	w.q, w.clock = p.request, d.cfg.Clock
 	w.uefi = n.Hardware != nil && n.Hardware.Boot != inventory.BootBIOS
 	w.say = func(text string) { d.emit(p, n.Name, text, "") }
+	w.recheck = func(ctx context.Context) error { _, err := d.ready(ctx, p, st, n); return err }
 	if err := d.mayWork(ctx, v, p.request, n); err != nil {
 		return w, err
 	}
@@ -149,6 +157,10 @@ func (d *Desk) ready(ctx context.Context, p *shown, n *inventory.Node) (w work, 
 	}
 	if err != nil {
 		return w, err
+	}
+	if v.disturbs && st.Power == string(bmc.PowerOff) && w.now != bmc.PowerOff {
+		return w, errkind.New(errkind.Refused, "it read %s when this was shown, and reads %s now: more would end than was shown", st.Power, w.now).
+			Do("Run the command again and read what it shows.")
 	}
 	if err := d.checkDoubt(ctx, v, p.request, n, w.now); err != nil {
 		return w, err
@@ -162,7 +174,7 @@ func (d *Desk) ready(ctx context.Context, p *shown, n *inventory.Node) (w work, 
 // effect journals the intent, does it, and journals the outcome.
 func (d *Desk) effect(ctx context.Context, p *shown, n *inventory.Node, w work, back func()) control.DirectResult {
 	q := p.request
-	does, _ := verbs[p.Verb].describe(q, bmc.PowerUnknown)
+	does, _ := verbs[p.Verb].describe(q, w.now)
 	x := state.Direct{Node: n.Name, Verb: string(p.Verb), Does: does, By: q.By, Host: q.Host, Reason: q.Reason, At: d.now(), State: state.EffectIntended}
 	record := context.WithoutCancel(ctx) // what happened is recorded
 	if err := state.RecordDirect(record, d.cfg.Store, d.cfg.Fence, x); err != nil {

@@ -126,6 +126,22 @@ func (r *resources) awaitsBorrowers() bool {
 	return false
 }
 
+// tasksOf returns the tasks that work on a node or could, in the order of the plan. An operator
+// may ask about each of 12,500 nodes: one walk over the plan serves all.
+func (g *graph) tasksOf(node string) []*task {
+	if g.byNode == nil {
+		g.byNode = make(map[string][]*task, len(g.nodes))
+		for _, t := range g.tasks {
+			for _, n := range nodesOf(t.step) {
+				if of := g.byNode[n]; len(of) == 0 || of[len(of)-1] != t {
+					g.byNode[n] = append(of, t)
+				}
+			}
+		}
+	}
+	return g.byNode[node]
+}
+
 // NextStep returns the first step that this run still has for a node; "" when there is none. A
 // group that has not started leaves a node out that is on hold or in quarantine. It is safe
 // for concurrent use.
@@ -133,8 +149,8 @@ func (e *Executor) NextStep(node string) plan.StepID {
 	out := e.ledger.condition(node).blocked()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, t := range e.graph.tasks {
-		if t.state.settled() || !slices.Contains(nodesOf(t.step), node) {
+	for _, t := range e.graph.tasksOf(node) {
+		if t.state.settled() {
 			continue
 		}
 		if nodeOf(t.step) == node || !out || t.state == running && slices.Contains(t.members, subject.OfNode(node)) {

@@ -18,7 +18,8 @@ import (
 type graph struct {
 	tasks     []*task // in the order of the plan
 	byID      map[plan.StepID]*task
-	nodes     []string // that the steps work on, in the order of the plan; fixed
+	nodes     []string           // that the steps work on, in the order of the plan; fixed
+	byNode    map[string][]*task // see tasksOf; nil: nobody has asked yet
 	ready     taskHeap
 	resources *resources
 }

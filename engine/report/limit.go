@@ -53,11 +53,11 @@ func share(m Measurement) (percent float64, ok bool) {
 }
 
 // ShareOfLimit is how near a figure is to its limit, in percent of it; above says that the
-// figure must be the limit or more. Zero where there is no limit that is a number above zero.
-func (m Measurement) ShareOfLimit() (percent float64, above bool) {
-	percent, _ = share(m)
+// figure must be the limit or more. False where there is no limit that is a number above zero.
+func (m Measurement) ShareOfLimit() (percent float64, above, ok bool) {
+	percent, ok = share(m)
 	l, _ := parseLimit(m)
-	return percent, l.Above
+	return percent, l.Above, ok
 }
 
 // Figure is what was measured, with its unit; empty where there is no figure.

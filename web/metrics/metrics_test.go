@@ -50,7 +50,8 @@ func source() metrics.Source {
 			}
 			return report.Input{Tests: []report.Test{{Measurements: []report.Measurement{
 				m("pair", 45e9, ">= 40GB/s", "pass"), m("pair", 30e9, ">= 40GB/s", "fail"), m("pair", 44e9, ">= 40GB/s", "pass"),
-				m("temperature", 80, "<= 82", "pass"), m("temperature", 60, "<= 82", "pass"), {Check: "look", Verdict: "not judged"}}}}}, nil
+				m("temperature", 80, "<= 82", "pass"), m("temperature", 60, "<= 82", "pass"),
+				m("storage", 2e9, ">= 1GB/s", "pass"), m("storage", 0, ">= 1GB/s", "fail"), m("idle", 0, ">= 1GB/s", "not-judged"), {Check: "look", Verdict: "not-judged"}}}}}, nil
 		},
 		Counters: func() provision.Counters {
 			return provision.Counters{DHCP: dhcp.Stats{Received: 12, Answered: 9, Refused: 2, Malformed: 1}, BMC: bmc.Counts{Requests: 31, Errors: map[errkind.Kind]uint64{errkind.Timeout: 3, errkind.Auth: 1}}}
@@ -129,15 +130,19 @@ func TestMetrics(t *testing.T) {
 		`ironrail_step_duration_seconds_sum{model="hgx-h100",result="failed",stage="bmc"} 8`, `ironrail_step_duration_seconds_count{model="none",result="observed",stage="handover"} 1`,
 		`ironrail_findings_total{stage="bmc"} 1`, `ironrail_runs_ended_total{outcome="failed"} 1`,
 		`ironrail_boot_events_total{event="sent",protocol="tftp",refused="false"} 1`, `ironrail_boot_events_total{event="discover",protocol="dhcp",refused="true"} 1`, `ironrail_boot_sent_bytes_total{protocol="tftp"} 4096`,
-		`ironrail_measurements{check="pair",verdict="fail"} 1`, `ironrail_measurements{check="look",verdict="not judged"} 1`,
+		`ironrail_measurements{check="pair",verdict="fail"} 1`, `ironrail_measurements{check="look",verdict="not-judged"} 1`,
 		`ironrail_measurement_worst_ratio{check="pair",limit="at_least"} 0.75`, `ironrail_measurement_median_ratio{check="pair",limit="at_least"} 1.1`,
 		`ironrail_measurement_worst_ratio{check="temperature",limit="at_most"} 0.97560`,
+		`ironrail_measurement_worst_ratio{check="storage",limit="at_least"} 0` + "\n",
 		`ironrail_dhcp_packets_total{result="answered"} 9`, `ironrail_bmc_requests_total 31`, `ironrail_bmc_errors_total{kind="timeout"} 3`,
 		`ironrail_scrape_errors{part="status"} 0`, `go_goroutines `,
 	} {
 		if !strings.Contains(got, "\n"+want) {
 			t.Errorf("no line %q", want)
 		}
+	}
+	if strings.Contains(got, `ratio{check="idle"`) {
+		t.Error("what was not measured has a ratio")
 	}
 	if strings.Contains(got, `"n1"`) || strings.Contains(got, "console") {
 		t.Error("a node or a text is a label")

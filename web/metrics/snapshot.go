@@ -160,9 +160,9 @@ func (c collection) measurements(in report.Input) {
 	for _, r := range in.Tests {
 		for _, m := range r.Measurements {
 			verdicts[[2]string{m.Check, m.Verdict}]++
-			percent, above := m.ShareOfLimit()
-			if percent == 0 {
-				continue
+			percent, above, ok := m.ShareOfLimit()
+			if !ok || m.Measured == 0 && m.Verdict != report.Pass && (m.Verdict == report.NotJudged || !above) {
+				continue // zero is no result here, but a failed one is the worst of what must reach its limit
 			}
 			key := [2]string{m.Check, directionAtMost}
 			if above {

@@ -63,7 +63,7 @@ func (k *Keeper) figuresOf(ctx context.Context, s *Snapshot, node string) (out [
 				continue
 			}
 			f := Figure{Test: t.Title, Check: m.Check, Part: m.Part, Measured: m.Figure(), Limit: m.Limit, Verdict: m.Verdict, Why: m.Why, Rule: m.Rule, Params: m.Params, Evidence: m.Evidence, At: t.At}
-			f.Share, f.Above = m.ShareOfLimit()
+			f.Share, f.Above, _ = m.ShareOfLimit()
 			out = append(out, f)
 		}
 	}

@@ -304,6 +304,47 @@ func TestNodeListSchema(t *testing.T) {
 	check("another format", strings.Replace(whole, `"format": 1`, `"format": 2`, 1), false)
 }
 
+// hostile is a serial number that Ansible would run.
+const hostile = `{{ lookup('pipe', 'echo r''un') }}{% set x = 1 %}{# no #}{{{<`
+
+// TestAnsibleLiterals: no text of the site is an expression for Ansible, and other files have it as it is.
+func TestAnsibleLiterals(t *testing.T) {
+	t.Parallel()
+	l := newListed(t, nil)
+	l.inv.Nodes[0].Serial = hostile
+	l.accept(t, "gpu01")
+	l.apply(t)
+	const want = `"{{ '{{' }} lookup('pipe', 'echo r''un') }}{{ '{%' }} set x = 1 %}{{ '{#' }} no #}{{ '{{' }}{<"`
+	for _, f := range []string{ansible.FileName, ansible.ScriptName} {
+		if got := l.read(t, ansible.Name, f); !strings.Contains(got, `"serial": `+want) {
+			t.Errorf("%s:\n%s", f, got)
+		}
+	}
+	if got := l.read(t, nodelist.Name, nodelist.FileName); !strings.Contains(got, hostile) {
+		t.Errorf("nodes.json:\n%s", got)
+	}
+}
+
+// TestPeerAnsibleLiterals: Ansible itself evaluates nothing of it.
+func TestPeerAnsibleLiterals(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "ansible-inventory") // ansible is of the same package
+	l := newListed(t, nil)
+	l.inv.Nodes[0].Serial = hostile
+	l.accept(t, "gpu01")
+	l.apply(t)
+	file := filepath.Join(l.dir, ansible.Name, "ansible-list", ansible.FileName)
+	cmd := exec.CommandContext(t.Context(), "ansible", "-i", file, "all", "-m", "debug", "-a", "var=ironrail.serial")
+	cmd.Env = append(os.Environ(), "ANSIBLE_LOCAL_TEMP="+t.TempDir(), "ANSIBLE_STDOUT_CALLBACK=json", "LC_ALL=C.UTF-8")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if b, _ := json.Marshal(hostile); !strings.Contains(string(out), `"ironrail.serial": `+strings.ReplaceAll(string(b), `\u003c`, "<")) {
+		t.Errorf("%s", out)
+	}
+}
+
 // TestPeerAnsibleInventory: ansible-inventory reads the file and the output of a program
 // alike, with every group and variable, and without a warning.
 func TestPeerAnsibleInventory(t *testing.T) {

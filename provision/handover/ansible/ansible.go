@@ -35,8 +35,21 @@ type hosts map[string]hostVariables
 
 // hostVariables are the variables of a host.
 type hostVariables struct {
-	Host string        `json:"ansible_host"`
-	Node nodelist.Node `json:"ironrail"`
+	Host string  `json:"ansible_host"`
+	Node literal `json:"ironrail"`
+}
+
+// literal is a node whose texts Ansible takes as they stand. It evaluates expressions in all
+// variables of an inventory, and a serial number may come from a list of the maker's.
+type literal nodelist.Node
+
+// braces writes what begins an expression of Jinja2 as an expression that gives it.
+var braces = strings.NewReplacer("{{", "{{ '{{' }}", "{%", "{{ '{%' }}", "{#", "{{ '{#' }}")
+
+// MarshalJSON implements json.Marshaler. Outside of texts JSON has no brace before one of these.
+func (l literal) MarshalJSON() ([]byte, error) {
+	b, err := nodelist.Encode(nodelist.Node(l))
+	return []byte(braces.Replace(string(b))), err
 }
 
 // fileGroup is a group as the plugin "yaml" reads it; JSON is YAML.
@@ -75,7 +88,7 @@ func variablesOf(h *inventory.Handover) map[string]string {
 func fileOf(h *inventory.Handover, list nodelist.List) map[string]fileGroup {
 	all := fileGroup{Hosts: map[string]*hostVariables{}, Variables: variablesOf(h), Children: map[string]fileGroup{}}
 	for _, n := range list.Nodes {
-		all.Hosts[n.Name] = &hostVariables{n.Address, n}
+		all.Hosts[n.Name] = &hostVariables{n.Address, literal(n)}
 	}
 	for name, members := range groupsOf(h, list.Nodes) {
 		g := fileGroup{Hosts: map[string]*hostVariables{}}
@@ -94,7 +107,7 @@ func scriptOf(h *inventory.Handover, list nodelist.List) map[string]any {
 	out := map[string]any{"all": scriptGroup{Variables: variablesOf(h), Children: append([]string{"ungrouped"}, slices.Sorted(maps.Keys(groups))...)}}
 	meta := hosts{}
 	for _, n := range list.Nodes {
-		meta[n.Name] = hostVariables{n.Address, n}
+		meta[n.Name] = hostVariables{n.Address, literal(n)}
 	}
 	for name, members := range groups {
 		out[name] = scriptGroup{Hosts: members}

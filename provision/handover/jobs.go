@@ -100,7 +100,8 @@ func (s *Stage) Jobs(ctx context.Context, node string) ([]Job, error) {
 	if !asks {
 		return nil, errkind.New(errkind.Unsupported, "%s %s cannot be asked which jobs run", n.Handover.Kind, n.Handover.Name)
 	}
-	return k.Jobs(ctx, Target{Handover: n.Handover, Site: s.inv.Site.Name, Inventory: s.inv}, node)
+	// With the node as a member its address is compared: one of its name may be another cluster's.
+	return k.Jobs(ctx, Target{Handover: n.Handover, Site: s.inv.Site.Name, Inventory: s.inv, Members: []Member{{Node: n}}}, node)
 }
 
 // poll is how often a scheduler is asked while jobs end.

@@ -94,6 +94,19 @@ func TestDrainAsks(t *testing.T) {
 	}
 }
 
+// TestJobsOfTheNodeItself: jobs, or none, of a node of the same name in another cluster say nothing.
+func TestJobsOfTheNodeItself(t *testing.T) {
+	t.Parallel()
+	const idle = "NodeName=n1 Arch=x86_64 NodeAddr=10.77.0.11 State=IDLE ThreadsPerCore=1\n"
+	st, _ := threeOfFour(t)
+	for show, want := range map[string]string{idle: "", strings.Replace(idle, "10.77.0.11", "10.99.0.11", 1): "another cluster's"} {
+		s := handover.New(site(slurmBlock()), map[string]handover.Kind{"slurm": slurm.New(t.TempDir(), answers{"scontrol -o show node n1": show}.run)}, st)
+		if _, err := s.Jobs(t.Context(), "n1"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", show, err)
+		}
+	}
+}
+
 // TestDrainAsksAgain: with a time to wait, a scheduler that does not answer is asked
 // until it does or the time is over, and nothing is done before it has answered.
 func TestDrainAsksAgain(t *testing.T) {

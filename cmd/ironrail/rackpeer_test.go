@@ -89,7 +89,7 @@ func ask(t *testing.T, env []string, name string, args ...string) string {
 func untilSays(t *testing.T, want string, ask func() string) {
 	t.Helper()
 	got := ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if got = ask(); strings.Contains(got, want) {
 			return
 		}

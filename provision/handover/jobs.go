@@ -47,6 +47,19 @@ type Scheduler interface {
 	Open(ctx context.Context, run stage.Run, t Target, nodes ...string) error
 }
 
+// NodeJobs are the jobs on one node, or why they are not known.
+type NodeJobs struct {
+	Jobs []Job
+	Err  error
+}
+
+// AllJobs is a Scheduler that says of all nodes at once which jobs run on them.
+type AllJobs interface {
+	// AllJobs lists what runs on the members of a target now: a node that is missing has no
+	// jobs. After an error it is known of none.
+	AllJobs(ctx context.Context, t Target) (map[string]NodeJobs, error)
+}
+
 // DrainOptions are what an operator says about jobs.
 type DrainOptions struct {
 	Wait    time.Duration `json:"wait,omitempty"`    // for running jobs to end; zero: not at all
@@ -102,6 +115,49 @@ func (s *Stage) Jobs(ctx context.Context, node string) ([]Job, error) {
 	}
 	// With the node as a member its address is compared: one of its name may be another cluster's.
 	return k.Jobs(ctx, Target{Handover: n.Handover, Site: s.inv.Site.Name, Inventory: s.inv, Members: []Member{{Node: n}}}, node)
+}
+
+// JobsOf is Jobs for many nodes: schedulers that can are asked once for all of theirs. What it
+// returns answers for the nodes, as of that moment, or asks for a node by itself.
+func (s *Stage) JobsOf(ctx context.Context, nodes []string) func(ctx context.Context, node string) ([]Job, error) {
+	targets := map[string]*Target{}
+	for _, name := range nodes {
+		n, ok := s.inv.Node(name)
+		if !ok || n.Handover == nil {
+			continue
+		}
+		t := targets[n.Handover.Name]
+		if t == nil {
+			t = &Target{Handover: n.Handover, Site: s.inv.Site.Name, Inventory: s.inv}
+			targets[n.Handover.Name] = t
+		}
+		t.Members = append(t.Members, Member{Node: n})
+	}
+	all := map[string]NodeJobs{}
+	for _, t := range targets {
+		k, can := s.kinds[t.Kind].(AllJobs)
+		if !can {
+			continue
+		}
+		on, err := k.AllJobs(ctx, *t)
+		for _, m := range t.Members {
+			x := on[m.Node.Name]
+			if err != nil {
+				x = NodeJobs{Err: err}
+			}
+			all[m.Node.Name] = x
+		}
+	}
+	return func(ctx context.Context, node string) ([]Job, error) {
+		x, asked := all[node]
+		if !asked {
+			return s.Jobs(ctx, node)
+		}
+		if st, err := s.statuses.NodeStatus(ctx, node); err != nil || !st.Served {
+			return nil, err
+		}
+		return x.Jobs, x.Err
+	}
 }
 
 // poll is how often a scheduler is asked while jobs end.

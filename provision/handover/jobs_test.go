@@ -57,9 +57,9 @@ func TestDrainAsks(t *testing.T) {
 		"no scontrol there":            {says: answers{show: "error: exit status 127: scontrol: command not found"}, want: "command not found"},
 		"silent":                       {says: answers{show: "error: Unable to contact slurm controller"}, want: "whether jobs run on n1 is not known"},
 		"silent, and nobody minds":     {says: answers{show: "error: Unable to contact slurm controller"}, options: handover.DrainOptions{Unknown: true}},
-		"a job":                        {says: answers{show: idle, queue: "7_1|kim|RUNNING|1:00|my|job\n"}, want: "1 jobs run on n1: 7_1 of kim (running, 1:00 left)"},
-		"a job, and nobody minds":      {says: answers{show: idle, queue: "7_1|kim|COMPLETING|0:00|x\n"}, options: handover.DrainOptions{Unknown: true}, want: "1 jobs run on n1"},
-		"a job that only waits":        {says: answers{show: idle, queue: "7|kim|PENDING|1:00|x\n"}},
+		"a job":                        {says: answers{show: idle, queue: "7_1|kim|RUNNING|1:00|n1|my|job\n"}, want: "1 jobs run on n1: 7_1 of kim (running, 1:00 left)"},
+		"a job, and nobody minds":      {says: answers{show: idle, queue: "7_1|kim|COMPLETING|0:00|n1|x\n"}, options: handover.DrainOptions{Unknown: true}, want: "1 jobs run on n1"},
+		"a job that only waits":        {says: answers{show: idle, queue: "7|kim|PENDING|1:00||x\n"}},
 		"a queue that cannot be read":  {says: answers{show: idle, queue: "slurm is migrating\n"}, want: "which is no job"},
 		"squeue fails":                 {says: answers{show: idle, queue: "error: Socket timed out"}, want: "Socket timed out"},
 		"another cluster's node":       {says: answers{show: strings.Replace(idle, "10.77.0.11", "10.99.0.11", 1)}, want: "another cluster's"},
@@ -104,6 +104,40 @@ func TestJobsOfTheNodeItself(t *testing.T) {
 		if _, err := s.Jobs(t.Context(), "n1"); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", show, err)
 		}
+	}
+}
+
+// TestJobsOf: one look at the queue says of every node what runs on it, and what cannot be read says
+// nothing of any.
+func TestJobsOf(t *testing.T) {
+	t.Parallel()
+	const nodes = "NodeName=n1 NodeAddr=10.77.0.11 State=MIXED ThreadsPerCore=1\nNodeName=n2 NodeAddr=10.77.0.12 State=IDLE\nNodeName=n3 NodeAddr=10.99.0.13 State=IDLE\nNodeName=x1 NodeAddr=10.77.0.99 State=IDLE\n"
+	for name, c := range map[string]struct{ show, queue, n1, n2, n3 string }{
+		"jobs":                {nodes, "7|kim|RUNNING|1:00|n[1-2]|a|b\n8|kim|COMPLETING|0:00|n1,x1|c\n9|kim|PENDING|1:00||d\n", "7 of kim (running, 1:00 left), 8 of kim (completing, 0:00 left)", "7 of kim (running, 1:00 left)", "another cluster's"},
+		"none":                {nodes, "", "", "", "another cluster's"},
+		"not known":           {strings.Replace(nodes, "NodeName=n2", "NodeName=y2", 1), "", "", "", "another cluster's"},
+		"nodes of two ranges": {nodes, "7|kim|RUNNING|1:00|n[1-2]x[1-2]|a\n", "of which scontrol knows no", "of which scontrol knows no", "of which scontrol knows no"},
+		"no nodes":            {"No nodes in the system\n", "", "which is no node", "which is no node", "which is no node"},
+		"nothing":             {"\n", "", "which is no node", "which is no node", "which is no node"},
+		"silent":              {"error: Unable to contact slurm controller", "", "Unable to contact", "Unable to contact", "Unable to contact"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st, _ := threeOfFour(t)
+			says := answers{"scontrol -o show node": c.show, "squeue -h -o": c.queue}
+			s := handover.New(site(slurmBlock()), map[string]handover.Kind{"slurm": slurm.New(t.TempDir(), says.run)}, st)
+			of := s.JobsOf(t.Context(), []string{"n1", "n2", "n3", "n9"})
+			for node, want := range map[string]string{"n1": c.n1, "n2": c.n2, "n3": c.n3, "n9": ""} {
+				jobs, err := of(t.Context(), node)
+				got := handover.ListJobs(jobs)
+				if err != nil {
+					got = err.Error()
+				}
+				if got != want && (err == nil || want == "" || !strings.Contains(got, want)) {
+					t.Errorf("%s: %q, want %q", node, got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -201,6 +235,9 @@ func TestPeerRealDrain(t *testing.T) {
 		if out, err := ask(t.Context(), "", append([]string{"scontrol", "update"}, strings.Fields(words)...)...); err != nil {
 			t.Fatal(words, err, string(out))
 		}
+	}
+	if jobs, err := s.JobsOf(t.Context(), []string{"n1", "n3"})(t.Context(), "n1"); err != nil || len(jobs) > 0 {
+		t.Errorf("jobs of all nodes: %v, %v", jobs, err)
 	}
 	drain("n1")
 	drain("n3")

@@ -93,16 +93,24 @@ func (s *Slurm) readNode(ctx context.Context, t handover.Target, name string) (n
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	n := parseNode(line)
-	if len(n.states) == 0 {
-		return n, errkind.New(errkind.Invalid, "scontrol does not report the state of %s", name)
-	}
 	for _, m := range t.Members {
-		if a, err := netip.ParseAddr(n.addr); m.Node.Name == name && err == nil && a != m.Node.Address {
-			return n, errkind.New(errkind.Conflict, "slurmctld has a node %s at %s, and this site has it at %s: it is another cluster's", name, n.addr, m.Node.Address).
-				Do("Give the handover the controller of this cluster.")
+		if m.Node.Name == name {
+			return n, n.check(name, m.Node.Address)
 		}
 	}
-	return n, nil
+	return n, n.check(name, netip.Addr{})
+}
+
+// check refuses what is no node, and one that is at another address than this site has it.
+func (n node) check(name string, want netip.Addr) error {
+	if len(n.states) == 0 {
+		return errkind.New(errkind.Invalid, "scontrol does not report the state of %s", name)
+	}
+	if a, err := netip.ParseAddr(n.addr); want.IsValid() && err == nil && a != want {
+		return errkind.New(errkind.Conflict, "slurmctld has a node %s at %s, and this site has it at %s: it is another cluster's", name, n.addr, want).
+			Do("Give the handover the controller of this cluster.")
+	}
+	return nil
 }
 
 // drained are the nodes at this site's addresses that slurmctld keeps drained with
@@ -140,25 +148,83 @@ func (s *Slurm) Jobs(ctx context.Context, t handover.Target, name string) ([]han
 	if err != nil || !n.known {
 		return nil, err // a node that slurmctld does not know has no jobs
 	}
-	out, err := s.runProgram(ctx, t, "squeue", "-h", "-w", name, "-o", "%i|%u|%T|%L|%j")
+	// -a: also those of hidden partitions
+	out, err := s.runProgram(ctx, t, "squeue", "-h", "-w", name, "-o", queueForm, "-a")
 	if err != nil {
 		return nil, err
 	}
-	return parseJobs(string(out))
+	queued, err := parseJobs(string(out))
+	jobs := make([]handover.Job, len(queued))
+	for i, q := range queued {
+		jobs[i] = q.Job
+	}
+	return jobs, err
+}
+
+// AllJobs implements handover.AllJobs.
+func (s *Slurm) AllJobs(ctx context.Context, t handover.Target) (map[string]handover.NodeJobs, error) {
+	out, err := s.runProgram(ctx, t, "scontrol", "-o", "show", "node")
+	if err != nil {
+		return nil, err
+	}
+	nodes := map[string]node{}
+	for line := range strings.Lines(string(out)) {
+		name, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "NodeName="), " ")
+		if nodes[name] = parseNode(rest); !strings.HasPrefix(line, "NodeName=") {
+			return nil, errkind.New(errkind.Invalid, "scontrol says %q, which is no node", line)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil, errkind.New(errkind.Invalid, "scontrol lists no node")
+	}
+	if out, err = s.runProgram(ctx, t, "squeue", "-h", "-o", queueForm, "-a"); err != nil {
+		return nil, err
+	}
+	queued, err := parseJobs(string(out))
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]handover.NodeJobs{}
+	for _, q := range queued {
+		for _, name := range expandHostlist(q.nodes) {
+			if _, known := nodes[name]; !known && strings.Contains(q.nodes, "[") { // read wrongly, a node would look idle
+				return nil, errkind.New(errkind.Invalid, "squeue says that job %s runs on %q, of which scontrol knows no %s", q.ID, q.nodes, name)
+			}
+			all[name] = handover.NodeJobs{Jobs: append(all[name].Jobs, q.Job)}
+		}
+	}
+	for _, m := range t.Members {
+		n, known := nodes[m.Node.Name]
+		if !known {
+			delete(all, m.Node.Name)
+		} else if err := n.check(m.Node.Name, m.Node.Address); err != nil {
+			all[m.Node.Name] = handover.NodeJobs{Err: err}
+		}
+	}
+	return all, nil
+}
+
+// queueForm is what squeue prints of a job: its name, which holds anything, at the end.
+const queueForm = "%i|%u|%T|%L|%N|%j"
+
+// queuedJob is a job with the host list of its nodes.
+type queuedJob struct {
+	handover.Job
+	nodes string
 }
 
 // parseJobs reads what squeue prints. Jobs that only wait are on no node yet.
-func parseJobs(text string) (jobs []handover.Job, err error) {
+func parseJobs(text string) (jobs []queuedJob, err error) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		f := strings.SplitN(line, "|", 5)
-		if len(f) != 5 || f[0] == "" {
+		f := strings.SplitN(line, "|", 6)
+		if len(f) != 6 || f[0] == "" {
 			return nil, errkind.New(errkind.Invalid, "squeue says %q, which is no job", line)
 		}
 		if f[2] != "PENDING" {
-			jobs = append(jobs, handover.Job{ID: f[0], User: f[1], State: f[2], Left: f[3], Name: f[4]})
+			jobs = append(jobs, queuedJob{handover.Job{ID: f[0], User: f[1], State: f[2], Left: f[3], Name: f[5]}, f[4]})
 		}
 	}
 	return jobs, nil

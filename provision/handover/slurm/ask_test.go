@@ -24,7 +24,7 @@ func TestParseNode(t *testing.T) {
 
 // FuzzAnswers: whatever the programs print, no job is lost without an error.
 func FuzzAnswers(f *testing.F) {
-	f.Add("7|kim|RUNNING|1:00|a|b\n\n8|x|PENDING|0|y\n")
+	f.Add("7|kim|RUNNING|1:00|n[1-2]|a|b\n\n8|x|PENDING|0||y\n")
 	f.Add("NodeName=n1 State=IDLE+DRAIN Reason=a b\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		parseNode(text)

@@ -97,6 +97,8 @@ func (c *Controller) Run(ctx context.Context, argv ...string) ([]byte, error) {
 		err = c.update(strings.TrimPrefix(argv[2], "NodeName="), argv[3:])
 	case strings.HasPrefix(line, "squeue -h -w "):
 		out, err = c.queue(argv[3], argv[5])
+	case strings.HasPrefix(line, "squeue -h -o "):
+		out = writeJobs(c.jobs, argv[3])
 	default:
 		err = fmt.Errorf("unknown command: %s", line)
 	}
@@ -173,9 +175,13 @@ func (c *Controller) queue(name, format string) (string, error) {
 	if _, ok := c.nodes[name]; !ok {
 		return "", fmt.Errorf("squeue: error: Invalid node name %s", name)
 	}
+	return writeJobs(c.on(name), format), nil
+}
+
+func writeJobs(jobs []Job, format string) string {
 	var out strings.Builder
-	for _, j := range c.on(name) {
-		out.WriteString(strings.NewReplacer("%i", j.ID, "%u", j.User, "%T", "RUNNING", "%L", "1:12:00", "%j", j.Name).Replace(format) + "\n")
+	for _, j := range jobs {
+		out.WriteString(strings.NewReplacer("%i", j.ID, "%u", j.User, "%T", "RUNNING", "%L", "1:12:00", "%N", strings.Join(j.Nodes, ","), "%j", j.Name).Replace(format) + "\n")
 	}
-	return out.String(), nil
+	return out.String()
 }

@@ -25,7 +25,7 @@ import (
 func (s *Site) directConfig(store state.Store, fence state.Fence, bus *event.Bus, bmcs reach.BMCs, ssh *remote.Pool) direct.Config {
 	w := s.offlineWorld()
 	w.nodes = s.access().Nodes(ssh, reach.Facts(store))
-	jobs := handover.New(s.Inv, handoverKinds(w), standings{store}).Jobs
+	work := handover.New(s.Inv, handoverKinds(w), standings{store})
 	open := func(node string) (direct.BMC, error) {
 		h, err := bmcs.Handle(node)
 		if err != nil {
@@ -33,7 +33,7 @@ func (s *Site) directConfig(store state.Store, fence state.Fence, bus *event.Bus
 		}
 		return h, nil
 	}
-	return direct.Config{Inv: s.Inv, BMC: open, Jobs: jobs, Outlets: s.access().Feeds(nil).Outlets, Store: store, Fence: fence, Bus: bus, Capacity: capacity(s.Inv), Clock: clock.Wall{}}
+	return direct.Config{Inv: s.Inv, BMC: open, Jobs: work.Jobs, JobsOf: work.JobsOf, Outlets: s.access().Feeds(nil).Outlets, Store: store, Fence: fence, Bus: bus, Capacity: capacity(s.Inv), Clock: clock.Wall{}}
 }
 
 // Direct owns the state for direct work alone, while no run is active. It implements

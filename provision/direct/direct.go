@@ -53,7 +53,8 @@ type Limits interface {
 type Config struct {
 	Inv      *inventory.Inventory
 	BMC      func(node string) (BMC, error)
-	Jobs     func(ctx context.Context, node string) ([]handover.Job, error) // as handover.Stage.Jobs
+	Jobs     func(ctx context.Context, node string) ([]handover.Job, error)                                           // as handover.Stage.Jobs
+	JobsOf   func(ctx context.Context, nodes []string) func(ctx context.Context, node string) ([]handover.Job, error) // as handover.Stage.JobsOf; nil: each node is asked for by itself
 	Outlets  func(p *inventory.PDU) (pdu.Outlets, error)
 	Store    state.Store
 	Fence    state.Fence
@@ -81,6 +82,7 @@ type Desk struct {
 type shown struct {
 	control.DirectPlan
 	request control.DirectRequest
+	jobs    *jobReader
 }
 
 // NewDesk returns a desk.
@@ -92,7 +94,7 @@ func NewDesk(c Config) *Desk {
 }
 
 // keep keeps a plan for whoever has it done, and forgets those that are too old.
-func (d *Desk) keep(p control.DirectPlan, q control.DirectRequest) control.DirectPlan {
+func (d *Desk) keep(p control.DirectPlan, q control.DirectRequest, jobs *jobReader) control.DirectPlan {
 	p.ID = rand.Text()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +103,7 @@ func (d *Desk) keep(p control.DirectPlan, q control.DirectRequest) control.Direc
 			delete(d.plans, id)
 		}
 	}
-	d.plans[p.ID] = &shown{p, q}
+	d.plans[p.ID] = &shown{p, q, jobs}
 	return p
 }
 

@@ -303,6 +303,49 @@ func TestJobsDuringShutdown(t *testing.T) {
 	}
 }
 
+// TestManyJobs: the scheduler is asked once for many nodes, again when its answer is old, and a node that
+// has a job by then is left alone.
+func TestManyJobs(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.inv.Nodes = nil
+	q := control.DirectRequest{Verb: control.DirectReset, By: "ann"}
+	for i := range fewNodes + 1 {
+		n := fmt.Sprintf("m%03d", i)
+		r.inv.Nodes = append(r.inv.Nodes, &inventory.Node{Name: n, Rack: r.inv.Racks[0], Unit: i + 1, Serial: "S" + n})
+		r.bmcs[n] = &fakeBMC{power: bmc.PowerOn, serial: "S" + n}
+		q.Nodes = append(q.Nodes, n)
+	}
+	asked, one := 0, r.cfg.Jobs
+	r.cfg.Jobs = nil // nobody is to ask for one
+	r.cfg.JobsOf = func(_ context.Context, nodes []string) func(context.Context, string) ([]handover.Job, error) {
+		if asked++; len(nodes) != len(q.Nodes) {
+			t.Errorf("asked for %q", nodes)
+		}
+		return one
+	}
+	d := NewDesk(r.cfg)
+	p, err := d.Plan(t.Context(), q)
+	if err != nil || asked != 1 || len(p.Refused) > 0 {
+		t.Fatalf("asked %d times: %+v, %v", asked, p.Refused, err)
+	}
+	r.jobs["m003"] = nil
+	if err := r.cfg.Clock.Sleep(t.Context(), jobsFresh+time.Second); err != nil {
+		t.Fatal(err)
+	}
+	failed := ""
+	if err := d.Do(t.Context(), p.ID, func(x control.DirectResult) {
+		if x.State != control.DirectDone {
+			failed += x.Node + " " + x.Text
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if asked < 2 || failed != "m003 nothing was done: 1 jobs run on it: 17 of ann (running)" {
+		t.Errorf("asked %d times; %s", asked, failed)
+	}
+}
+
 // TestManyShutDown: nodes that have time to shut down do not keep others from being asked.
 func TestManyShutDown(t *testing.T) {
 	t.Parallel()

@@ -155,7 +155,7 @@ func (d *Desk) reachOutlets(ctx context.Context, n *inventory.Node) (all []outle
 }
 
 // planOutlets says what is done to the outlets of a node.
-func (d *Desk) planOutlets(ctx context.Context, v verb, q control.DirectRequest, n *inventory.Node) (st control.DirectStep, err error) {
+func (d *Desk) planOutlets(ctx context.Context, v verb, q control.DirectRequest, jobs *jobReader, n *inventory.Node) (st control.DirectStep, err error) {
 	st.Node = n.Name
 	all, now, note, err := d.reachOutlets(ctx, n)
 	if err != nil {
@@ -170,7 +170,7 @@ func (d *Desk) planOutlets(ctx context.Context, v verb, q control.DirectRequest,
 		return st, err
 	}
 	if now != bmc.PowerOff {
-		err = d.checkJobs(ctx, q, n.Name, &st)
+		err = checkJobs(ctx, q, jobs, n.Name, &st)
 	}
 	return st, err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/handover"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/selection"
@@ -25,7 +24,6 @@ import (
 const (
 	parallel = 64
 	askTime  = 30 * time.Second
-	jobsTime = time.Minute // a scheduler has to say which jobs run
 )
 
 // Plan implements control.Director.
@@ -45,8 +43,9 @@ func (d *Desk) Plan(ctx context.Context, q control.DirectRequest) (p control.Dir
 			nodes = append(nodes, n)
 		}
 	}
+	jobs := d.newJobReader(q.Nodes)
 	steps, errs := make([]control.DirectStep, len(nodes)), make([]error, len(nodes))
-	each(len(nodes), func(i int) { steps[i], errs[i] = d.planNode(ctx, v, q, nodes[i]) })
+	each(len(nodes), func(i int) { steps[i], errs[i] = d.planNode(ctx, v, q, jobs, nodes[i]) })
 	if ctx.Err() != nil {
 		return p, context.Cause(ctx)
 	}
@@ -65,7 +64,7 @@ func (d *Desk) Plan(ctx context.Context, q control.DirectRequest) (p control.Dir
 	if len(b.used) > 1 {
 		p.Notes = append(p.Notes, fmt.Sprintf("by what their circuits bear the nodes are switched on in %d batches, each once the one before has settled", len(b.used)))
 	}
-	return d.keep(p, q), nil
+	return d.keep(p, q, jobs), nil
 }
 
 // each calls f for 0 to n-1, some at a time.
@@ -86,13 +85,13 @@ func each(n int, f func(int)) {
 func trimNode(text, node string) string { return strings.TrimPrefix(text, "node "+node+": ") }
 
 // planNode says what is done to one node. The error says why nothing is.
-func (d *Desk) planNode(ctx context.Context, v verb, q control.DirectRequest, n *inventory.Node) (st control.DirectStep, err error) {
+func (d *Desk) planNode(ctx context.Context, v verb, q control.DirectRequest, jobs *jobReader, n *inventory.Node) (st control.DirectStep, err error) {
 	st.Node = n.Name
 	if err := d.mayWork(ctx, v, q, n); err != nil {
 		return st, err
 	}
 	if v.mains {
-		return d.planOutlets(ctx, v, q, n)
+		return d.planOutlets(ctx, v, q, jobs, n)
 	}
 	_, now, err := d.reach(ctx, n)
 	if k := errkind.Of(err); err != nil && q.Verb == control.DirectCycle && (k == errkind.Unreachable || k == errkind.Timeout) {
@@ -111,7 +110,7 @@ func (d *Desk) planNode(ctx context.Context, v verb, q control.DirectRequest, n 
 		return st, err
 	}
 	if v.disturbs && now != bmc.PowerOff {
-		err = d.checkJobs(ctx, q, n.Name, &st)
+		err = checkJobs(ctx, q, jobs, n.Name, &st)
 	}
 	return st, err
 }
@@ -191,27 +190,4 @@ func (d *Desk) checkDoubt(ctx context.Context, v verb, q control.DirectRequest, 
 	}
 	return errkind.New(errkind.Refused, "nobody knows whether the last %s, by %s at %s, was done: the node reads %s, as before and after it", last.Verb, last.By, last.At.Local().Format(time.DateTime), now).
 		Do("Look at its console or its system's uptime. --again does it once more.")
-}
-
-// checkJobs refuses a node under jobs, and one of which nobody knows. What the operator allows is
-// added to what the plan says.
-func (d *Desk) checkJobs(ctx context.Context, q control.DirectRequest, node string, st *control.DirectStep) error {
-	ctx, cancel := context.WithTimeout(ctx, jobsTime)
-	defer cancel()
-	jobs, err := d.cfg.Jobs(ctx, node)
-	switch {
-	case err != nil && q.JobsUnknown:
-		st.Does += "; ITS JOBS ARE NOT KNOWN"
-		return nil
-	case err != nil:
-		return errkind.New(errkind.Refused, "whether jobs run on it is not known: %w", err).
-			Do("Make the scheduler answer; or look for yourself, and give --jobs-unknown when no job runs there.")
-	case len(jobs) == 0:
-		return nil
-	case q.KillJobs:
-		st.Does += fmt.Sprintf("; %d JOBS ARE LOST: %s", len(jobs), handover.ListJobs(jobs))
-		return nil
-	}
-	return errkind.New(errkind.Refused, "%d jobs run on it: %s", len(jobs), handover.ListJobs(jobs)).
-		Do("Wait until they end, or drain the node at its scheduler; --kill-jobs does it all the same, and they are lost.")
 }

@@ -166,7 +166,7 @@ func (d *Desk) ready(ctx context.Context, p *shown, st control.DirectStep, n *in
 		return w, err
 	}
 	if v.disturbs && w.now != bmc.PowerOff {
-		err = d.checkJobs(ctx, p.request, n.Name, &control.DirectStep{})
+		err = checkJobs(ctx, p.request, p.jobs, n.Name, &control.DirectStep{})
 	}
 	return w, err
 }

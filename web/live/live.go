@@ -7,6 +7,7 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -155,7 +156,9 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write := func(b []byte) bool {
 		_ = out.SetWriteDeadline(time.Now().Add(lineTime))
 		_, err := w.Write(b)
-		return err == nil && out.Flush() == nil
+		err = errors.Join(err, out.Flush())
+		_ = out.SetWriteDeadline(time.Time{}) // HTTP/2 resets a stream whose deadline passes, written to or not
+		return err == nil
 	}
 	if !write(fmt.Appendf(nil, "retry: %d\n\n", retryAfter)) {
 		return

@@ -208,6 +208,29 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// deadlines is a connection that knows until when it may be written to.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	write time.Time
+}
+
+func (d *deadlines) SetReadDeadline(time.Time) error { return nil }
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
+
+// TestNoDeadlineAtRest: while nothing is written no deadline stands. HTTP/2, which browsers
+// speak over TLS, resets a stream when its deadline passes, whether it is written to or not.
+func TestNoDeadlineAtRest(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	New(nil).ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/live", nil).WithContext(ctx))
+	if !strings.HasPrefix(w.Body.String(), "retry: ") || !w.write.IsZero() {
+		t.Errorf("after %q the stream may be written to until %v", w.Body, w.write)
+	}
+}
+
 // TestSlowClients: who does not read is let go, and holds nobody up.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()

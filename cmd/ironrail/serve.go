@@ -56,14 +56,15 @@ loopback too. --json prints the addresses as one object.`,
 		Use:   "link",
 		Short: "Print a link that logs in once",
 		Long: `Print a link that logs a browser in to the page of a running serve or apply --ui.
-It is good once, for a quarter of an hour. --listen and --host are those of that
-command.`,
+It is good once, for a quarter of an hour. --listen, --host and --cert are those of
+that command.`,
 		Example: "  ironrail serve link --listen 192.0.2.10:8470",
 		Args:    asUsage(cobra.NoArgs),
 		RunE:    func(*cobra.Command, []string) error { return a.serveLink(link) },
 	}
 	sub.Flags().StringVar(&link.Address, "listen", link.Address, "`ADDRESS:PORT` that the page listens on")
 	sub.Flags().StringArrayVar(&link.Hosts, "host", nil, "`NAME` by which the browser knows this machine")
+	sub.Flags().StringVar(&link.Certificate, "cert", "", "`FILE` that serve was given: the page speaks TLS on loopback, too")
 	c.AddCommand(sub)
 	return c
 }

@@ -145,11 +145,17 @@ func makeCertificate(hosts []string, now time.Time) ([]byte, error) {
 	}
 	t := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "ironrail"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateTime),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true}
+	named := map[string]bool{} // with several ports
 	for _, h := range hosts {
-		if ip := net.ParseIP(nameOf(h)); ip != nil {
+		name := nameOf(h)
+		if named[name] {
+			continue
+		}
+		named[name] = true
+		if ip := net.ParseIP(name); ip != nil {
 			t.IPAddresses = append(t.IPAddresses, ip)
 		} else {
-			t.DNSNames = append(t.DNSNames, nameOf(h))
+			t.DNSNames = append(t.DNSNames, name)
 		}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)

@@ -13,6 +13,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -26,7 +27,8 @@ const (
 	linkTime     = 15 * time.Minute // that a link is good
 	sessionTime  = 12 * time.Hour
 	maxSessions  = 1000
-	maxFailures  = 10 // in failureTime
+	maxFailures  = 10     // of one address in failureTime
+	allFailures  = 10_000 // of all addresses
 	failureTime  = time.Minute
 	maxForm      = 16 << 10
 	cookieSecure = "__Host-ironrail" // RFC 6265bis, 4.1.3.2: of this host and over TLS alone
@@ -36,6 +38,7 @@ const (
 // Options are what a guard allows.
 type Options struct {
 	Hosts  []string // names and addresses with ports, as browsers write them in Host
+	Proxy  []string // those of Hosts that a proxy may serve over TLS; without effect where Secure is set
 	Open   bool     // reading needs no login
 	Secure bool     // requests come over TLS
 	Token  string   // empty: nobody can log in, and nothing can be changed
@@ -50,7 +53,7 @@ type Guard struct {
 	mu       sync.Mutex           // guards what follows
 	sessions map[string]time.Time // ends of sessions, by the digest of their cookie
 	used     map[string]time.Time // links that were used, with their end
-	failures []time.Time          // of logins
+	failures []failure            // of logins, lately
 }
 
 // New makes a guard without sessions.
@@ -77,7 +80,7 @@ func (g *Guard) Handler(page http.Handler, login func(http.ResponseWriter, *http
 			g.serveLogin(w, r, login)
 		case r.URL.Path == "/logout":
 			g.logout(w, r)
-		case strings.HasPrefix(r.URL.Path, "/assets/"), g.mayPass(w, r):
+		case strings.HasPrefix(r.URL.Path, "/assets/") && r.Method != http.MethodPost, g.mayPass(w, r):
 			page.ServeHTTP(w, r)
 		case strings.HasPrefix(r.URL.Path, "/api/"), r.URL.Path == "/metrics", r.Method == http.MethodPost:
 			w.Header().Set("WWW-Authenticate", "Bearer")
@@ -111,9 +114,8 @@ func (g *Guard) refuse(r *http.Request) (code int, text string) {
 		return http.StatusMethodNotAllowed, "only GET, HEAD and POST are answered"
 	}
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
-	own := origin == "" || origin == g.originOf(r)
 	switch {
-	case !own:
+	case origin != "" && !g.isOwnOrigin(r, origin):
 		return http.StatusForbidden, "the request comes from a page of " + strconv.Quote(origin)
 	case r.Method == http.MethodPost && origin == "" && !g.hasToken(r):
 		return http.StatusForbidden, "the request does not say which page it comes from"
@@ -123,11 +125,17 @@ func (g *Guard) refuse(r *http.Request) (code int, text string) {
 	return 0, ""
 }
 
-func (g *Guard) originOf(r *http.Request) string {
-	if g.Secure {
-		return "https://" + strings.ToLower(r.Host)
+// isOwnOrigin reports whether an origin is this server, or the proxy before it.
+func (g *Guard) isOwnOrigin(r *http.Request, origin string) bool {
+	host := strings.ToLower(r.Host)
+	switch scheme, of, _ := strings.Cut(origin, "://"); {
+	case of != host:
+		return false
+	case scheme == "https":
+		return g.Secure || slices.Contains(g.Proxy, host)
+	default:
+		return scheme == "http" && !g.Secure
 	}
-	return "http://" + strings.ToLower(r.Host)
 }
 
 // mayPass reports whether a request may reach the page.
@@ -239,14 +247,15 @@ func (g *Guard) serveLogin(w http.ResponseWriter, r *http.Request, login func(ht
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	to := localPath(r.PostFormValue("to"))
-	if g.tooMany() {
+	from := sourceOf(r)
+	if g.tooMany(from) {
 		w.Header().Set("Retry-After", "60")
 		login(w, r, http.StatusTooManyRequests, Login{To: to, Error: "Too many logins have failed. Wait a minute."})
 		return
 	}
 	link := r.PostFormValue("link")
 	if ok := link != "" && g.useLink(link) || link == "" && g.isToken(r.PostFormValue("token")); !ok {
-		g.fail()
+		g.fail(from)
 		text := "This is not the token."
 		if link != "" {
 			text = "This link was used, or is too old: `ironrail serve link` prints another."
@@ -256,7 +265,7 @@ func (g *Guard) serveLogin(w http.ResponseWriter, r *http.Request, login func(ht
 	}
 	value := randomText()
 	g.begin(value)
-	http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: value, Path: "/", MaxAge: int(sessionTime / time.Second), HttpOnly: true, Secure: g.Secure, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: value, Path: "/", MaxAge: int(sessionTime / time.Second), HttpOnly: true, Secure: g.Secure || strings.HasPrefix(r.Header.Get("Origin"), "https://"), SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
@@ -301,17 +310,42 @@ func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
-// tooMany reports whether too many logins have failed lately.
-func (g *Guard) tooMany() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := g.Now()
-	g.failures = slices.DeleteFunc(g.failures, func(t time.Time) bool { return now.Sub(t) > failureTime })
-	return len(g.failures) >= maxFailures
+// failure is a login that failed.
+type failure struct {
+	from string
+	at   time.Time
 }
 
-func (g *Guard) fail() {
+// sourceOf is the address that a request comes from: of IPv6 its network of 64 bits, which one client may have whole.
+func sourceOf(r *http.Request) string {
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	addr := a.Addr().Unmap()
+	if addr.Is4() {
+		return addr.String()
+	}
+	p, _ := addr.WithZone("").Prefix(64) // the length is one that IPv6 has
+	return p.String()
+}
+
+// tooMany reports whether too many logins of a source have failed lately. One that fails does not keep others out.
+func (g *Guard) tooMany(from string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failures = append(g.failures, g.Now())
+	now, n := g.Now(), 0
+	g.failures = slices.DeleteFunc(g.failures, func(f failure) bool { return now.Sub(f.at) > failureTime })
+	for _, f := range g.failures {
+		if f.from == from {
+			n++
+		}
+	}
+	return n >= maxFailures || len(g.failures) >= allFailures
+}
+
+func (g *Guard) fail(from string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failures = append(g.failures, failure{from, g.Now()})
 }

@@ -22,7 +22,7 @@ func guarded(o Options) (*Guard, http.Handler) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Hosts = []string{"127.0.0.1:8470", "localhost:8470"}
+	o.Hosts, o.Proxy = []string{"127.0.0.1:8470", "localhost:8470", "head.example"}, []string{"head.example"}
 	g := New(o)
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("page")) })
 	return g, g.Handler(page, func(w http.ResponseWriter, _ *http.Request, code int, l Login) {
@@ -74,6 +74,9 @@ func TestRequests(t *testing.T) {
 		{"a change from another page", true, "POST", "/node/n1/hold", []string{"Origin: http://evil.example"}, 403},
 		{"a change from another port", true, "POST", "/node/n1/hold", []string{"Origin: http://127.0.0.1:9999"}, 403},
 		{"a change from the origin over TLS", true, "POST", "/node/n1/hold", []string{"Origin: https://127.0.0.1:8470"}, 403},
+		{"a change by a proxy that speaks TLS", true, "POST", "/node/n1/hold", []string{"Host: head.example", "Origin: https://head.example"}, 401},
+		{"a change by that proxy from another page", true, "POST", "/node/n1/hold", []string{"Host: head.example", "Origin: https://127.0.0.1:8470"}, 403},
+		{"a file by POST", false, "POST", "/assets/x/style.css", []string{own}, 401},
 		{"a program with the token", true, "POST", "/api/v1/nodes/n1/hold", []string{bearer}, 200},
 		{"a program with another token", true, "POST", "/api/v1/nodes/n1/hold", []string{own, "Authorization: Bearer x" + token}, 401},
 		{"another method", true, "PUT", "/", nil, 405},
@@ -207,9 +210,27 @@ func TestTooManyFailures(t *testing.T) {
 	if got := try(token); got != 429 {
 		t.Errorf("after %d failures: %d", maxFailures, got)
 	}
+	r := httptest.NewRequest("POST", "http://127.0.0.1:8470/login", strings.NewReader("token="+token))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "http://127.0.0.1:8470")
+	r.RemoteAddr = "192.0.2.2:1000" // httptest's own is 192.0.2.1
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != 303 {
+		t.Errorf("another address after these failures: %d", w.Code)
+	}
 	now = now.Add(failureTime + time.Second)
 	if got := try(token); got != 303 {
 		t.Errorf("a minute later: %d", got)
+	}
+}
+
+// TestSources: addresses of one IPv6 network are one source.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[string]string{"192.0.2.1:99": "192.0.2.1", "[::ffff:192.0.2.1]:99": "192.0.2.1", "[2001:db8::1:2:3:4%eth0]:99": "2001:db8::/64"} {
+		if got := sourceOf(&http.Request{RemoteAddr: from}); got != want {
+			t.Errorf("%s: %s, want %s", from, got, want)
+		}
 	}
 }
 

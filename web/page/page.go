@@ -100,6 +100,7 @@ func New(o Options) (*Server, error) {
 	m.HandleFunc("GET /fabric/{name}/map.svg", s.serveMap)
 	m.HandleFunc("GET /evidence/{ref...}", s.serveEvidence)
 	m.HandleFunc("GET /assets/{version}/{name}", s.serveAsset)
+	m.HandleFunc("/assets/", noAsset)
 	m.HandleFunc("POST /node/{name}/hold", s.serveChange(true))
 	m.HandleFunc("POST /node/{name}/release", s.serveChange(false))
 	m.HandleFunc("POST "+prefix+"/nodes/{name}/hold", s.serveChange(true))
@@ -513,13 +514,19 @@ func (s *Server) serveEvidence(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.CopyN(w, f, maxEvidence)
 }
 
+// noAsset says that a file is not there. It is no page of the site: assets are served without a login.
+func noAsset(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w, rawPolicy)
+	http.NotFound(w, r)
+}
+
 // serveAsset serves a file that never changes under its name.
 func (s *Server) serveAsset(w http.ResponseWriter, r *http.Request) {
 	types := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	name := r.PathValue("name")
 	b, err := files.ReadFile("assets/" + name)
 	if err != nil || r.PathValue("version") != s.assets {
-		s.fail(w, r, errkind.New(errkind.NotFound, "there is no file %s", r.URL.Path))
+		noAsset(w, r)
 		return
 	}
 	setHeaders(w, policy)

@@ -13,8 +13,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -83,7 +81,6 @@ func listen(o Options) (*Server, error) {
 	if ip == nil && host != "localhost" {
 		return nil, errkind.New(errkind.Invalid, "%q is no IP address to listen on", host).Do("Give an address of this machine with --listen, and names of it with --host.")
 	}
-	loopback := host == "localhost" || ip.IsLoopback()
 	if ip.IsUnspecified() && len(o.Listen.Hosts) == 0 {
 		return nil, errkind.New(errkind.Invalid, "%s is every address of this machine, and none that browsers ask for", host).Do("Name those with --host, or listen on one address.")
 	}
@@ -94,13 +91,15 @@ func listen(o Options) (*Server, error) {
 		}
 		return nil, fmt.Errorf("web page: %w", err)
 	}
-	return &Server{ln: ln, secure: !loopback || o.Listen.Certificate != ""}, nil
+	s := &Server{ln: ln}
+	s.secure = o.Listen.Certificate != "" || !s.isLoopback() // localhost may be anything
+	return s, nil
 }
 
 // serve prepares what is served on the socket.
 func (s *Server) serve(o Options) error {
 	folder := o.State
-	hosts := s.hosts(o.Listen)
+	hosts, given := o.Listen.names(s.ln.Addr(), s.secure)
 	s.host = hosts[0]
 	if o.Change != nil || !s.isLoopback() {
 		var err error
@@ -108,7 +107,7 @@ func (s *Server) serve(o Options) error {
 			return err
 		}
 	}
-	g := guard.New(guard.Options{Hosts: hosts, Open: s.isLoopback(), Secure: s.secure, Token: s.token, Now: o.Now})
+	g := guard.New(guard.Options{Hosts: hosts, Proxy: given, Open: s.isLoopback(), Secure: s.secure, Token: s.token, Now: o.Now})
 	k := &view.Keeper{Dir: o.Dir, State: o.State, Load: o.Load, Open: o.Open, Version: o.Version, Now: o.Now}
 	s.hub, s.folder = live.New(k), folder
 	s.metrics = newMetrics(context.Background(), k, o.Version)
@@ -136,59 +135,8 @@ func (s *Server) isLoopback() bool {
 	return ok && a.IP.IsLoopback()
 }
 
-// hosts are what browsers write in Host, the one of links first.
-func (s *Server) hosts(l Listen) (hosts []string) {
-	_, port, _ := net.SplitHostPort(s.ln.Addr().String()) // as net.Listen wrote it
-	add := func(name string) {
-		name = strings.ToLower(name)
-		if _, _, err := net.SplitHostPort(name); err != nil {
-			name = net.JoinHostPort(strings.Trim(name, "[]"), port)
-		}
-		if !slices.Contains(hosts, name) {
-			hosts = append(hosts, name)
-		}
-		short := strings.TrimSuffix(name, ":443") // browsers leave the port of their scheme out
-		if short != name && s.secure && !slices.Contains(hosts, short) {
-			hosts = append(hosts, short)
-		}
-	}
-	for _, h := range l.Hosts {
-		add(h)
-	}
-	if a, ok := s.ln.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
-		add(a.IP.String())
-		if a.IP.IsLoopback() {
-			add("localhost")
-		}
-	}
-	return hosts
-}
-
 // URL is where the page is.
-func (s *Server) URL() string {
-	if s.secure {
-		return "https://" + s.host + "/"
-	}
-	return "http://" + s.host + "/"
-}
-
-// URLOf is where the page of a server would be that listens there.
-func URLOf(l Listen) (string, error) {
-	host, port, err := net.SplitHostPort(l.Address)
-	if err != nil {
-		return "", errkind.New(errkind.Invalid, "%q is no address with a port: %w", l.Address, err).Do("Write it as 127.0.0.1:8470 or [::1]:8470.")
-	}
-	scheme := "https"
-	if ip := net.ParseIP(host); host == "localhost" || ip.IsLoopback() {
-		scheme = "http"
-	}
-	if len(l.Hosts) > 0 {
-		if host = l.Hosts[0]; strings.Contains(host, ":") && net.ParseIP(host) == nil {
-			return scheme + "://" + host + "/", nil
-		}
-	}
-	return scheme + "://" + net.JoinHostPort(host, port) + "/", nil
-}
+func (s *Server) URL() string { return urlOf(s.host, s.secure) }
 
 // Link is where a browser logs in once; empty where nobody needs to.
 func (s *Server) Link(now time.Time) string {

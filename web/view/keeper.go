@@ -45,6 +45,8 @@ type Keeper struct {
 	read  time.Time // when last was read
 	took  time.Duration
 	prior print
+	fault string // why the site's files, as in prior, cannot be read
+	stale bool   // last is a reading from before: the owner did not answer since
 
 	report   cached[report.Input]
 	findings cached[findingsOf]
@@ -93,26 +95,32 @@ func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	found := print{files: printOf(k.Dir), state: fileOf(onrecord.StatePath(k.State))}
-	if k.last != nil && !owned && k.last.Owner == nil && found == k.prior {
+	if k.last != nil && !owned && k.last.Owner == nil && !k.stale && found == k.prior {
 		k.read = now
 		return k.last, nil
 	}
 	begun := time.Now()
 	s, err := k.readSite(ctx, found.files)
-	if err != nil {
-		return k.last, lastReading(k.last, err)
+	if _, silent := errors.AsType[onrecord.OwnedError](err); silent && k.last != nil {
+		k.last, k.read, k.took, k.stale = k.last.withTrouble(err), now, time.Since(begun), true
+		return k.last, nil
 	}
-	k.last, k.read, k.took, k.prior = s, now, time.Since(begun), found
+	if err != nil {
+		return k.last, err
+	}
+	k.last, k.read, k.took, k.prior, k.stale = s, now, time.Since(begun), found, false
 	return s, nil
 }
 
-// lastReading keeps an owner that does not answer just now from being an error: the last
-// reading stands.
-func lastReading(last *Snapshot, err error) error {
-	if _, owned := errors.AsType[onrecord.OwnedError](err); owned && last != nil {
-		return nil
+// withTrouble is a reading that stands while the owner of the state does not answer, and says so.
+func (s *Snapshot) withTrouble(err error) *Snapshot {
+	if s.Trouble == err.Error() {
+		return s
 	}
-	return err
+	old := *s
+	old.Trouble = err.Error()
+	old.Generation++
+	return &old
 }
 
 // Status is where all nodes stand, as an owner of the state would say it.
@@ -138,13 +146,14 @@ func (k *Keeper) readSite(ctx context.Context, files string) (*Snapshot, error) 
 		inv, err := k.Load()
 		switch {
 		case err == nil:
-			s.Inv = inv
+			s.Inv, k.fault = inv, ""
 		case s.Inv == nil:
 			return nil, err
 		default:
-			s.Trouble = err.Error()
+			k.fault = err.Error()
 		}
 	}
+	s.Trouble = k.fault
 	var err error
 	s.Site, s.Owner, err = k.records(s).Standings(ctx)
 	if _, owned := errors.AsType[onrecord.OwnedError](err); owned && k.last == nil {
@@ -312,8 +321,16 @@ func (c *cached[T]) get(s *Snapshot, now time.Time, read func() (T, error)) (T, 
 	return v, err
 }
 
+// forget drops all stories; one that is being read is not kept.
+func (x *stories) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.of = nil
+}
+
 // Forget lets the next reading be a new one: something was changed by this process.
 func (k *Keeper) Forget() {
+	k.stories.forget()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.read, k.prior = time.Time{}, print{}

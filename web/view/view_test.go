@@ -409,10 +409,56 @@ func TestCurrent(t *testing.T) {
 	if s := read(); s.Trouble == "" || len(s.Inv.Nodes) != 4 {
 		t.Errorf("with a broken file: %q, %d nodes", s.Trouble, len(s.Inv.Nodes))
 	}
+	if err := m.Hold(context.Background(), webtest.Healthy, "ann", "fan"); err != nil {
+		t.Fatal(err)
+	}
+	if s := read(); s.Trouble == "" || len(s.ChangesSince(second).Nodes) != 0 {
+		t.Errorf("after the state has changed beside the broken file: %q, %+v", s.Trouble, s.ChangesSince(second))
+	}
 	if err := os.Remove(dir + "/broken.hcl"); err != nil {
 		t.Fatal(err)
 	}
 	if s := read(); s.Trouble != "" {
 		t.Errorf("after it was removed: %q", s.Trouble)
+	}
+}
+
+// TestSilentOwner: while an owner does not answer, the site is shown as it was, and says so; and
+// no longer than that.
+func TestSilentOwner(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := webtest.Copy(dir, root+"/examples/hgx-h100"); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	k := keeperOf(dir)
+	k.Now = func() time.Time { return now }
+	read := func() *view.Snapshot {
+		t.Helper()
+		now = now.Add(time.Hour)
+		s, err := k.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	first := read()
+	o, err := control.AcquireFolder(filepath.Join(dir, provision.StateFolder), "apply", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := read()
+	if silent.Trouble == "" || len(silent.Inv.Nodes) != 4 || !silent.ChangesSince(first).All || silent.Generation == first.Generation {
+		t.Errorf("an owner that does not answer: %q, %+v", silent.Trouble, silent.ChangesSince(first))
+	}
+	if again := read(); again != silent {
+		t.Errorf("the same trouble is another reading: %q", again.Trouble)
+	}
+	if err := o.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if s := read(); s.Trouble != "" {
+		t.Errorf("after the owner has gone: %q", s.Trouble)
 	}
 }

@@ -4,6 +4,7 @@ package onrecord
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -18,10 +19,10 @@ func (s Site) Findings(ctx context.Context) (all []stage.Finding, err error) {
 	if err != nil {
 		return nil, err
 	}
+	seen := map[string]bool{}
 	add := func(f stage.Finding) {
-		if !slices.ContainsFunc(all, func(o stage.Finding) bool {
-			return o.Step == f.Step && o.Cause == f.Cause && slices.Equal(o.Suspects, f.Suspects)
-		}) {
+		if key := fmt.Sprintf("%q %q %q", f.Step, f.Cause, f.Suspects); !seen[key] {
+			seen[key] = true
 			all = append(all, f)
 		}
 	}

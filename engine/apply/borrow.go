@@ -30,8 +30,10 @@ func (e *Executor) Borrow(uses []plan.Use) (wait func(context.Context) error, en
 	if err := r.checkBorrowed(e.cfg.Capacity, uses); err != nil {
 		return nil, nil, err
 	}
-	r.borrowers = append(r.borrowers, b)
-	r.lend()
+	if !r.lendTo(b, r.wanted) { // without a walk along the line, which may be of 12,500 nodes
+		r.borrowers = append(r.borrowers, b)
+		countWanted(r.wanted, b, 1)
+	}
 	wait = func(ctx context.Context) error {
 		select {
 		case <-b.granted:
@@ -67,25 +69,41 @@ func (r *resources) checkBorrowed(capacity map[string]int, uses []plan.Use) erro
 // lend gives waiting borrowers their resources, the first in line first: a later one does not
 // pass an earlier one on a resource of both.
 func (r *resources) lend() {
-	wanted := map[string]bool{}
+	if len(r.borrowers) == 0 {
+		return
+	}
+	before := map[string]int{}
 	r.borrowers = slices.DeleteFunc(r.borrowers, func(b *borrower) bool {
-		fits := true
-		for _, u := range b.uses {
-			fits = fits && !wanted[u.Resource] && r.used[u.Resource]+u.Units <= r.limit[u.Resource]
+		if r.lendTo(b, before) {
+			countWanted(r.wanted, b, -1)
+			return true
 		}
-		if !fits {
-			for _, u := range b.uses {
-				wanted[u.Resource] = true
-			}
+		countWanted(before, b, 1)
+		return false
+	})
+}
+
+// lendTo gives a borrower its resources, unless somebody before it wants some of them, or they are
+// not there.
+func (r *resources) lendTo(b *borrower, wanted map[string]int) bool {
+	for _, u := range b.uses {
+		if wanted[u.Resource] > 0 || r.used[u.Resource]+u.Units > r.limit[u.Resource] {
 			return false
 		}
-		for _, u := range b.uses {
-			r.used[u.Resource] += u.Units
-		}
-		r.lent++
-		close(b.granted)
-		return true
-	})
+	}
+	for _, u := range b.uses {
+		r.used[u.Resource] += u.Units
+	}
+	r.lent++
+	close(b.granted)
+	return true
+}
+
+// countWanted counts a borrower in line, or with -1 one that left it.
+func countWanted(wanted map[string]int, b *borrower, by int) {
+	for _, u := range b.uses {
+		wanted[u.Resource] += by
+	}
 }
 
 // endBorrow ends a borrow, granted or not, and gives those behind it their chance.
@@ -98,6 +116,7 @@ func (r *resources) endBorrow(b *borrower) {
 		}
 	default:
 		r.borrowers = slices.DeleteFunc(r.borrowers, func(x *borrower) bool { return x == b })
+		countWanted(r.wanted, b, -1)
 	}
 	for _, u := range b.uses {
 		r.offered = append(r.offered, u.Resource)
@@ -106,11 +125,7 @@ func (r *resources) endBorrow(b *borrower) {
 }
 
 // isWanted reports whether a borrower waits for the resource.
-func (r *resources) isWanted(name string) bool {
-	return slices.ContainsFunc(r.borrowers, func(b *borrower) bool {
-		return slices.ContainsFunc(b.uses, func(u plan.Use) bool { return u.Resource == name })
-	})
-}
+func (r *resources) isWanted(name string) bool { return r.wanted[name] > 0 }
 
 // awaitsBorrowers reports whether a ready task is parked while something is lent: it may
 // start once that is given back.

@@ -34,10 +34,11 @@ type resources struct {
 	used      map[string]int
 	parked    map[string]*taskHeap
 	units     func(name string, used, limit int) string
-	reserving []*task     // that reserve all that they use, but for step slots
-	offered   []string    // resources whose first parked task may have its chance now
-	borrowers []*borrower // that wait, in line
-	lent      int         // borrowers that have what they asked for
+	reserving []*task        // that reserve all that they use, but for step slots
+	offered   []string       // resources whose first parked task may have its chance now
+	borrowers []*borrower    // that wait, in line
+	wanted    map[string]int // those in line, by resource
+	lent      int            // borrowers that have what they asked for
 }
 
 // use is what a task takes of one resource.
@@ -49,7 +50,7 @@ type use struct {
 
 func newResources(c Config, tasks []*task) (*resources, error) {
 	r := &resources{limit: map[string]int{stepSlots: c.Parallel}, used: map[string]int{},
-		parked: map[string]*taskHeap{}, units: c.Units}
+		parked: map[string]*taskHeap{}, units: c.Units, wanted: map[string]int{}}
 	if r.units == nil {
 		r.units = func(_ string, used, limit int) string { return fmt.Sprintf("%d of %d in use", used, limit) }
 	}

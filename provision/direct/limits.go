@@ -16,9 +16,10 @@ import (
 type ownLimits struct {
 	capacity map[string]int
 
-	mu   sync.Mutex // guards what follows
-	used map[string]int
-	line []*place
+	mu     sync.Mutex // guards what follows
+	used   map[string]int
+	line   []*place
+	wanted map[string]int // places in line, by resource
 }
 
 // place is a place in line.
@@ -30,7 +31,7 @@ type place struct {
 // newLimits are resources that no run uses. A name that ends in a slash stands for every
 // resource that begins with it.
 func newLimits(capacity map[string]int) *ownLimits {
-	return &ownLimits{capacity: capacity, used: map[string]int{}}
+	return &ownLimits{capacity: capacity, used: map[string]int{}, wanted: map[string]int{}}
 }
 
 // Borrow implements Limits.
@@ -43,8 +44,10 @@ func (l *ownLimits) Borrow(uses []plan.Use) (wait func(context.Context) error, e
 	c := &place{uses, make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.line = append(l.line, c)
-	l.grant()
+	if !l.take(c, l.wanted) { // without a walk along the line, which may be of 12,500 nodes
+		l.line = append(l.line, c)
+		count(l.wanted, uses, 1)
+	}
 	wait = func(ctx context.Context) error {
 		select {
 		case <-c.granted:
@@ -56,36 +59,43 @@ func (l *ownLimits) Borrow(uses []plan.Use) (wait func(context.Context) error, e
 	return wait, func() { l.giveBack(c) }, nil
 }
 
-// limitOf is how much there is of a resource.
+// limitOf is how much there is of a resource, by its name or its longest prefix.
 func (l *ownLimits) limitOf(name string) int {
 	if n, ok := l.capacity[name]; ok {
 		return n
 	}
-	return l.capacity[name[:strings.LastIndexByte(name, '/')+1]]
+	for i := strings.LastIndexByte(name, '/'); i >= 0; i = strings.LastIndexByte(name[:i], '/') {
+		if n, ok := l.capacity[name[:i+1]]; ok {
+			return n
+		}
+	}
+	return 0
 }
 
-// grant serves the line; a later claim does not pass an earlier one on a resource of both. Called
-// with mu held.
-func (l *ownLimits) grant() {
-	wanted := map[string]bool{}
-	l.line = slices.DeleteFunc(l.line, func(c *place) bool {
-		lacks := slices.ContainsFunc(c.uses, func(u plan.Use) bool {
-			return wanted[u.Resource] || l.used[u.Resource]+u.Units > l.limitOf(u.Resource)
-		})
-		for _, u := range c.uses {
-			if lacks {
-				wanted[u.Resource] = true
-			} else {
-				l.used[u.Resource] += u.Units
-			}
+// take gives a place what it uses, unless somebody before it waits for some of that, or it is not
+// there. Called with mu held.
+func (l *ownLimits) take(c *place, wanted map[string]int) bool {
+	for _, u := range c.uses {
+		if wanted[u.Resource] > 0 || l.used[u.Resource]+u.Units > l.limitOf(u.Resource) {
+			return false
 		}
-		if !lacks {
-			close(c.granted)
-		}
-		return !lacks
-	})
+	}
+	for _, u := range c.uses {
+		l.used[u.Resource] += u.Units
+	}
+	close(c.granted)
+	return true
 }
 
+// count counts a place in line, or with -1 one that left it.
+func count(wanted map[string]int, uses []plan.Use, by int) {
+	for _, u := range uses {
+		wanted[u.Resource] += by
+	}
+}
+
+// giveBack ends a place, granted or not, and serves those that wait for the same; a later one does
+// not pass an earlier one on a resource of both.
 func (l *ownLimits) giveBack(c *place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +106,20 @@ func (l *ownLimits) giveBack(c *place) {
 		}
 	default:
 		l.line = slices.DeleteFunc(l.line, func(x *place) bool { return x == c })
+		count(l.wanted, c.uses, -1)
 	}
-	l.grant()
+	if !slices.ContainsFunc(c.uses, func(u plan.Use) bool { return l.wanted[u.Resource] > 0 }) {
+		return
+	}
+	before := map[string]int{}
+	l.line = slices.DeleteFunc(l.line, func(x *place) bool {
+		if l.take(x, before) {
+			count(l.wanted, x.uses, -1)
+			return true
+		}
+		count(before, x.uses, 1)
+		return false
+	})
 }
 
 // batches puts steps that switch nodes on into batches, each of which fits the limits as a whole.

@@ -5,7 +5,9 @@ package reach
 import (
 	"context"
 	"io"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/ironrail/ironrail/provision/bmc"
@@ -36,7 +38,7 @@ type sharedReader struct {
 	up     func()
 	failed chan error // takes the error of to
 
-	mu sync.Mutex // guards to, and is held while it is written to
+	mu sync.Mutex // guards to, and is held while it is written to, or up is called
 	to io.Writer  // nil: it has left
 }
 
@@ -50,6 +52,15 @@ func (r *sharedReader) print(b []byte) {
 	if _, err := r.to.Write(b); err != nil {
 		r.to = nil
 		r.failed <- err // it takes one
+	}
+}
+
+// opened says that the console is open, unless the reader has left.
+func (r *sharedReader) opened() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.to != nil && r.up != nil {
+		r.up()
 	}
 }
 
@@ -106,10 +117,11 @@ func (s *Shared) join(ctx context.Context, t bmc.Target, r *sharedReader) (*shar
 		}
 		if !l.ending {
 			l.readers[r] = true
-			if l.isUp && r.up != nil {
-				r.up()
-			}
+			isUp := l.isUp
 			s.mu.Unlock()
+			if isUp { // without s.mu: a reader that takes nothing is no matter of other consoles
+				r.opened()
+			}
 			return l, nil
 		}
 		s.mu.Unlock()
@@ -140,12 +152,11 @@ func (s *Shared) begin(ctx context.Context, t bmc.Target) *sharedLine {
 // opened tells all readers that the console is open.
 func (s *Shared) opened(l *sharedLine) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	l.isUp = true
-	for r := range l.readers {
-		if r.up != nil {
-			r.up()
-		}
+	readers := slices.Collect(maps.Keys(l.readers)) // who joins from now on sees that it is up
+	s.mu.Unlock()
+	for _, r := range readers {
+		r.opened()
 	}
 }
 
@@ -173,10 +184,7 @@ type sharedWriter struct {
 // Write implements io.Writer and never fails: a reader whose writer does leaves.
 func (w sharedWriter) Write(b []byte) (int, error) {
 	w.s.mu.Lock()
-	readers := make([]*sharedReader, 0, len(w.l.readers))
-	for r := range w.l.readers {
-		readers = append(readers, r)
-	}
+	readers := slices.Collect(maps.Keys(w.l.readers))
 	w.s.mu.Unlock()
 	for _, r := range readers {
 		r.print(b)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"sync"
 	"testing"
 
@@ -86,6 +87,34 @@ func TestShared(t *testing.T) {
 	stop()
 	if err := <-done; err != nil || again.String() != "four" {
 		t.Errorf("opened again: %q, %v", again.String(), err)
+	}
+}
+
+// TestSharedStuck: a reader that takes nothing keeps nobody from other consoles.
+func TestSharedStuck(t *testing.T) {
+	t.Parallel()
+	s := NewShared(func(ctx context.Context, _ bmc.Target, _ io.Writer, _ <-chan string, up func()) error {
+		up()
+		<-ctx.Done()
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stuck, goOn, done := make(chan struct{}), make(chan struct{}), make(chan error, 2)
+	go func() {
+		done <- s.Terminal(ctx, lineTarget, io.Discard, nil, func() { close(stuck); <-goOn })
+	}()
+	<-stuck
+	other, open := lineTarget, make(chan struct{})
+	other.Addr = netip.AddrPortFrom(other.Addr.Addr().Next(), other.Addr.Port())
+	go func() { done <- s.Terminal(ctx, other, io.Discard, nil, func() { close(open) }) }()
+	<-open
+	close(goOn)
+	cancel()
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

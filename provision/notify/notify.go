@@ -73,9 +73,10 @@ type target struct {
 	client  *http.Client
 	queue   chan Notice
 
-	mu      sync.Mutex // guards dropped and cause
-	dropped int
-	cause   string // why the last of them were not delivered
+	mu      sync.Mutex // guards what follows
+	dropped int        // notices that were not delivered, of which no message has said so
+	lost    int        // all that were not delivered
+	cause   string     // why the last of them were not
 }
 
 // New makes ready to send. resolve finds secrets: one that cannot be found is an error
@@ -164,8 +165,8 @@ func (n *Notifier) Follow(ctx context.Context, next func(context.Context) (event
 	defer late.Stop()
 	wg.Wait()
 	for _, t := range n.targets {
-		if lost := t.takeDropped(); lost > 0 {
-			n.say(fmt.Sprintf("warning: notify %s: %d notices were not delivered: %s", t.Name, lost, t.cause))
+		if t.lost > 0 { // alone now: nothing is sent any more
+			n.say(fmt.Sprintf("warning: notify %s: %d notices were not delivered: %s", t.Name, t.lost, t.cause))
 		}
 	}
 }
@@ -187,7 +188,14 @@ func (n *Notifier) spread(notice Notice, on string) {
 func (t *target) drop(count int, cause string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.dropped, t.cause = t.dropped+count, cause
+	t.dropped, t.lost, t.cause = t.dropped+count, t.lost+count, cause
+}
+
+// putBack counts again what a message would have said that was not delivered.
+func (t *target) putBack(dropped int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropped += dropped
 }
 
 func (t *target) takeDropped() int {
@@ -205,7 +213,8 @@ func (n *Notifier) send(ctx context.Context, t *target) {
 		list := n.gather(ctx, t, first)
 		dropped := t.takeDropped()
 		if err := n.deliver(ctx, t, list, dropped); err != nil {
-			t.drop(len(list)+dropped, errkind.Line(err))
+			t.drop(len(list), errkind.Line(err))
+			t.putBack(dropped)
 			if ctx.Err() == nil {
 				n.say(fmt.Sprintf("warning: notify %s: not delivered: %s", t.Name, errkind.Line(err)))
 			}

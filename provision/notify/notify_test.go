@@ -211,6 +211,28 @@ func TestTries(t *testing.T) {
 	}
 }
 
+// TestLossIsSaid: what was not delivered is said in the end, also where a later message was
+// delivered, and in that message where it has a place for it.
+func TestLossIsSaid(t *testing.T) {
+	t.Parallel()
+	var events []event.Event
+	for range batchSize + 50 {
+		events = append(events, event.Event{Type: event.FindingMade, Time: at, Run: "r1", Text: "x"})
+	}
+	slow := fast
+	slow.Gather = time.Hour // messages are full, or the last
+	for _, kind := range []string{"webhook", "alertmanager"} {
+		r := newReceiver(t, httptest.NewServer, 401)
+		said := run(t, slow, events, &inventory.Notify{Kind: kind, Name: "ops", URL: inventory.NotifyURL{Text: r.URL}})
+		if want := "\nwarning: notify ops: 100 notices were not delivered: the receiver answers with status 401"; !strings.HasSuffix(said, want) || len(r.bodies) != 2 {
+			t.Errorf("%s: %d messages, said %q", kind, len(r.bodies), said)
+		}
+		if kind == "webhook" && !strings.HasSuffix(r.bodies[1], `,"dropped":100}`) {
+			t.Errorf("the second message ends with %s", r.bodies[1][len(r.bodies[1])-40:])
+		}
+	}
+}
+
 // TestSlowReceiver: a receiver that takes nothing holds nobody up: events are read on, the
 // queue is bounded, and the end has a limit.
 func TestSlowReceiver(t *testing.T) {

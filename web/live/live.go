@@ -25,12 +25,14 @@ const (
 	every         = time.Second      // between two readings
 	beat          = 20 * time.Second // between two signs of life
 	lineTime      = 10 * time.Second // for a client to take one message
+	streamTime    = time.Hour        // of a stream; then it is asked for again, by who may still look
 	retryAfter    = 3000             // milliseconds, for a client that lost the stream
 )
 
 // Hub is the stream. Run it beside the server.
 type Hub struct {
 	Keeper *view.Keeper
+	life   time.Duration // of a stream
 
 	mu      sync.Mutex // guards what follows
 	clients map[*client]bool
@@ -46,7 +48,7 @@ type client struct {
 
 // New makes a hub without clients.
 func New(k *view.Keeper) *Hub {
-	return &Hub{Keeper: k, clients: map[*client]bool{}, perAddr: map[string]int{}, wake: make(chan struct{}, 1)}
+	return &Hub{Keeper: k, life: streamTime, clients: map[*client]bool{}, perAddr: map[string]int{}, wake: make(chan struct{}, 1)}
 }
 
 // Run reads the site while somebody is connected, until ctx is done.
@@ -165,10 +167,14 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	t := time.NewTicker(beat)
 	defer t.Stop()
+	over := time.NewTimer(h.life)
+	defer over.Stop()
 	for {
 		ok := true
 		select {
 		case <-r.Context().Done():
+			return
+		case <-over.C:
 			return
 		case message, more := <-c.messages:
 			if !more {

@@ -231,6 +231,20 @@ func TestNoDeadlineAtRest(t *testing.T) {
 	}
 }
 
+// TestStreamsEnd: a stream ends by itself, so that a session that is over does not read on.
+func TestStreamsEnd(t *testing.T) {
+	t.Parallel()
+	h := New(nil)
+	if h.life != streamTime {
+		t.Errorf("streams last %v", h.life)
+	}
+	h.life = time.Millisecond
+	h.ServeHTTP(&deadlines{ResponseRecorder: httptest.NewRecorder()}, httptest.NewRequest("GET", "/api/v1/live", nil))
+	if h.count() != 0 {
+		t.Error("its client is left")
+	}
+}
+
 // TestSlowClients: who does not read is let go, and holds nobody up.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()

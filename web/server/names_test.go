@@ -4,8 +4,13 @@ package server
 
 import (
 	"net"
+	"net/http"
 	"slices"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/web/webtest"
 )
 
 func TestNames(t *testing.T) {
@@ -51,5 +56,41 @@ func TestURLOf(t *testing.T) {
 		if got, err := URLOf(c.l); got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%+v: %q, %v", c.l, got, err)
 		}
+	}
+}
+
+// TestConnections: who opens more connections than there may be waits.
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := webtest.Copy(dir, root+"/examples/"+webtest.Site); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	open, most := 0, 0
+	s := start(t, dir, Options{state: func(_ net.Conn, to http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch to {
+		case http.StateNew:
+			open++
+		case http.StateClosed:
+			open--
+		}
+		most = max(most, open)
+	}})
+	for range maxConnections + 20 {
+		c, err := net.Dial("tcp", s.ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	reached := func() int { mu.Lock(); defer mu.Unlock(); return most }
+	for end := time.Now().Add(time.Minute); reached() < maxConnections && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	}
+	time.Sleep(100 * time.Millisecond) // one more would be taken now
+	if got := reached(); got != maxConnections {
+		t.Errorf("%d connections were open at once, want %d", got, maxConnections)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
@@ -26,6 +28,10 @@ import (
 	"github.com/ironrail/ironrail/web/page"
 	"github.com/ironrail/ironrail/web/view"
 )
+
+// maxConnections bounds the connections that are open at once: those of the page take no file
+// descriptors that an apply beside it needs. Further ones wait.
+const maxConnections = 512
 
 // Options are what is served, and where.
 type Options struct {
@@ -37,6 +43,8 @@ type Options struct {
 	Now     func() time.Time
 	Listen  Listen
 	Change  page.Changer // holds and releases nodes; nil: nothing can be changed
+
+	state func(net.Conn, http.ConnState) // sees connections, in tests
 }
 
 // Listen is where the page is, and under which names.
@@ -91,7 +99,7 @@ func listen(o Options) (*Server, error) {
 		}
 		return nil, fmt.Errorf("web page: %w", err)
 	}
-	s := &Server{ln: ln}
+	s := &Server{ln: netutil.LimitListener(ln, maxConnections)}
 	s.secure = o.Listen.Certificate != "" || !s.isLoopback() // localhost may be anything
 	return s, nil
 }
@@ -116,7 +124,7 @@ func (s *Server) serve(o Options) error {
 		return err
 	}
 	s.http = &http.Server{Handler: g.Handler(p, p.ServeLogin), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ConnState: o.state,
 		ErrorLog: log.New(io.Discard, "", 0)} // what clients do wrong is not for the terminal of a run
 	if !s.secure {
 		return nil

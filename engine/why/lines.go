@@ -210,23 +210,18 @@ func effectText(e state.Effect) string {
 }
 
 // directEnded reports whether direct work that begins has its outcome among the records that
-// follow: there is one at a time on a node.
-func directEnded(after []state.Record) bool {
-	for _, r := range after {
-		switch r.Kind {
-		case state.DirectOutcome:
-			return true
-		case state.DirectIntent:
-			return false
-		}
-	}
-	return false
+// follow. A console may be open for longer than other work on the node takes.
+func directEnded(d state.Direct, after []state.Record) bool {
+	return slices.ContainsFunc(after, func(r state.Record) bool {
+		var o state.Direct
+		return r.Kind == state.DirectOutcome && json.Unmarshal(r.Data, &o) == nil && o.Verb == d.Verb && o.At.Equal(d.At)
+	})
 }
 
 // directText says what an operator did to the node outside of a plan; "" where its outcome follows.
 func directText(r state.Record, after []state.Record) string {
 	var d state.Direct
-	if json.Unmarshal(r.Data, &d) != nil || r.Kind == state.DirectIntent && directEnded(after) {
+	if json.Unmarshal(r.Data, &d) != nil || r.Kind == state.DirectIntent && directEnded(d, after) {
 		return ""
 	}
 	text := d.Verb + " by " + d.By

@@ -47,12 +47,20 @@ func TestDirectLines(t *testing.T) {
 		return state.Record{Kind: kind, Subject: subject.OfNode("n1"), Time: now}.With(d)
 	}
 	intent := record(state.DirectIntent, state.EffectIntended, "")
+	of := func(verb string, at time.Time, kind state.RecordKind, s state.EffectState, detail string) state.Record {
+		x := d
+		x.Verb, x.At, x.State, x.Detail, x.Reason = verb, at, s, detail, ""
+		return state.Record{Kind: kind, Subject: subject.OfNode("n1"), Time: now}.With(x)
+	}
+	later := now.Add(time.Minute)
 	for want, journal := range map[string][]state.Record{
-		"operator power cycle by ann (hangs): power reads on":                                                              {intent, record(state.DirectOutcome, state.EffectIsDone, "power reads on")},
-		"operator power cycle by ann (hangs) was not done: refused":                                                        {intent, record(state.DirectOutcome, state.EffectNotDone, "refused")},
-		"operator power cycle by ann (hangs): nobody knows whether it happened: no answer":                                 {intent, record(state.DirectOutcome, state.EffectInDoubt, "no answer")},
-		"operator power cycle by ann (hangs): begun, and no outcome was recorded":                                          {intent},
-		"operator power cycle by ann (hangs): begun, and no outcome was recorded; operator power cycle by ann (hangs): on": {intent, record(state.DirectIntent, state.EffectIntended, ""), record(state.DirectOutcome, state.EffectIsDone, "on")},
+		"operator power cycle by ann (hangs): power reads on":                                                      {intent, record(state.DirectOutcome, state.EffectIsDone, "power reads on")},
+		"operator power cycle by ann (hangs) was not done: refused":                                                {intent, record(state.DirectOutcome, state.EffectNotDone, "refused")},
+		"operator power cycle by ann (hangs): nobody knows whether it happened: no answer":                         {intent, record(state.DirectOutcome, state.EffectInDoubt, "no answer")},
+		"operator power cycle by ann (hangs): begun, and no outcome was recorded":                                  {intent},
+		"operator power cycle by ann (hangs): begun, and no outcome was recorded; operator power cycle by ann: on": {intent, of("power cycle", later, state.DirectIntent, state.EffectIntended, ""), of("power cycle", later, state.DirectOutcome, state.EffectIsDone, "on")},
+		"operator power cycle by ann (hangs): begun, and no outcome was recorded; operator console by ann: open to type at for 1h": {of("console", later, state.DirectIntent, state.EffectIntended, ""), intent,
+			of("console", later, state.DirectOutcome, state.EffectIsDone, "open to type at for 1h")},
 	} {
 		var s Explanation
 		s.Node.Name, s.Journal = "n1", journal

@@ -28,6 +28,7 @@ type Direct struct {
 	State  EffectState `json:"state"`
 	Ended  time.Time   `json:"ended,omitzero"`
 	Detail string      `json:"detail,omitempty"` // what was read back, or the error; it may quote a BMC
+	Doubt  *Direct     `json:"doubt,omitempty"`  // earlier work of its sort that is in doubt, unless this one is done
 }
 
 // directKey is the key of the last work of one sort on a node: n1/power. That of another sort leaves
@@ -35,6 +36,18 @@ type Direct struct {
 func directKey(node, verb string) Key {
 	sort, _, _ := strings.Cut(verb, " ")
 	return Key{directKind, node + "/" + sort}
+}
+
+// Doubtful returns this work, or the earlier one that it left in doubt; false when neither is. A node
+// that was read on, or off, after a command has left nothing in doubt.
+func (d Direct) Doubtful() (Direct, bool) {
+	switch {
+	case d.Doubt != nil && d.State != EffectIsDone:
+		return *d.Doubt, true
+	case d.InDoubt():
+		return d, true
+	}
+	return Direct{}, false
 }
 
 // InDoubt reports whether nobody knows what became of it: the process that did it ended, or no

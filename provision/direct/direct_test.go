@@ -291,6 +291,26 @@ func TestChangedSinceShown(t *testing.T) {
 	}
 }
 
+// TestDoubtStays: a shutdown that did nothing does not settle what became of an earlier cycle; a node that
+// was switched off does.
+func TestDoubtStays(t *testing.T) {
+	t.Parallel()
+	for _, deaf := range []bool{true, false} {
+		r := newRoom(t)
+		b := r.bmcs["n1"]
+		b.deaf = deaf
+		r.record(state.Direct{Node: "n1", Verb: "power cycle", By: "bob", State: state.EffectIntended})
+		d := NewDesk(r.cfg)
+		r.do(d, control.DirectRequest{Verb: control.DirectOff, Nodes: []string{"n1"}, Wait: time.Minute})
+		r.do(d, control.DirectRequest{Verb: control.DirectOff, Nodes: []string{"n1"}, Wait: time.Minute})
+		b.power = bmc.PowerOn
+		p, err := d.Plan(t.Context(), control.DirectRequest{Verb: control.DirectReset, Nodes: []string{"n1"}, By: "ann"})
+		if err != nil || len(p.Refused) > 0 != deaf || deaf && !strings.HasPrefix(p.Refused[0].Cause, "nobody knows whether the last power cycle, by bob") {
+			t.Errorf("deaf %t: %+v, %v", deaf, p, err)
+		}
+	}
+}
+
 // TestJobsDuringShutdown: a job that began while the system had time to shut down is not killed.
 func TestJobsDuringShutdown(t *testing.T) {
 	t.Parallel()

@@ -185,8 +185,11 @@ func describe(err error) error {
 // or no answer came. A node that reads off was left so by a cycle, and switching it on completes it.
 func (d *Desk) checkDoubt(ctx context.Context, v verb, q control.DirectRequest, n *inventory.Node, now bmc.PowerState) error {
 	last, ok, err := state.ReadDirect(ctx, d.cfg.Store, n.Name, string(q.Verb))
-	if err != nil || !ok || !last.InDoubt() || v.repeats || q.Again || now == bmc.PowerOff {
+	if err != nil || !ok || v.repeats || q.Again || now == bmc.PowerOff {
 		return err
+	}
+	if last, ok = last.Doubtful(); !ok {
+		return nil
 	}
 	return errkind.New(errkind.Refused, "nobody knows whether the last %s, by %s at %s, was done: the node reads %s, as before and after it", last.Verb, last.By, last.At.Local().Format(time.DateTime), now).
 		Do("Look at its console or its system's uptime. --again does it once more.")

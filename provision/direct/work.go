@@ -177,6 +177,14 @@ func (d *Desk) effect(ctx context.Context, p *shown, n *inventory.Node, w work, 
 	does, _ := verbs[p.Verb].describe(q, w.now)
 	x := state.Direct{Node: n.Name, Verb: string(p.Verb), Does: does, By: q.By, Host: q.Host, Reason: q.Reason, At: d.now(), State: state.EffectIntended}
 	record := context.WithoutCancel(ctx) // what happened is recorded
+	last, _, err := state.ReadDirect(record, d.cfg.Store, n.Name, x.Verb)
+	if err != nil {
+		back()
+		return refused(err, n)
+	}
+	if doubt, is := last.Doubtful(); is && !verbs[control.DirectVerb(doubt.Verb)].repeats {
+		x.Doubt = &doubt // of a cycle, say, which work that does nothing leaves in doubt
+	}
 	if err := state.RecordDirect(record, d.cfg.Store, d.cfg.Fence, x); err != nil {
 		back()
 		return refused(err, n)

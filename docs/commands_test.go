@@ -107,15 +107,22 @@ func commandLines(page string) (out []string) {
 // "image", "image build".
 func commands(t *testing.T, under ...string) []string {
 	t.Helper()
-	_, list, found := strings.Cut(help(t, under...), "Available Commands:\n")
+	_, list, _ := strings.Cut(help(t, under...), "\nUsage:\n")
+	list, _, _ = strings.Cut(list, "Flags:\n")
+	_, list, found := strings.Cut(list, "\n\n") // groups of commands, each below its heading
 	if !found {
 		return nil
+	}
+	if len(under) > 0 { // one group, with examples before it
+		if _, list, found = strings.Cut(list, "Available Commands:\n"); !found {
+			return nil
+		}
 	}
 	var out []string
 	for line := range strings.Lines(list) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name == "" {
-			break
+		if !strings.HasPrefix(line, "  ") || name == "ironrail" {
+			continue
 		}
 		path := append(slices.Clone(under), name)
 		out = append(out, strings.Join(path, " "))

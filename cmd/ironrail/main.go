@@ -157,11 +157,14 @@ func (a *app) root() *cobra.Command {
 
 		PersistentPreRunE:     a.checkVars,
 		DisableFlagsInUseLine: true,
-	},
-		a.initCommand(), a.checkCommand(), a.lockCommand(), a.showCommand(), a.importCommand(), a.fmtCommand(), a.drawCommand(), a.planCommand(), a.rehearseCommand(), a.rackCommand(), a.applyCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.adoptCommand(), a.driftCommand(), a.fabricCommand(), a.imageCommand(), a.repoCommand(),
-		a.serveCommand(),
-		a.statusCommand(), a.whyCommand(), a.holdCommand(), a.releaseCommand(), a.eventsCommand(), a.consoleCommand(), a.powerCommand(), a.bootCommand(), a.locateCommand(), a.selCommand(), a.sensorsCommand(),
-		a.testCommand(), a.reportCommand(), a.readCommand(), a.handoverCommand(), a.stateCommand(), a.manCommand(), a.versionCommand())
+	})
+	addGroup(root, "A site on paper", a.initCommand(), a.importCommand(), a.checkCommand(), a.fmtCommand(), a.showCommand(), a.drawCommand(), a.fabricCommand(), a.lockCommand())
+	addGroup(root, "On simulated hardware", a.rehearseCommand(), a.rackCommand())
+	addGroup(root, "Bring up, test, hand over", a.imageCommand(), a.repoCommand(), a.planCommand(), a.applyCommand(), a.testCommand(), a.handoverCommand())
+	addGroup(root, "See", a.statusCommand(), a.whyCommand(), a.eventsCommand(), a.reportCommand(), a.serveCommand(), a.readCommand())
+	addGroup(root, "By hand", a.holdCommand(), a.releaseCommand(), a.powerCommand(), a.bootCommand(), a.locateCommand(), a.consoleCommand(), a.selCommand(), a.sensorsCommand())
+	addGroup(root, "The second day", a.driftCommand(), a.adoptCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.stateCommand())
+	root.AddCommand(a.manCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site; of a sensitive one, where it lies: NAME=env:OTHER")
 	root.PersistentFlags().BoolVar(&a.rack, "rack", false, "work on the virtual rack that \"ironrail rack\" keeps alive, with its own state")
@@ -183,6 +186,7 @@ to a tested cluster that a scheduler can use.
   ironrail plan              show what would be done, erased, and why
   ironrail apply             do it, with live progress; run again to resume
   ironrail status, why NODE  where everything stands; why a node is not up
+  ironrail serve             the same in a browser, live
   ironrail report            what was measured and accepted
   ironrail drift             what is not as it was accepted
   ironrail test --hosts FILE  accept or reject nodes that another tool installed
@@ -194,6 +198,15 @@ is asked for.
 Exit codes: 0 done, 1 failed, 2 there are changes (plan --detailed-exitcode), or
 nodes are left unmanaged (apply), 3 some nodes failed, 11 owned by another
 process, 64 wrong usage, 130 interrupted.`
+
+// addGroup adds commands that help lists together, below a heading.
+func addGroup(root *cobra.Command, heading string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: heading, Title: heading + ":"})
+	for _, c := range commands {
+		c.GroupID = heading
+		root.AddCommand(c)
+	}
+}
 
 // groupCommands makes a command that only holds others: called alone, or with a word
 // that is none of theirs, it is wrong usage.

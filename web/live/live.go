@@ -37,7 +37,8 @@ type Hub struct {
 	mu      sync.Mutex // guards what follows
 	clients map[*client]bool
 	perAddr map[string]int
-	wake    chan struct{} // a client came
+	last    *view.Snapshot // nil: nobody was connected
+	wake    chan struct{}  // a client came
 }
 
 // client is one connection.
@@ -53,12 +54,10 @@ func New(k *view.Keeper) *Hub {
 
 // Run reads the site while somebody is connected, until ctx is done.
 func (h *Hub) Run(ctx context.Context) {
-	var last *view.Snapshot
 	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
-		if h.count() == 0 {
-			last = nil
+		if h.isAlone() {
 			select {
 			case <-ctx.Done():
 				return
@@ -67,10 +66,7 @@ func (h *Hub) Run(ctx context.Context) {
 		}
 		now, err := h.Keeper.Current(ctx)
 		if err == nil && now != nil {
-			if last != nil && now.Generation != last.Generation {
-				h.send(now.ChangesSince(last))
-			}
-			last = now
+			h.follow(now)
 		}
 		select {
 		case <-ctx.Done():
@@ -80,21 +76,52 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
+// isAlone reports whether nobody is connected, and forgets the last reading then.
+func (h *Hub) isAlone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.clients) == 0 {
+		h.last = nil
+		return true
+	}
+	return false
+}
+
+// follow sends what a reading changes, and after the first which one it is.
+func (h *Hub) follow(now *view.Snapshot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch last := h.last; {
+	case last == nil:
+		for c := range h.clients {
+			c.messages <- greeting(now) // its first: there is room
+		}
+	case now.Generation != last.Generation:
+		h.send(now.ChangesSince(last))
+	}
+	h.last = now
+}
+
+// greeting is a client's first message: the reading from which on it is sent changes. A page that
+// was made of another one is to be read again.
+func greeting(s *view.Snapshot) []byte {
+	return fmt.Appendf(nil, "event: reading\nid: %d\ndata: {\"generation\":%[1]d}\n\n", s.Generation)
+}
+
 func (h *Hub) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.clients)
 }
 
-// send gives a change to all; a client that is too far behind is let go, and comes again.
+// send gives a change to all; a client that is too far behind is let go, and comes again. It
+// is called with h.mu held.
 func (h *Hub) send(c view.Change) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return // cannot be: texts and numbers
 	}
 	message := fmt.Appendf(nil, "event: change\nid: %d\ndata: %s\n\n", c.Generation, text)
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	for c := range h.clients {
 		select {
 		case c.messages <- message:
@@ -114,6 +141,9 @@ func (h *Hub) add(addr string) *client {
 	c := &client{addr, make(chan []byte, waiting)}
 	h.clients[c] = true
 	h.perAddr[addr]++
+	if h.last != nil {
+		c.messages <- greeting(h.last)
+	}
 	select {
 	case h.wake <- struct{}{}:
 	default:

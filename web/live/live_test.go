@@ -231,6 +231,27 @@ func TestNoDeadlineAtRest(t *testing.T) {
 	}
 }
 
+// TestGreeting: each client learns from which reading on it is sent changes, so that none between
+// its page and its stream is lost.
+func TestGreeting(t *testing.T) {
+	t.Parallel()
+	h := New(nil)
+	first := h.add("192.0.2.1")
+	h.follow(&view.Snapshot{Generation: 5})
+	h.follow(&view.Snapshot{Generation: 6})
+	second := h.add("192.0.2.2")
+	for _, c := range []struct {
+		of   *client
+		want string
+	}{
+		{first, "event: reading\nid: 5\ndata: {\"generation\":5}\n\n"}, {first, "event: change\nid: 6\ndata: {\"generation\":6}\n\n"}, {second, "event: reading\nid: 6\ndata: {\"generation\":6}\n\n"},
+	} {
+		if got := string(<-c.of.messages); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // TestStreamsEnd: a stream ends by itself, so that a session that is over does not read on.
 func TestStreamsEnd(t *testing.T) {
 	t.Parallel()
@@ -251,7 +272,9 @@ func TestSlowClients(t *testing.T) {
 	h := New(nil)
 	slow, quick := h.add("192.0.2.1"), h.add("192.0.2.2")
 	for i := range waiting + 1 {
+		h.mu.Lock()
 		h.send(view.Change{Generation: uint64(i)})
+		h.mu.Unlock()
 		<-quick.messages
 	}
 	n := 0

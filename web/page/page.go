@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
@@ -222,7 +223,8 @@ type data struct {
 	LoggedIn, MayChange          bool
 	CSRF                         string
 	Now                          time.Time
-	Pause                        int // least milliseconds between two readings of this page by the script; 0: as it likes
+	Generation                   uint64 // of the reading that this page is made of, or of one before; 0: none
+	Pause                        int    // least milliseconds between two readings of this page by the script; 0: as it likes
 	Model                        any
 	url                          *url.URL
 }
@@ -290,12 +292,16 @@ func (s *Server) servePage(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
+		before, _ := s.Keeper.Current(ctx) // what is wrong is wrong below, too
 		model, err := rt.read(ctx, s.Keeper, r)
 		if err != nil {
 			s.fail(w, r, err)
 			return
 		}
 		d := s.dataOf(r, rt.title)
+		if before != nil {
+			d.Generation = before.Generation
+		}
 		if name := r.PathValue("name"); name != "" {
 			d.Title += " " + name
 		}
@@ -511,7 +517,12 @@ func (s *Server) serveEvidence(w http.ResponseWriter, r *http.Request) {
 	defer f.Close()
 	setHeaders(w, rawPolicy)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.CopyN(w, f, maxEvidence)
+	if _, err := io.CopyN(w, f, maxEvidence); err != nil {
+		return // the end, or who asked is gone
+	}
+	if n, _ := f.Read(make([]byte, 1)); n > 0 {
+		_, _ = fmt.Fprintf(w, "\n\n[ironrail: the first %d MiB; all of it is in %s]\n", maxEvidence>>20, path)
+	}
 }
 
 // noAsset says that a file is not there. It is no page of the site: assets are served without a login.

@@ -3,6 +3,7 @@
 package page
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -202,6 +203,53 @@ func TestPacked(t *testing.T) {
 	}
 	if got, err := io.ReadAll(z); err != nil || string(got) != plain {
 		t.Errorf("%d bytes, not %d: %v", len(got), len(plain), err)
+	}
+}
+
+// TestFilesThatAreNotThere: assets are served without a login, and those that are not there say nothing of the site.
+func TestFilesThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	s := serve(t, webtest.Kept(t, root), nil)
+	for _, path := range []string{"/assets/x/style.css", "/assets/x", "/assets/x/y/z"} {
+		if resp, body := get(s, path); resp.StatusCode != 404 || body != "404 page not found\n" {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+}
+
+// TestCutEvidence: what is cut says so, and what is not does not.
+func TestCutEvidence(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := webtest.Copy(dir, root+"/examples/"+webtest.Site); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, dir, nil)
+	digest := strings.Repeat("ab", 32)
+	path := filepath.Join(dir, provision.StateFolder, "evidence", "ab", digest)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for size, cut := range map[int]bool{maxEvidence: false, maxEvidence + 1: true} {
+		if err := os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, body := get(s, "/evidence/sha256:"+digest); strings.Contains(body, "the first 4 MiB") != cut || len(body) < maxEvidence {
+			t.Errorf("of %d bytes: %d bytes, the end is %q", size, len(body), body[max(0, len(body)-100):])
+		}
+	}
+}
+
+// TestGeneration: a page names the reading that it is made of, for the script to compare with the stream's.
+func TestGeneration(t *testing.T) {
+	t.Parallel()
+	s := serve(t, webtest.Kept(t, root), nil)
+	snap, err := s.Keeper.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, body := get(s, "/nodes"); !strings.Contains(body, fmt.Sprintf(`data-generation="%d"`, snap.Generation)) {
+		t.Errorf("no generation %d in\n%.2000s", snap.Generation, body)
 	}
 }
 

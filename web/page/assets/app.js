@@ -59,6 +59,10 @@
     let before = false;
     source.addEventListener("open", () => { if (before) { read(); } before = true; lamp.classList.add("on"); lamp.textContent = "live"; });
     source.addEventListener("error", () => { lamp.classList.remove("on"); lamp.textContent = "not live"; });
+    source.addEventListener("reading", (e) => { // what has changed between this page and its stream is in no change
+      if (main.dataset.generation && main.dataset.generation !== String(JSON.parse(e.data).generation)) { read(); }
+      main.dataset.generation = ""; // after a stream that was lost the page is read in any case
+    });
     source.addEventListener("change", (e) => { patch(JSON.parse(e.data)); });
     document.addEventListener("visibilitychange", () => { if (!document.hidden && again) { again = false; read(); } });
     main.addEventListener("focusout", () => { if (again) { again = false; setTimeout(read, 100); } });

@@ -54,6 +54,7 @@ type Keeper struct {
 	plan     cached[*storedPlan]
 	cables   cached[map[string][]Cable]
 	stories  stories
+	events   eventsRead
 	saved    struct {
 		sync.Mutex
 		plan *storedPlan // that was read last

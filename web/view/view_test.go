@@ -312,6 +312,43 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestEventsAgain: a page of events is not read again at once, another is, and later it is.
+func TestEventsAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, provision.StateFolder, "events")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	k := keeperOf(dir)
+	k.Now = func() time.Time { return now }
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, "events-00000001.jsonl"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func(f view.EventFilter, want int) {
+		t.Helper()
+		if e, err := k.Events(t.Context(), f); err != nil || len(e.Events) != want {
+			t.Errorf("%+v: %d events, %v, want %d", f, len(e.Events), err, want)
+		}
+	}
+	const one = `{"seq":1,"type":"note","node":"n1","text":"x"}` + "\n"
+	write(one)
+	count(view.EventFilter{}, 1)
+	write(one + one)
+	count(view.EventFilter{}, 1)
+	count(view.EventFilter{Node: "n1"}, 2)
+	now = now.Add(time.Hour)
+	write(one + one + one)
+	count(view.EventFilter{Node: "n1"}, 3)
+	now = now.Add(-2 * time.Hour) // a clock that was set back
+	write(one)
+	count(view.EventFilter{Node: "n1"}, 1)
+}
+
 // run is an owner that knows one node of the site, and one that it has no more.
 type run struct{ control.Backend }
 

@@ -54,14 +54,14 @@ func (l *loader) notify(b *language.Body) *Notify {
 		}
 		n.Headers = append(n.Headers, NotifyHeader{name, language.Get[secret.Ref](h, "value")})
 	}
-	if len(n.Headers)+len(n.Token) > 0 && sentInClear(n.URL.Text) {
+	if len(n.Headers)+len(n.Token) > 0 && SentInClear(n.URL.Text) {
 		l.diags.Add("notify.clear", b.Range("url"), "Secret sent in clear", "The token and the headers go over http: everybody on the way reads them. Use https.").In(b.Decl).Warn()
 	}
 	return n
 }
 
-// sentInClear reports whether what is sent to a URL crosses a network unencrypted.
-func sentInClear(text string) bool {
+// SentInClear reports whether what is sent to a URL crosses a network unencrypted.
+func SentInClear(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" {
 		return false

@@ -89,6 +89,9 @@ func New(inv *inventory.Inventory, resolve func(secret.Ref) (secret.Value, error
 		if err != nil {
 			return nil, fmt.Errorf("notify %s: %w", b.Name, err)
 		}
+		if b.URL.Secret != "" && inventory.SentInClear(t.url) { // check sees those in the site's files
+			say(fmt.Sprintf("warning: notify %s: the URL, which is a secret, goes over http: everybody on the way reads it. Use https.", b.Name))
+		}
 		n.targets = append(n.targets, t)
 	}
 	return n, nil

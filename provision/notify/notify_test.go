@@ -105,7 +105,7 @@ func run(t *testing.T, o Options, events []event.Event, blocks ...*inventory.Not
 
 // resolve knows the secrets of the tests.
 func resolve(r secret.Ref) (secret.Value, error) {
-	v, ok := map[secret.Ref]string{"env:TOKEN": "canary-token\n", "env:KEY": "canary-key", "env:BAD": "a\nb", "env:URL": "https://user@host/"}[r]
+	v, ok := map[secret.Ref]string{"env:TOKEN": "canary-token\n", "env:KEY": "canary-key", "env:BAD": "a\nb", "env:URL": "https://user@host/", "env:CLEAR": "http://192.0.2.1/canary", "env:OWN": "http://127.0.0.1/canary"}[r]
 	if !ok {
 		return secret.Value{}, fmt.Errorf("%s is not set", r)
 	}
@@ -273,6 +273,19 @@ func TestSecretsAreFoundFirst(t *testing.T) {
 		b.Name, b.Kind = "ops", "webhook"
 		if _, err := New(&inventory.Inventory{Notifies: []*inventory.Notify{b}}, resolve, nil, Options{}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestSecretInClear: a secret URL that crosses a network unencrypted is a warning, which does not
+// name it.
+func TestSecretInClear(t *testing.T) {
+	t.Parallel()
+	for ref, want := range map[secret.Ref]bool{"env:CLEAR": true, "env:OWN": false} {
+		said := ""
+		_, err := New(&inventory.Inventory{Notifies: []*inventory.Notify{{Kind: "webhook", Name: "ops", URL: inventory.NotifyURL{Secret: ref}}}}, resolve, func(s string) { said += s }, Options{})
+		if err != nil || strings.Contains(said, "goes over http") != want || strings.Contains(said, "canary") {
+			t.Errorf("%s: said %q, %v", ref, said, err)
 		}
 	}
 }

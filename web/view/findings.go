@@ -110,7 +110,7 @@ func resultOf(s *Snapshot, all []stage.Finding) apply.Result {
 	return res
 }
 
-// Finding is all that is known of the findings of one name.
+// FindingPage is all that is known of the findings of one name.
 type FindingPage struct {
 	ID       string    `json:"id"`
 	Findings []Finding `json:"findings"`

@@ -312,7 +312,7 @@ type cached[T any] struct {
 func (c *cached[T]) get(s *Snapshot, now time.Time, read func() (T, error)) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.generation == s.Generation || c.generation > 0 && s.Owner != nil && now.Sub(c.at) < copyAge {
+	if c.generation == s.Generation || c.generation > 0 && s.Owner != nil && now.Sub(c.at) >= 0 && now.Sub(c.at) < copyAge {
 		return c.value, nil
 	}
 	v, err := read()

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ironrail/ironrail/fabric/cable"
 	"github.com/ironrail/ironrail/inventory"
@@ -25,6 +24,8 @@ type Line struct {
 	Name  string  `json:"name"`
 	Count int     `json:"count"`
 	Each  float64 `json:"each"` // 0: not priced
+
+	part string // of a cable: its name without the length
 }
 
 // Total is the price of all of them.
@@ -51,7 +52,7 @@ func New(inv *inventory.Inventory, plan *power.Plan) *Cost {
 	}
 	c := &Cost{Currency: p.Currency, Lines: []Line{}, Left: []Line{}}
 	for _, l := range count(inv) {
-		if l.Each = priceOf(p, l.Name); l.Each > 0 {
+		if l.Each = priceOf(p, l); l.Each > 0 {
 			c.Lines = append(c.Lines, l)
 			c.Total += l.Total()
 		} else {
@@ -70,44 +71,41 @@ func New(inv *inventory.Inventory, plan *power.Plan) *Cost {
 // count counts what has a name that can be priced.
 func count(inv *inventory.Inventory) (lines []Line) {
 	at := map[string]int{}
-	add := func(name string, n int) {
+	add := func(name, part string, n int) {
 		if name == "" {
 			return
 		}
 		i, known := at[name]
 		if !known {
 			i, at[name] = len(lines), len(lines)
-			lines = append(lines, Line{Name: name})
+			lines = append(lines, Line{Name: name, part: part})
 		}
 		lines[i].Count += n
 	}
 	for _, n := range inv.Nodes {
 		if n.Hardware != nil {
-			add(n.Hardware.Name, 1)
+			add(n.Hardware.Name, "", 1)
 		}
 	}
 	for _, s := range inv.Switches {
-		add(s.Model, 1)
+		add(s.Model, "", 1)
 	}
 	for _, i := range cable.CountBill(cable.ListRuns(inv)) {
 		name := i.Part
 		if name != "" && i.Length > 0 {
 			name += " " + i.Length.String()
 		}
-		add(name, i.Count+i.Spares)
+		add(name, i.Part, i.Count+i.Spares)
 	}
 	return lines
 }
 
 // priceOf is the price of a thing by its name: of a cable also by its part, whatever its length.
-func priceOf(p *inventory.Prices, name string) float64 {
-	if each, ok := p.Each[name]; ok {
+func priceOf(p *inventory.Prices, l Line) float64 {
+	if each, ok := p.Each[l.Name]; ok || l.part == "" {
 		return each
 	}
-	if i := strings.LastIndexByte(name, ' '); i > 0 {
-		return p.Each[name[:i]]
-	}
-	return 0
+	return p.Each[l.part]
 }
 
 // Check warns of prices of what the site does not have.
@@ -119,8 +117,8 @@ func Check(inv *inventory.Inventory) (diags diag.List) {
 	var names []string
 	for _, l := range count(inv) {
 		names = append(names, l.Name)
-		if i := strings.LastIndexByte(l.Name, ' '); i > 0 && !slices.Contains(names, l.Name[:i]) {
-			names = append(names, l.Name[:i])
+		if l.part != "" && !slices.Contains(names, l.part) {
+			names = append(names, l.part)
 		}
 	}
 	for _, name := range p.Names {

@@ -67,7 +67,7 @@ rack "r01" {
   switch "mgmt" {
     unit  = 40
     ports = 48
-    model = "SN2201"
+    model = "NVIDIA SN2201"
   }
 }
 `
@@ -93,9 +93,10 @@ func TestNew(t *testing.T) {
     kwh      = 0.20
     pue      = 1.5
     part "gpu" { each = 250000 }
+    part "NVIDIA" { each = 1 }
   }`)
 	c := cost.New(inv, power.New(inv))
-	if got, want := fmt.Sprintf("%s %v %v %.0f %.0f %.0f %.0f", c.Currency, c.Lines, c.Left, c.Total, c.Energy, c.Building, c.Year), "EUR [{gpu 3 250000}] [{SN2201 1 0}] 750000 131400 197100 39420"; got != want {
+	if got, want := fmt.Sprintf("%s %v %v %.0f %.0f %.0f %.0f", c.Currency, c.Lines, c.Left, c.Total, c.Energy, c.Building, c.Year), "EUR [{gpu 3 250000 }] [{NVIDIA SN2201 1 0 }] 750000 131400 197100 39420"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if c := cost.New(load(t, ""), power.New(inv)); c != nil {

@@ -7,15 +7,8 @@ import (
 	"slices"
 
 	"github.com/ironrail/ironrail/engine/plan"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 )
-
-// borrower is work outside of the plan that waits for resources of the run, or has them.
-type borrower struct {
-	uses    []plan.Use
-	granted chan struct{} // closed when it has them
-}
 
 // Borrow claims units of resources for work outside of the plan, such as an operator's own
 // power-on of a node: all of them or none, in line behind earlier claims. wait returns once the
@@ -23,26 +16,13 @@ type borrower struct {
 // once, also after the run has ended. A step never passes a claim in line: an operator's work
 // is small. Borrow is safe for concurrent use.
 func (e *Executor) Borrow(uses []plan.Use) (wait func(context.Context) error, end func(), err error) {
-	b := &borrower{uses: uses, granted: make(chan struct{})}
-	r := e.graph.resources
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := r.checkBorrowed(e.cfg.Capacity, uses); err != nil {
+	b, err := e.graph.resources.line.join(uses)
+	if err != nil {
 		return nil, nil, err
 	}
-	if !r.lendTo(b, r.wanted) { // without a walk along the line, which may be of 12,500 nodes
-		r.borrowers = append(r.borrowers, b)
-		countWanted(r.wanted, b, 1)
-	}
-	wait = func(ctx context.Context) error {
-		select {
-		case <-b.granted:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return wait, func() { e.endBorrow(b) }, nil
+	return b.wait, func() { e.endBorrow(b) }, nil
 }
 
 // endBorrow gives back what a borrower has, or takes it out of the line.
@@ -53,84 +33,21 @@ func (e *Executor) endBorrow(b *borrower) {
 	e.wakeLoop()
 }
 
-// checkBorrowed refuses what could never be lent, and learns the limits of resources that no
-// step uses.
-func (r *resources) checkBorrowed(capacity map[string]int, uses []plan.Use) error {
-	for _, u := range uses {
-		n, ok := findCapacity(capacity, u.Resource)
-		if !ok || u.Units <= 0 || u.Units > n {
-			return errkind.New(errkind.Internal, "%d units of %s can never be had of %d", u.Units, u.Resource, n)
-		}
-		r.limit[u.Resource] = n
-	}
-	return nil
-}
-
-// lend gives waiting borrowers their resources, the first in line first: a later one does not
-// pass an earlier one on a resource of both.
-func (r *resources) lend() {
-	if len(r.borrowers) == 0 {
-		return
-	}
-	before := map[string]int{}
-	r.borrowers = slices.DeleteFunc(r.borrowers, func(b *borrower) bool {
-		if r.lendTo(b, before) {
-			countWanted(r.wanted, b, -1)
-			return true
-		}
-		countWanted(before, b, 1)
-		return false
-	})
-}
-
-// lendTo gives a borrower its resources, unless somebody before it wants some of them, or they are
-// not there.
-func (r *resources) lendTo(b *borrower, wanted map[string]int) bool {
-	for _, u := range b.uses {
-		if wanted[u.Resource] > 0 || r.used[u.Resource]+u.Units > r.limit[u.Resource] {
-			return false
-		}
-	}
-	for _, u := range b.uses {
-		r.used[u.Resource] += u.Units
-	}
-	r.lent++
-	close(b.granted)
-	return true
-}
-
-// countWanted counts a borrower in line, or with -1 one that left it.
-func countWanted(wanted map[string]int, b *borrower, by int) {
-	for _, u := range b.uses {
-		wanted[u.Resource] += by
-	}
-}
-
 // endBorrow ends a borrow, granted or not, and gives those behind it their chance.
 func (r *resources) endBorrow(b *borrower) {
-	select {
-	case <-b.granted:
-		r.lent--
-		for _, u := range b.uses {
-			r.used[u.Resource] -= u.Units
-		}
-	default:
-		r.borrowers = slices.DeleteFunc(r.borrowers, func(x *borrower) bool { return x == b })
-		countWanted(r.wanted, b, -1)
-	}
+	r.line.leave(b)
 	for _, u := range b.uses {
 		r.offered = append(r.offered, u.Resource)
 	}
-	r.lend()
 }
 
 // isWanted reports whether a borrower waits for the resource.
-func (r *resources) isWanted(name string) bool { return r.wanted[name] > 0 }
+func (r *resources) isWanted(name string) bool { return r.line.wanted[name] > 0 }
 
 // awaitsBorrowers reports whether a ready task is parked while something is lent: it may
 // start once that is given back.
 func (r *resources) awaitsBorrowers() bool {
-	if r.lent+len(r.borrowers) == 0 {
+	if r.line.lent+len(r.line.waiting) == 0 {
 		return false
 	}
 	for name := range r.parked {

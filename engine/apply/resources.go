@@ -34,11 +34,9 @@ type resources struct {
 	used      map[string]int
 	parked    map[string]*taskHeap
 	units     func(name string, used, limit int) string
-	reserving []*task        // that reserve all that they use, but for step slots
-	offered   []string       // resources whose first parked task may have its chance now
-	borrowers []*borrower    // that wait, in line
-	wanted    map[string]int // those in line, by resource
-	lent      int            // borrowers that have what they asked for
+	reserving []*task  // that reserve all that they use, but for step slots
+	offered   []string // resources whose first parked task may have its chance now
+	line      line     // of work outside of the plan; it shares used
 }
 
 // use is what a task takes of one resource.
@@ -49,8 +47,8 @@ type use struct {
 }
 
 func newResources(c Config, tasks []*task) (*resources, error) {
-	r := &resources{limit: map[string]int{stepSlots: c.Parallel}, used: map[string]int{},
-		parked: map[string]*taskHeap{}, units: c.Units, wanted: map[string]int{}}
+	r := &resources{limit: map[string]int{stepSlots: c.Parallel}, parked: map[string]*taskHeap{}, units: c.Units, line: newLine(c.Capacity)}
+	r.used = r.line.used
 	if r.units == nil {
 		r.units = func(_ string, used, limit int) string { return fmt.Sprintf("%d of %d in use", used, limit) }
 	}
@@ -180,7 +178,7 @@ func (r *resources) release(t *task, name string) {
 			r.offered = append(r.offered, u.Resource)
 		}
 	}
-	r.lend()
+	r.line.serve()
 }
 
 // holds reports whether t has units of a resource.

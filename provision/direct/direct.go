@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -88,7 +89,7 @@ type shown struct {
 // NewDesk returns a desk.
 func NewDesk(c Config) *Desk {
 	if c.Limits == nil {
-		c.Limits = newLimits(c.Capacity)
+		c.Limits = apply.NewLimits(c.Capacity)
 	}
 	return &Desk{cfg: c, inrush: power.NewInrush(c.Inv), plugs: sync.OnceValue(func() map[plug][]owner { return listPlugs(c.Inv) }), plans: map[string]*shown{}, active: map[string]context.CancelCauseFunc{}}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -49,7 +50,7 @@ func (d *Desk) Plan(ctx context.Context, q control.DirectRequest) (p control.Dir
 	if ctx.Err() != nil {
 		return p, context.Cause(ctx)
 	}
-	b := batches{limit: newLimits(d.cfg.Capacity).limitOf}
+	b := batches{limit: apply.NewLimits(d.cfg.Capacity).Units}
 	for i, n := range nodes {
 		if errs[i] != nil {
 			p.Refused = append(p.Refused, control.DirectRefusal{Node: n.Name, Cause: trimNode(errs[i].Error(), n.Name), Action: errkind.Action(errs[i])})

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -84,22 +85,7 @@ func (c *Client) Events(ctx context.Context, from uint64, follow bool, f func(ev
 		return err
 	}
 	defer resp.Body.Close()
-	d := json.NewDecoder(resp.Body)
-	for {
-		var e event.Event
-		err := d.Decode(&e)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil // the owner ended
-		case err != nil:
-			return fmt.Errorf("control socket: %w", err)
-		}
-		if err := f(e); err != nil {
-			return err
-		}
-	}
+	return readLines(ctx, resp.Body, math.MaxInt64, f)
 }
 
 // call asks and reads the answer into out.

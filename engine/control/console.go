@@ -8,10 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
-	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 )
@@ -57,11 +57,8 @@ func serveConsole(b Backend) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		out, enc := http.NewResponseController(w), json.NewEncoder(w)
-		_ = out.EnableFullDuplex() // HTTP/1.1 of this server can
-		_ = out.SetReadDeadline(time.Time{})
-		w.Header().Set("Content-Type", jsonLines)
-		lines := &consoleWriter{enc: enc, out: out}
+		lines := &consoleWriter{lines: newLineWriter(w)}
+		_ = lines.lines.out.EnableFullDuplex() // HTTP/1.1 of this server can
 		if lines.send(consoleFrame{}) != nil { // so that the client knows that it may send
 			return
 		}
@@ -99,9 +96,8 @@ func readKeys(ctx context.Context, body io.Reader, keys chan<- string) {
 
 // consoleWriter sends frames.
 type consoleWriter struct {
-	mu  sync.Mutex // one frame at a time: what is printed, and that it is up
-	enc *json.Encoder
-	out *http.ResponseController
+	mu    sync.Mutex // one frame at a time: what is printed, and that it is up
+	lines *lineWriter
 }
 
 // Write implements io.Writer.
@@ -110,11 +106,7 @@ func (c *consoleWriter) Write(b []byte) (int, error) { return len(b), c.send(con
 func (c *consoleWriter) send(f consoleFrame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.out.SetWriteDeadline(time.Now().Add(lineTime))
-	if err := c.enc.Encode(f); err != nil {
-		return err
-	}
-	return c.out.Flush()
+	return c.lines.write(f)
 }
 
 // Console reads a console by the owner, and types what comes from keys; see Consoler. The end of ctx, or of
@@ -141,27 +133,23 @@ func (c *Client) Console(ctx context.Context, q ConsoleRequest, w io.Writer, key
 		return err
 	}
 	defer resp.Body.Close()
-	d := json.NewDecoder(resp.Body)
-	for {
-		var f consoleFrame
-		err := d.Decode(&f)
+	err = readLines(ctx, resp.Body, math.MaxInt64, func(f consoleFrame) error {
 		switch {
-		case ctx.Err() != nil, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("control socket: %w", err)
 		case f.Error != nil:
 			return &errkind.Error{Kind: f.Error.Kind, Err: errors.New(f.Error.Error), Action: f.Error.Action}
 		case f.Up && up != nil:
 			up()
 		}
 		if len(f.Data) == 0 {
-			continue
+			return nil
 		}
-		if _, err := w.Write(f.Data); err != nil {
-			return err
-		}
+		_, err := w.Write(f.Data)
+		return err
+	})
+	if err != nil && err == context.Cause(ctx) {
+		return nil
 	}
+	return err
 }
 
 // sendKeys writes keys as JSON lines until ctx ends.

@@ -5,7 +5,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -167,19 +166,13 @@ func serveDirect(b Backend) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		out, enc, began := http.NewResponseController(w), json.NewEncoder(w), false
-		_ = out.SetReadDeadline(time.Time{}) // nothing more is read
+		lines := newLineWriter(w)
 		err := d.DoDirect(ctx, r.FormValue("plan"), func(x DirectResult) {
-			if !began {
-				w.Header().Set("Content-Type", jsonLines)
-				began = true
-			}
-			_ = out.SetWriteDeadline(time.Now().Add(lineTime))
-			if enc.Encode(x) != nil || out.Flush() != nil {
+			if lines.write(x) != nil {
 				cancel() // the client is gone: nothing more is begun
 			}
 		})
-		if err != nil && !began {
+		if err != nil && !lines.began {
 			writeError(w, err)
 		}
 	}
@@ -206,20 +199,5 @@ func (c *Client) DoDirect(ctx context.Context, id string, report func(DirectResu
 		return err
 	}
 	defer resp.Body.Close()
-	body := &io.LimitedReader{R: resp.Body, N: maxAnswer}
-	d := json.NewDecoder(body)
-	for {
-		var x DirectResult
-		err := d.Decode(&x)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("control socket: %w", err)
-		}
-		report(x)
-		body.N = maxAnswer
-	}
+	return readLines(ctx, resp.Body, maxAnswer, func(x DirectResult) error { report(x); return nil })
 }

@@ -5,23 +5,18 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // mostQuery bounds the names of nodes in a request; with more, all nodes are asked for.
 const mostQuery = 8 << 10
-
-// jsonLines is the type of an answer that comes line by line.
-const jsonLines = "application/x-ndjson"
 
 // serveBMCs writes what the BMCs of the nodes of the query answer, of all without any: with
 // stream=1 one JSON line for each BMC as soon as it has answered, without a limit for
@@ -46,27 +41,17 @@ func serveBMCs(b Backend) http.HandlerFunc {
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		defer cancel()
-		out, enc := http.NewResponseController(w), json.NewEncoder(w)
-		_ = out.SetReadDeadline(time.Time{}) // nothing more is read
-		began := false
-		begin := func() {
-			if !began {
-				w.Header().Set("Content-Type", jsonLines)
-				began = true
-			}
-		}
+		lines := newLineWriter(w)
 		_, err = b.AskBMCs(ctx, q, r.URL.Query()["node"], func(p BMCAnswer) {
-			begin()
-			_ = out.SetWriteDeadline(time.Now().Add(lineTime))
-			if enc.Encode(p) != nil || out.Flush() != nil {
+			if lines.write(p) != nil {
 				cancel() // the client is gone: the others need not be asked
 			}
 		})
-		if err != nil && !began {
+		if err != nil && !lines.began {
 			writeError(w, err)
 			return
 		}
-		begin()
+		lines.begin()
 	}
 }
 
@@ -97,11 +82,9 @@ func (c *Client) AskBMCs(ctx context.Context, ask BMCQuestion, nodes []string, t
 		return err
 	}
 	defer resp.Body.Close()
-	body := &io.LimitedReader{R: resp.Body, N: maxAnswer} // of a stream each answer may be so large: all event logs of a site are more
-	d := json.NewDecoder(body)
 	if resp.Header.Get("Content-Type") != jsonLines {
 		var all []BMCAnswer
-		if err := d.Decode(&all); err != nil {
+		if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(&all); err != nil {
 			return fmt.Errorf("control socket: %w", err)
 		}
 		for _, p := range all {
@@ -109,20 +92,8 @@ func (c *Client) AskBMCs(ctx context.Context, ask BMCQuestion, nodes []string, t
 		}
 		return nil
 	}
-	for {
-		var p BMCAnswer
-		err := d.Decode(&p)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("control socket: %w", err)
-		}
-		tell(p.as(ask))
-		body.N = maxAnswer
-	}
+	// Each answer may be so large: all event logs of a site are more.
+	return readLines(ctx, resp.Body, maxAnswer, func(p BMCAnswer) error { tell(p.as(ask)); return nil })
 }
 
 // as is an answer to that question: an owner from before BMCs could be asked for more says their power,

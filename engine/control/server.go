@@ -193,8 +193,8 @@ func serveEvents(w http.ResponseWriter, r *http.Request, b Backend) {
 		}
 	}
 	w.Header().Set("Content-Type", jsonLines)
-	sub, out, enc := b.Events(from), http.NewResponseController(w), json.NewEncoder(w)
-	_ = out.SetReadDeadline(time.Time{}) // nothing more is read
+	sub, out, enc := b.Events(from), http.NewResponseController(w), json.NewEncoder(w) // not a line at once: they are many
+	_ = out.SetReadDeadline(time.Time{})                                               // nothing more is read
 	for {
 		e, ok := sub.Ready()
 		if !ok {

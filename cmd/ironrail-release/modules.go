@@ -7,18 +7,14 @@ import (
 	"cmp"
 	"context"
 	"debug/buildinfo"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/spdx/tools-golang/spdx/v2/common"
-	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
-
+	"github.com/ironrail/ironrail/images/sbom"
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 )
 
@@ -120,45 +116,13 @@ func (r *release) writeModules(arch string) error {
 	if err != nil {
 		return err
 	}
-	text, err := billOf(arch, r.source, append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(version, "go")}}, modules...))
+	p := sbom.Program{Version: r.version, Commit: r.commit, At: r.at, Arch: arch, Tool: "ironrail-release", Modules: []sbom.Module{{Path: "stdlib", Version: strings.TrimPrefix(version, "go")}}}
+	for _, m := range modules {
+		p.Modules = append(p.Modules, sbom.Module{Path: m.Path, Version: m.Version})
+	}
+	text, err := sbom.MarshalProgram(p)
 	if err != nil {
 		return err
 	}
 	return write(filepath.Join(r.out, fmt.Sprintf("ironrail_%s_linux_%s.spdx.json", r.version, arch)), string(text))
-}
-
-// unknown is what SPDX writes for what nobody asserts.
-const unknown = "NOASSERTION"
-
-func billOf(arch string, s source, modules []*debug.Module) ([]byte, error) {
-	one := func(id, name, version, url string) *spdx.Package {
-		return &spdx.Package{
-			PackageName: name, PackageSPDXIdentifier: common.ElementID(id), PackageVersion: version, PackageDownloadLocation: unknown,
-			PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown,
-			PackageExternalReferences: []*spdx.PackageExternalReference{{Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: url}},
-		}
-	}
-	relate := func(from, how, to string) *spdx.Relationship {
-		return &spdx.Relationship{RefA: common.MakeDocElementID("", from), Relationship: how, RefB: common.MakeDocElementID("", to)}
-	}
-	self := one("ironrail", "ironrail", s.version, "pkg:golang/github.com/ironrail/ironrail@"+s.commit)
-	self.PackageLicenseDeclared, self.PrimaryPackagePurpose = "Apache-2.0", "APPLICATION"
-	doc := spdx.Document{
-		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: "ironrail " + s.version + " for " + arch,
-		DocumentNamespace: fmt.Sprintf("https://github.com/ironrail/ironrail/release/%s/%s", s.commit, arch),
-		CreationInfo:      &spdx.CreationInfo{Created: s.at.Format(time.RFC3339), Creators: []common.Creator{{CreatorType: "Tool", Creator: "ironrail-release"}}},
-		Packages:          []*spdx.Package{self},
-		Relationships:     []*spdx.Relationship{relate("DOCUMENT", "DESCRIBES", "ironrail")},
-	}
-	for _, m := range modules {
-		id := "Module-" + strings.Map(func(c rune) rune {
-			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' {
-				return c
-			}
-			return '-'
-		}, m.Path)
-		doc.Packages = append(doc.Packages, one(id, m.Path, m.Version, "pkg:golang/"+m.Path+"@"+strings.ReplaceAll(m.Version, "+", "%2B")))
-		doc.Relationships = append(doc.Relationships, relate("ironrail", "CONTAINS", id))
-	}
-	return json.MarshalIndent(&doc, "", " ")
 }

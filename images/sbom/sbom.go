@@ -44,13 +44,7 @@ func Marshal(i Image) ([]byte, error) {
 		PackageLicenseConcluded: unknown, PackageLicenseDeclared: unknown, PackageCopyrightText: unknown, PrimaryPackagePurpose: "OPERATING-SYSTEM",
 		PackageComment: strings.Join(strings.Fields(fmt.Sprintf("%s %s %s, kernel %s", i.System.Distribution, i.System.Release, i.System.Arch, i.System.Kernel)), " "),
 	}
-	doc := spdx.Document{
-		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: i.Name,
-		DocumentNamespace: "https://github.com/ironrail/ironrail/sbom/" + strings.Replace(i.Recipe, ":", "-", 1),
-		CreationInfo:      &spdx.CreationInfo{Created: created, Creators: []common.Creator{{CreatorType: "Tool", Creator: "ironrail"}}},
-		Packages:          []*spdx.Package{system},
-		Relationships:     []*spdx.Relationship{relate("DOCUMENT", "DESCRIBES", "Image")},
-	}
+	doc := newDocument(i.Name, "sbom/"+strings.Replace(i.Recipe, ":", "-", 1), created, "ironrail", system)
 	seen := map[common.ElementID]int{}
 	for _, p := range i.Packages {
 		id := idOf(p)
@@ -61,10 +55,25 @@ func Marshal(i Image) ([]byte, error) {
 		doc.Relationships = append(doc.Relationships, relate("Image", "CONTAINS", id))
 	}
 	doc.OtherLicenses = otherLicenses(i.Packages)
+	return encode(doc)
+}
+
+// newDocument is a document about one thing: name and what its namespace ends in are its own.
+func newDocument(name, namespace, created, tool string, about *spdx.Package) *spdx.Document {
+	return &spdx.Document{
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: "DOCUMENT", DocumentName: name,
+		DocumentNamespace: "https://github.com/ironrail/ironrail/" + namespace,
+		CreationInfo:      &spdx.CreationInfo{Created: created, Creators: []common.Creator{{CreatorType: "Tool", Creator: tool}}},
+		Packages:          []*spdx.Package{about},
+		Relationships:     []*spdx.Relationship{relate("DOCUMENT", "DESCRIBES", about.PackageSPDXIdentifier)},
+	}
+}
+
+func encode(doc *spdx.Document) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false) // SPDX's own reader does not undo it in names of suppliers
-	err := e.Encode(&doc)
+	err := e.Encode(doc)
 	return out.Bytes(), err
 }
 
@@ -91,15 +100,19 @@ func relate(from common.ElementID, how string, to common.ElementID) *spdx.Relati
 	return &spdx.Relationship{RefA: common.MakeDocElementID("", string(from)), Relationship: how, RefB: common.MakeDocElementID("", string(to))}
 }
 
-// idOf is the identifier of a package: letters, digits, dots and hyphens may be in it
-// (section 7.2).
+// idOf is the identifier of a package.
 func idOf(p installed.Package) common.ElementID {
-	return common.ElementID("Package-" + strings.Map(func(c rune) rune {
+	return common.ElementID("Package-" + cleanID(p.Name+"-"+p.Arch))
+}
+
+// cleanID replaces what may not be in an identifier: letters, digits, dots and hyphens may be (section 7.2).
+func cleanID(name string) string {
+	return strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' {
 			return c
 		}
 		return '-'
-	}, p.Name+"-"+p.Arch))
+	}, name)
 }
 
 // describe is one package. Scanners look it up by its package URL

@@ -68,19 +68,24 @@ func TestAgentByArchitecture(t *testing.T) {
 	}
 }
 
-// TestLoaders: those of a site are what its images for arm64 bring, where they are built.
-func TestLoaders(t *testing.T) {
-	t.Parallel()
-	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	state := t.TempDir()
+// openBare opens the artifacts of an inventory that has nothing yet.
+func openBare(t *testing.T) (*inventory.Inventory, Artifacts) {
+	t.Helper()
+	state, inv := t.TempDir(), &inventory.Inventory{}
 	if err := os.MkdirAll(filepath.Join(state, "images"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	inv := &inventory.Inventory{}
-	a, err := New(inv, state, nil).Open(key)
+	a, err := New(inv, state, nil).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return inv, a
+}
+
+// TestLoaders: those of a site are what its images for arm64 bring, where they are built.
+func TestLoaders(t *testing.T) {
+	t.Parallel()
+	inv, a := openBare(t)
 	want := func(what string, names ...string) {
 		t.Helper()
 		set, err := a.Loaders()
@@ -111,15 +116,7 @@ func TestLoaders(t *testing.T) {
 // TestLoadersTagged: an iPXE of an image is served where nodes of it boot on a VLAN.
 func TestLoadersTagged(t *testing.T) {
 	t.Parallel()
-	state := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(state, "images"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	inv := &inventory.Inventory{}
-	a, err := New(inv, state, nil).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv, a := openBare(t)
 	with, without := bakeWith(t, a, "sha256:"+strings.Repeat("1", 64), "with", images.IPXEFile), bakeWith(t, a, "sha256:"+strings.Repeat("2", 64), "without")
 	for name, c := range map[string]struct {
 		digest string
@@ -139,15 +136,7 @@ func TestLoadersTagged(t *testing.T) {
 // where nodes boot with Secure Boot; what is no shim starts none.
 func TestLoadersShared(t *testing.T) {
 	t.Parallel()
-	state := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(state, "images"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	inv := &inventory.Inventory{}
-	a, err := New(inv, state, nil).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv, a := openBare(t)
 	image := func(kind, name, n string, secure bool, shim string) *inventory.Image {
 		digest := bakeWith(t, a, "sha256:"+strings.Repeat(n, 64), name, images.ShimX64File+"="+shim, images.GRUBX64File, images.MOKX64File)
 		return &inventory.Image{Block: inventory.Block{Kind: kind, Name: name}, Arch: inventory.AMD64, Digest: digest, SecureBoot: secure}
@@ -187,15 +176,7 @@ func TestLoadersShared(t *testing.T) {
 // with Secure Boot; one that has them brings them, and one that is not there is refused elsewhere.
 func TestUnsigned(t *testing.T) {
 	t.Parallel()
-	state := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(state, "images"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	inv := &inventory.Inventory{}
-	a, err := New(inv, state, nil).Open(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv, a := openBare(t)
 	recipe := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 	bare, whole, half := bakeWith(t, a, recipe("1"), "bare"), bakeWith(t, a, recipe("2"), "whole", images.ShimX64File, images.GRUBX64File, images.MOKX64File), bakeWith(t, a, recipe("3"), "half", images.ShimX64File)
 	older := bakeWith(t, a, recipe("4"), "older", images.ShimX64File, images.GRUBX64File)

@@ -68,14 +68,14 @@ type scriptGroup struct {
 
 // New returns the kind. links are the addresses that were allocated to links.
 func New(dir string, links []*roce.Links) *export.Kind {
-	return export.New(dir, func(t handover.Target) ([]export.File, error) {
+	return export.New(dir, func(t handover.Target) ([]handover.File, error) {
 		list := nodelist.Of(t, links)
 		file, err := nodelist.Encode(fileOf(t.Handover, list))
 		if err != nil {
 			return nil, err
 		}
 		script, err := nodelist.Encode(scriptOf(t.Handover, list))
-		return []export.File{{Name: FileName, Content: file}, {Name: ScriptName, Content: script}}, err
+		return []handover.File{{Name: FileName, Content: file}, {Name: ScriptName, Content: script}}, err
 	}, nodelist.Describe(links), "groups", "variables")
 }
 

@@ -7,13 +7,11 @@ package export
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -22,22 +20,14 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/internal/durable"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
 )
 
-// File is one file of an export.
-type File struct {
-	Name    string
-	Content []byte
-}
-
 // Render makes the files of an export. It lists the members in service and no others,
 // is pure, and makes the same bytes of the same target.
-type Render func(handover.Target) ([]File, error)
+type Render func(handover.Target) ([]handover.File, error)
 
 // Describe writes what the files of an export follow from but for the attributes of its
 // block: two targets that are described alike have the same files. It takes less time than
@@ -90,23 +80,7 @@ func (k *Kind) Observe(_ context.Context, _ stage.Run, t handover.Target) (stage
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	return k.observe(t, files)
-}
-
-// observe compares the files on disk with what they should be.
-func (k *Kind) observe(t handover.Target, files []File) (stage.Observation, error) {
-	for _, f := range files {
-		have, err := os.ReadFile(filepath.Join(k.dir, t.Name, f.Name))
-		switch {
-		case os.IsNotExist(err):
-			return stage.Observation{State: stage.Differs, Evidence: f.Name + " is not written yet"}, nil
-		case err != nil:
-			return stage.Observation{State: stage.Unknown}, err
-		case !bytes.Equal(have, f.Content):
-			return stage.Observation{State: stage.Differs, Evidence: f.Name + " has other lines"}, nil
-		}
-	}
-	return stage.Observation{State: stage.Conforms, Evidence: "the files hold these nodes"}, nil
+	return handover.ObserveFiles(filepath.Join(k.dir, t.Name), files)
 }
 
 // Apply implements handover.Kind.
@@ -119,36 +93,16 @@ func (k *Kind) Drain(ctx context.Context, run stage.Run, t handover.Target, node
 	return k.write(ctx, run, t, handover.DrainID(node), subject.OfNode(node))
 }
 
-// write writes the files, each whole or not at all, as an effect of a step on a subject.
+// write writes the files, as an effect of a step on a subject.
 func (k *Kind) write(ctx context.Context, run stage.Run, t handover.Target, step plan.StepID, of subject.ID) error {
 	files, err := k.render(t)
 	if err != nil {
 		return fmt.Errorf("handover %s: %w", t.Name, err)
 	}
-	dir := filepath.Join(k.dir, t.Name)
-	return handover.DoEffect(ctx, run, of, stage.Effect{
-		Key: fmt.Sprintf("%s/list.%s", step, t.Name), Kind: plan.Config, Repeatable: true,
-		Does: "write the nodes in service to " + dir,
-		Probe: func(context.Context) (stage.Probe, string, error) {
-			o, err := k.observe(t, files)
-			if o.State == stage.Conforms {
-				return stage.Done, o.Evidence, err
-			}
-			return stage.NotDone, o.Evidence, err
-		},
-		Do: func(context.Context) error {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
-			}
-			for _, f := range files {
-				if err := durable.Write(filepath.Join(dir, f.Name), f.Content, 0o644); err != nil {
-					return errkind.New(errkind.Refused, "write %s: %w", filepath.Join(dir, f.Name), err)
-				}
-				run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("wrote %s: %d nodes", filepath.Join(dir, f.Name), len(InService(t)))})
-			}
-			return nil
-		},
-	})
+	wrote := func(path string, _ []byte) {
+		run.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("wrote %s: %d nodes", path, len(InService(t)))})
+	}
+	return handover.DoEffect(ctx, run, of, handover.WriteEffect(fmt.Sprintf("%s/list.%s", step, t.Name), "the nodes in service", filepath.Join(k.dir, t.Name), files, wrote))
 }
 
 // InService returns the members that an export lists, by name.

@@ -32,7 +32,7 @@ const (
 
 // New returns the kind. links are the addresses that were allocated to links.
 func New(dir string, links []*roce.Links) *export.Kind {
-	return export.New(dir, func(t handover.Target) ([]export.File, error) {
+	return export.New(dir, func(t handover.Target) ([]handover.File, error) {
 		list := nodelist.Of(t, links)
 		hardware := map[string]handover.Member{}
 		for _, m := range t.Members {
@@ -54,7 +54,7 @@ type writer struct {
 }
 
 // files returns the hostfile, and for Open MPI the rankfile.
-func (w writer) files(nodes []nodelist.Node) []export.File {
+func (w writer) files(nodes []nodelist.Node) []handover.File {
 	head := fmt.Sprintf("# Nodes in service of handover %q, written by ironrail. Changes by hand are lost.\n", w.block.Name)
 	hosts, ranks, unbound := bytes.NewBufferString(head), bytes.NewBufferString(head), ""
 	form := cmp.Or(w.block.Text("form"), "openmpi")
@@ -81,14 +81,14 @@ func (w writer) files(nodes []nodelist.Node) []export.File {
 			rank++
 		}
 	}
-	files := []export.File{{Name: FileName, Content: hosts.Bytes()}}
+	files := []handover.File{{Name: FileName, Content: hosts.Bytes()}}
 	if form != "openmpi" {
 		return files
 	}
 	if unbound != "" { // mpirun wants every rank in it, or none
 		ranks = bytes.NewBufferString(head + "# No ranks: which socket each GPU of " + unbound + " hangs on is not known, or its ranks are not its GPUs.\n")
 	}
-	return append(files, export.File{Name: RankFileName, Content: ranks.Bytes()})
+	return append(files, handover.File{Name: RankFileName, Content: ranks.Bytes()})
 }
 
 // hostOf is how a launcher reaches a node; "" where it has no address.

@@ -24,10 +24,10 @@ const (
 
 // New returns the kind. links are the addresses that were allocated to links.
 func New(dir string, links []*roce.Links) *export.Kind {
-	return export.New(dir, func(t handover.Target) ([]export.File, error) {
+	return export.New(dir, func(t handover.Target) ([]handover.File, error) {
 		var b bytes.Buffer
 		err := write(&b, t, links)
-		return []export.File{{Name: FileName, Content: b.Bytes()}}, err
+		return []handover.File{{Name: FileName, Content: b.Bytes()}}, err
 	}, func(w io.Writer, t handover.Target) { _ = write(w, t, links) }) // into memory
 }
 

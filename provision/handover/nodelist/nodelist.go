@@ -102,9 +102,9 @@ type Switch struct {
 
 // New returns the kind. links are the addresses that were allocated to links.
 func New(dir string, links []*roce.Links) *export.Kind {
-	return export.New(dir, func(t handover.Target) ([]export.File, error) {
+	return export.New(dir, func(t handover.Target) ([]handover.File, error) {
 		content, err := Encode(Of(t, links))
-		return []export.File{{Name: FileName, Content: content}}, err
+		return []handover.File{{Name: FileName, Content: content}}, err
 	}, Describe(links))
 }
 

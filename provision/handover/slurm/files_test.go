@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ironrail/ironrail/provision/handover"
 )
 
 func TestHostlist(t *testing.T) {
@@ -53,14 +55,14 @@ func FuzzHostlist(f *testing.F) {
 func TestLint(t *testing.T) {
 	t.Parallel()
 	const nodes = "NodeName=n1 CPUs=4 RealMemory=9 State=UNKNOWN\nNodeName=n2 CPUs=4 RealMemory=9 State=DRAIN Reason=\"ironrail: x y\"\nPartitionName=p Nodes=n[1-2] State=UP\n"
-	conf := func(topology string) []file {
-		return []file{{"nodes.conf", []byte(nodes)}, {"topology.conf", []byte(topology)}}
+	conf := func(topology string) []handover.File {
+		return []handover.File{{Name: "nodes.conf", Content: []byte(nodes)}, {Name: "topology.conf", Content: []byte(topology)}}
 	}
-	yaml := func(topology string) []file {
-		return []file{{"nodes.conf", []byte(nodes)}, {"topology.yaml", []byte("- topology: a\n  cluster_default: true\n" + topology)}}
+	yaml := func(topology string) []handover.File {
+		return []handover.File{{Name: "nodes.conf", Content: []byte(nodes)}, {Name: "topology.yaml", Content: []byte("- topology: a\n  cluster_default: true\n" + topology)}}
 	}
 	for name, c := range map[string]struct {
-		files []file
+		files []handover.File
 		want  string
 	}{
 		"good":               {conf("# x\nSwitchName=s Nodes=n[1-2]\n"), ""},
@@ -75,13 +77,13 @@ func TestLint(t *testing.T) {
 		"small block":        {conf("BlockName=a Nodes=n1\nBlockName=b Nodes=n2\nBlockSizes=2\n"), "a block has 1 nodes"},
 		"same name":          {conf("SwitchName=s Nodes=n1\nSwitchName=s Nodes=n2\n"), "one more switch"},
 		"unknown yaml":       {yaml("  treee: {}\n"), "not one topology"},
-		"line":               {[]file{{"nodes.conf", []byte("NodeName=n1 " + strings.Repeat("x", maxLine))}}, "a line has"},
-		"node line twice":    {[]file{{"nodes.conf", []byte(nodes + "NodeName=n1 CPUs=1 RealMemory=1 State=UNKNOWN\n")}}, "one more node"},
-		"no memory":          {[]file{{"nodes.conf", []byte("NodeName=n1 CPUs=1 RealMemory=0 State=UNKNOWN\n")}}, "RealMemory=0"},
-		"somebody's drain":   {[]file{{"nodes.conf", []byte("NodeName=n1 CPUs=1 RealMemory=1 State=DRAIN Reason=\"fan\"\n")}}, "State=DRAIN"},
-		"partition":          {[]file{{"nodes.conf", []byte("PartitionName=p Nodes=n7\n")}}, `node "n7" of the partition`},
-		"gpus of nobody":     {[]file{{"nodes.conf", []byte(nodes)}, {"gres.conf", []byte("NodeName=n7 Name=gpu Type=h100\n")}}, `node "n7" is not in nodes.conf`},
-		"gpus without model": {[]file{{"nodes.conf", []byte(nodes)}, {"gres.conf", []byte("NodeName=n1 Name=gpu\n")}}, "no line of GPUs"},
+		"line":               {[]handover.File{{Name: "nodes.conf", Content: []byte("NodeName=n1 " + strings.Repeat("x", maxLine))}}, "a line has"},
+		"node line twice":    {[]handover.File{{Name: "nodes.conf", Content: []byte(nodes + "NodeName=n1 CPUs=1 RealMemory=1 State=UNKNOWN\n")}}, "one more node"},
+		"no memory":          {[]handover.File{{Name: "nodes.conf", Content: []byte("NodeName=n1 CPUs=1 RealMemory=0 State=UNKNOWN\n")}}, "RealMemory=0"},
+		"somebody's drain":   {[]handover.File{{Name: "nodes.conf", Content: []byte("NodeName=n1 CPUs=1 RealMemory=1 State=DRAIN Reason=\"fan\"\n")}}, "State=DRAIN"},
+		"partition":          {[]handover.File{{Name: "nodes.conf", Content: []byte("PartitionName=p Nodes=n7\n")}}, `node "n7" of the partition`},
+		"gpus of nobody":     {[]handover.File{{Name: "nodes.conf", Content: []byte(nodes)}, {Name: "gres.conf", Content: []byte("NodeName=n7 Name=gpu Type=h100\n")}}, `node "n7" is not in nodes.conf`},
+		"gpus without model": {[]handover.File{{Name: "nodes.conf", Content: []byte(nodes)}, {Name: "gres.conf", Content: []byte("NodeName=n1 Name=gpu\n")}}, "no line of GPUs"},
 	} {
 		err := lintFiles(c.files, daemon{})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/handover"
 )
 
 // maxLine is how long a line may be, in bytes: what slurmctld reads of one
@@ -19,24 +20,24 @@ const maxLine = 60 << 10
 // in silence: a node twice, a node of the topology that has no line, one that is
 // under no switch or in no block, blocks that are too small, lines too long. A file
 // that fails never replaces the one that is there.
-func lintFiles(files []file, d daemon) error {
+func lintFiles(files []handover.File, d daemon) error {
 	nodes := map[string]bool{}
 	for _, f := range files {
 		var err error
-		switch f.name {
+		switch f.Name {
 		case "nodes.conf":
 			err = lintNodes(f, nodes)
 		case "gres.conf":
 			err = lintGres(f, nodes)
 		case "topology.conf":
-			err = lintTopology(f.name, topologyLines(f.content), nodes)
+			err = lintTopology(f.Name, topologyLines(f.Content), nodes)
 		case "topology.yaml":
 			var list []topologyLine
-			if list, err = topologyYAML(f.content); err == nil {
-				err = lintTopology(f.name, list, nodes)
+			if list, err = topologyYAML(f.Content); err == nil {
+				err = lintTopology(f.Name, list, nodes)
 			}
 			if err == nil && d.release.known() && d.release.before(yamlSince) {
-				err = badFile(f.name, "is read since %s, and slurmctld is %s", yamlSince, d.release)
+				err = badFile(f.Name, "is read since %s, and slurmctld is %s", yamlSince, d.release)
 			}
 		}
 		if err != nil {
@@ -74,10 +75,10 @@ func splitKeys(line string) map[string]string {
 }
 
 // eachLine gives do the lines that are no comments.
-func eachLine(f file, do func(line string, w map[string]string) error) error {
-	for line := range strings.Lines(string(f.content)) {
+func eachLine(f handover.File, do func(line string, w map[string]string) error) error {
+	for line := range strings.Lines(string(f.Content)) {
 		if len(line) > maxLine {
-			return badFile(f.name, "a line has %d bytes", len(line))
+			return badFile(f.Name, "a line has %d bytes", len(line))
 		}
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
@@ -89,44 +90,44 @@ func eachLine(f file, do func(line string, w map[string]string) error) error {
 	return nil
 }
 
-func lintNodes(f file, nodes map[string]bool) error {
+func lintNodes(f handover.File, nodes map[string]bool) error {
 	return eachLine(f, func(line string, w map[string]string) error {
 		if list, ok := w["PartitionName"]; ok {
 			if list == "" {
-				return badFile(f.name, "a partition has no name")
+				return badFile(f.Name, "a partition has no name")
 			}
 			return eachName(w["Nodes"], func(name string) error {
 				if !nodes[name] {
-					return badFile(f.name, "node %q of the partition has no line", name)
+					return badFile(f.Name, "node %q of the partition has no line", name)
 				}
 				return nil
 			})
 		}
 		name := w["NodeName"]
 		if !plainName(name) || nodes[name] {
-			return badFile(f.name, "%q is not the line of one more node", line)
+			return badFile(f.Name, "%q is not the line of one more node", line)
 		}
 		for _, key := range []string{"CPUs", "RealMemory"} {
 			if n, err := strconv.ParseInt(w[key], 10, 64); err != nil || n < 1 {
-				return badFile(f.name, "node %s has %s=%s", name, key, w[key])
+				return badFile(f.Name, "node %s has %s=%s", name, key, w[key])
 			}
 		}
 		if state := w["State"]; state != "UNKNOWN" && (state != "DRAIN" || !strings.HasPrefix(w["Reason"], ours)) {
-			return badFile(f.name, "node %s has State=%s", name, state)
+			return badFile(f.Name, "node %s has State=%s", name, state)
 		}
 		nodes[name] = true
 		return nil
 	})
 }
 
-func lintGres(f file, nodes map[string]bool) error {
+func lintGres(f handover.File, nodes map[string]bool) error {
 	return eachLine(f, func(line string, w map[string]string) error {
 		if w["Name"] != "gpu" || !plainName(w["Type"]) {
-			return badFile(f.name, "%q is no line of GPUs", line)
+			return badFile(f.Name, "%q is no line of GPUs", line)
 		}
 		return eachName(w["NodeName"], func(name string) error {
 			if !nodes[name] {
-				return badFile(f.name, "node %q is not in nodes.conf", name)
+				return badFile(f.Name, "node %q is not in nodes.conf", name)
 			}
 			return nil
 		})
@@ -142,7 +143,7 @@ type topologyLine struct {
 
 func topologyLines(content []byte) []topologyLine {
 	var list []topologyLine
-	_ = eachLine(file{"topology.conf", content}, func(_ string, w map[string]string) error {
+	_ = eachLine(handover.File{Name: "topology.conf", Content: content}, func(_ string, w map[string]string) error {
 		l := topologyLine{name: w["SwitchName"], nodes: w["Nodes"], children: w["Switches"]}
 		if name, ok := w["BlockName"]; ok {
 			l.name, l.block = name, true

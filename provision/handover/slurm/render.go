@@ -13,12 +13,6 @@ import (
 	"github.com/ironrail/ironrail/provision/handover"
 )
 
-// file is one rendered file.
-type file struct {
-	name    string
-	content []byte
-}
-
 // reserveShare and reserveMiB are what is held back of a node's memory: slurmd
 // drains a node that has less than its line says, and a kernel update changes
 // what is usable.
@@ -31,21 +25,21 @@ const (
 // d reads: those in service, and those that are out, or not accepted yet, drained.
 // Of a node that was never inspected the shape is that of one with the same
 // hardware; with none it is left out. What it returns was linted.
-func renderFiles(t handover.Target, d daemon) ([]file, error) {
+func renderFiles(t handover.Target, d daemon) ([]handover.File, error) {
 	known := listMembers(t)
 	nodes, err := nodesConf(t, known)
 	if err != nil {
 		return nil, err
 	}
-	files := []file{{"nodes.conf", nodes}}
+	files := []handover.File{{Name: "nodes.conf", Content: nodes}}
 	if gres := gresConf(t, known); gres != nil {
-		files = append(files, file{"gres.conf", gres})
+		files = append(files, handover.File{Name: "gres.conf", Content: gres})
 	}
 	topology, err := topologyFile(t, known, d)
 	if err != nil {
 		return nil, err
 	}
-	if topology.name != "" {
+	if topology.Name != "" {
 		files = append(files, topology)
 	}
 	return files, lintFiles(files, d)

@@ -17,7 +17,7 @@ import (
 
 // topologyFile is the file of the topology in the form that the version reads;
 // without a name for topology "flat".
-func topologyFile(t handover.Target, members []handover.Member, d daemon) (file, error) {
+func topologyFile(t handover.Target, members []handover.Member, d daemon) (handover.File, error) {
 	s := readSettings(t.Handover)
 	nodes := make([]*inventory.Node, len(members))
 	for i, m := range members {
@@ -28,21 +28,21 @@ func topologyFile(t handover.Target, members []handover.Member, d daemon) (file,
 	var body []byte
 	switch {
 	case s.topology == "flat" || len(nodes) == 0:
-		return file{}, nil
+		return handover.File{}, nil
 	case s.topology == "tree" && yaml:
 		body = treeYAML(t.Name, place.Of(t.Inventory, nodes))
 	case s.topology == "tree":
 		body = treeTopology(place.Of(t.Inventory, nodes))
 	case !d.release.known():
-		return file{}, errkind.New(errkind.Unsupported, "which version of Slurm runs at %s is not known, and only some have topology \"block\"", s.controller).
+		return handover.File{}, errkind.New(errkind.Unsupported, "which version of Slurm runs at %s is not known, and only some have topology \"block\"", s.controller).
 			Do(fmt.Sprintf("Make `scontrol` answer on this controller, or write version = \"%s\" into handover %q.", blockSince, t.Name))
 	case d.release.before(blockSince):
-		return file{}, errkind.New(errkind.Unsupported, "slurmctld at %s is version %s, and topology \"block\" is there since %s", s.controller, d.release, blockSince).
+		return handover.File{}, errkind.New(errkind.Unsupported, "slurmctld at %s is version %s, and topology \"block\" is there since %s", s.controller, d.release, blockSince).
 			Do(fmt.Sprintf("Use topology = \"tree\" in handover %q, or a newer slurmctld.", t.Name))
 	default:
 		size, list, err := sizeBlocks(s.blockSize, groupBlocks(nodes))
 		if err != nil {
-			return file{}, err
+			return handover.File{}, err
 		}
 		if body = blockConf(size, list); yaml {
 			body = blockYAML(t.Name, size, list)
@@ -52,7 +52,7 @@ func topologyFile(t handover.Target, members []handover.Member, d daemon) (file,
 	if yaml {
 		name = "topology.yaml"
 	}
-	return file{name, append(head, body...)}, nil
+	return handover.File{Name: name, Content: append(head, body...)}, nil
 }
 
 // treeTopology is topology.conf(5) for topology/tree.
@@ -163,9 +163,9 @@ func switchNames(list []*place.Switch) []string {
 }
 
 // pluginOf is the TopologyPlugin that reads a file; "" for any.
-func pluginOf(f file) string {
-	switch text := string(f.content); {
-	case f.name != "topology.conf":
+func pluginOf(f handover.File) string {
+	switch text := string(f.Content); {
+	case f.Name != "topology.conf":
 		return ""
 	case strings.Contains(text, "\nBlockName="):
 		return "topology/block"

@@ -3,7 +3,6 @@
 package slurm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
-	"github.com/ironrail/ironrail/internal/durable"
-	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision/handover"
 )
@@ -36,52 +33,22 @@ func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, ste
 		warnSettings(run, files, d)
 	}
 	dir := filepath.Join(s.dir, t.Name)
-	return handover.DoEffect(ctx, run, of, stage.Effect{
-		Key: string(step) + "/write", Kind: plan.Config, Repeatable: true,
-		Does: "write Slurm's node lines to " + dir,
-		Probe: func(context.Context) (stage.Probe, string, error) {
-			o, err := observeFiles(dir, files)
-			if o.State == stage.Conforms {
-				return stage.Done, o.Evidence, err
-			}
-			return stage.NotDone, o.Evidence, err
-		},
-		Do: func(context.Context) error {
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
-			}
-			for _, f := range files {
-				if err := durable.Write(filepath.Join(dir, f.name), f.content, 0o644); err != nil {
-					return errkind.New(errkind.Refused, "write %s: %w", filepath.Join(dir, f.name), err)
-				}
-				showFile(run, filepath.Join(dir, f.name), f.content)
-			}
-			return removeOutdated(dir, files)
-		},
-	})
-}
-
-// observeFiles looks whether a folder has the files, and none of an earlier form.
-func observeFiles(dir string, files []file) (stage.Observation, error) {
-	for _, f := range files {
-		have, err := os.ReadFile(filepath.Join(dir, f.name))
-		switch {
-		case os.IsNotExist(err):
-			return stage.Observation{State: stage.Differs, Evidence: f.name + " is not written yet"}, nil
-		case err != nil:
-			return stage.Observation{State: stage.Unknown}, err
-		case !bytes.Equal(have, f.content):
-			return stage.Observation{State: stage.Differs, Evidence: f.name + " has other lines"}, nil
+	e := handover.WriteEffect(string(step)+"/write", "Slurm's node lines", dir, files, func(path string, content []byte) { showFile(run, path, content) })
+	writeAll := e.Do
+	e.Do = func(ctx context.Context) error {
+		if err := writeAll(ctx); err != nil {
+			return err
 		}
+		return removeOutdated(dir, files)
 	}
-	return stage.Observation{State: stage.Conforms, Evidence: "the files hold these nodes"}, nil
+	return handover.DoEffect(ctx, run, of, e)
 }
 
 // removeOutdated removes the files of an earlier form, which slurmctld would read as
 // well: topology.yaml takes precedence over topology.conf.
-func removeOutdated(dir string, files []file) error {
+func removeOutdated(dir string, files []handover.File) error {
 	for _, name := range []string{"gres.conf", "topology.conf", "topology.yaml"} {
-		if slices.ContainsFunc(files, func(f file) bool { return f.name == name }) {
+		if slices.ContainsFunc(files, func(f handover.File) bool { return f.Name == name }) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -93,14 +60,14 @@ func removeOutdated(dir string, files []file) error {
 
 // warnSettings says which settings of slurm.conf do not go with the files; the site's own
 // file has them, and slurmctld would not start.
-func warnSettings(run stage.Run, files []file, d daemon) {
+func warnSettings(run stage.Run, files []handover.File, d daemon) {
 	for _, f := range files {
 		text := ""
 		switch plugin := pluginOf(f); {
-		case f.name == "gres.conf" && !slices.Contains(d.gres, "gpu"):
+		case f.Name == "gres.conf" && !slices.Contains(d.gres, "gpu"):
 			text = "slurm.conf of slurmctld needs GresTypes=gpu before nodes.conf is included"
 		case plugin != "" && d.plugin != "" && d.plugin != plugin:
-			text = fmt.Sprintf("slurm.conf of slurmctld has TopologyPlugin=%s, and %s is for %s", d.plugin, f.name, plugin)
+			text = fmt.Sprintf("slurm.conf of slurmctld has TopologyPlugin=%s, and %s is for %s", d.plugin, f.Name, plugin)
 		}
 		if text != "" {
 			run.Emit(event.Event{Type: event.Note, Text: text})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/ending"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/internal/fold"
 )
 
@@ -240,5 +241,5 @@ func targetsOf(nodes []string) string {
 
 // seenOf is the evidence of a cause in words.
 func seenOf(c *ending.Cause) []string {
-	return slices.DeleteFunc(slices.Clone(c.Evidence), func(s string) bool { return strings.HasPrefix(s, "sha256:") })
+	return slices.DeleteFunc(slices.Clone(c.Evidence), evidence.IsRef)
 }

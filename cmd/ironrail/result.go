@@ -49,7 +49,7 @@ func (p *page) others(findings []stage.Finding, shown map[string]bool, of []stag
 			continue
 		}
 		shown[key] = true
-		x := fold.Finding{Kind: "finding", Name: textOr(listSuspects(f), f.Step), Apart: shortStep(plan.StepID(f.Step)), Cause: f.Cause, Action: f.Action}
+		x := fold.Finding{Kind: "finding", Name: textOr(strings.Join(f.Parts(), ", "), f.Step), Apart: shortStep(plan.StepID(f.Step)), Cause: f.Cause, Action: f.Action}
 		if len(f.Suspects) == 1 {
 			s := f.Suspects[0]
 			x.Kind, x.Name, x.Apart = string(s.Subject.Kind), s.Subject.Name, x.Apart+" "+s.Part
@@ -62,7 +62,7 @@ func (p *page) others(findings []stage.Finding, shown map[string]bool, of []stag
 		} else if len(g.Names) > 1 {
 			p.linef("  %s", g.Subjects())
 		} else {
-			p.linef("  %s", textOr(listSuspects(first), first.Step))
+			p.linef("  %s", textOr(strings.Join(first.Parts(), ", "), first.Step))
 		}
 		list := make([]stage.Finding, len(g.Members))
 		for i, m := range g.Members {
@@ -82,15 +82,6 @@ func (p *page) ofSite(findings []stage.Finding) {
 	p.others(findings, map[string]bool{}, nil)
 }
 
-// listSuspects lists the parts that a finding is about.
-func listSuspects(f stage.Finding) string {
-	var parts []string
-	for _, s := range f.Suspects {
-		parts = append(parts, strings.TrimSpace(s.Subject.Name+" "+s.Part))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // writeFindings shows findings that are alike, indented: the evidence is that of the
 // first.
 func writeFindings(p *page, g fold.Group, list []stage.Finding) {
@@ -99,7 +90,7 @@ func writeFindings(p *page, g fold.Group, list []stage.Finding) {
 	writeOtherCauses(p, "               ", g.Others)
 	var parts, steps []string
 	for _, f := range list {
-		if s := listSuspects(f); s != "" && !slices.Contains(parts, s) {
+		if s := strings.Join(f.Parts(), ", "); s != "" && !slices.Contains(parts, s) {
 			parts = append(parts, s)
 		}
 		if f.Step != "" && !slices.Contains(steps, f.Step) {

@@ -217,7 +217,7 @@ type suspecting struct {
 
 // suspect adds a suspect, once.
 func (u *suspecting) suspect(s stage.Suspect, places Places) {
-	text := strings.TrimSpace(s.Subject.Name + " " + s.Part)
+	text := s.String()
 	if u.suspects[text] {
 		return
 	}
@@ -247,11 +247,7 @@ func Fold(f stage.Finding) fold.Finding {
 		s := f.Suspects[0]
 		return fold.Finding{Kind: string(s.Subject.Kind), Name: s.Subject.Name, Apart: s.Part, Cause: f.Cause, Action: f.Action}
 	}
-	var names []string
-	for _, s := range f.Suspects {
-		names = append(names, strings.TrimSpace(s.Subject.Name+" "+s.Part))
-	}
-	return fold.Finding{Kind: "finding", Name: cmp.Or(strings.Join(names, ", "), f.Step), Cause: f.Cause, Action: f.Action}
+	return fold.Finding{Kind: "finding", Name: cmp.Or(strings.Join(f.Parts(), ", "), f.Step), Cause: f.Cause, Action: f.Action}
 }
 
 func (p Place) compare(o Place) int {

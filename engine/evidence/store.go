@@ -18,6 +18,9 @@ import (
 // refPrefix begins a reference to evidence: sha256:HEX/NAME.
 const refPrefix = "sha256:"
 
+// IsRef reports whether a sentence of evidence is such a reference.
+func IsRef(text string) bool { return strings.HasPrefix(text, refPrefix) }
+
 // refOf is the reference to what has a digest and a name.
 func refOf(digest, name string) string {
 	return refPrefix + digest + "/" + strings.Map(sanitiseRune, name)

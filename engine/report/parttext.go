@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/ironrail/ironrail/engine/evidence"
 )
 
 // PartsText writes a page for each failed part that one of the words names: a node, or the
@@ -129,7 +131,7 @@ func returnText(in Input, p *FailedPart) []string {
 	for _, f := range p.Findings {
 		wrong = append(wrong, f.Cause)
 		for _, e := range f.Evidence {
-			if !strings.HasPrefix(e, "sha256:") {
+			if !evidence.IsRef(e) {
 				seen = append(seen, e)
 			}
 		}

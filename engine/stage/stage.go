@@ -146,6 +146,18 @@ type Suspect struct {
 	Part    string     `json:"part,omitempty"` // BMC, disk os, rail 0, boot NIC
 }
 
+// String is the subject with its part: "n1 rail 0".
+func (s Suspect) String() string { return strings.TrimSpace(s.Subject.Name + " " + s.Part) }
+
+// Parts lists the suspects in words, in their order.
+func (f Finding) Parts() []string {
+	var parts []string
+	for _, s := range f.Suspects {
+		parts = append(parts, s.String())
+	}
+	return parts
+}
+
 // Checker is a Stage whose Plan refuses things. Check finds the same from the files
 // alone, without making steps. It is pure.
 type Checker interface{ Check() hcl.Diagnostics }

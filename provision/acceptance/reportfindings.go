@@ -74,9 +74,5 @@ func timeOf(list []found, f stage.Finding) time.Time {
 
 // makeFinding is a finding as the report says it.
 func makeFinding(f stage.Finding, at time.Time) report.Finding {
-	var parts []string
-	for _, s := range f.Suspects {
-		parts = append(parts, strings.TrimSpace(s.Subject.Name+" "+s.Part))
-	}
-	return report.Finding{Part: strings.Join(parts, ", "), At: at, Step: f.Step, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action}
+	return report.Finding{Part: strings.Join(f.Parts(), ", "), At: at, Step: f.Step, Cause: f.Cause, Evidence: f.Evidence, Action: f.Action}
 }

@@ -101,7 +101,7 @@ func (r *run) findings(n report.Node, found []stage.Finding) (list []report.Find
 			if len(f.Suspects) == 1 { // it may begin with the part, which stands before it
 				cause = strings.TrimPrefix(cause, f.Suspects[0].Part+": ")
 			}
-			list = append(list, report.Finding{Part: partsOf(f), Step: f.Step, Cause: cause, Evidence: f.Evidence, Action: testAgain(f.Action)})
+			list = append(list, report.Finding{Part: strings.Join(f.Parts(), ", "), Step: f.Step, Cause: cause, Evidence: f.Evidence, Action: testAgain(f.Action)})
 		}
 	}
 	if len(list) == tested {
@@ -147,14 +147,6 @@ func anyPassed(tests []report.Test, name string) bool {
 func concerns(f stage.Finding, node string) bool {
 	me := subject.OfNode(node)
 	return slices.Contains(f.Affected, me) || slices.ContainsFunc(f.Suspects, func(s stage.Suspect) bool { return s.Subject == me })
-}
-
-func partsOf(f stage.Finding) string {
-	var parts []string
-	for _, s := range f.Suspects {
-		parts = append(parts, strings.TrimSpace(s.Subject.Name+" "+s.Part))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // elsewhere are words of actions that speak of a site, each with those that fit nodes

@@ -199,7 +199,7 @@ func aboutNodes(f stage.Finding) bool {
 func partsOf(f stage.Finding, node string) string {
 	var parts []string
 	for _, s := range f.Suspects {
-		part := strings.TrimSpace(s.Subject.Name + " " + s.Part)
+		part := s.String()
 		if s.Subject == subject.OfNode(node) && s.Part != "" {
 			part = s.Part
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/clock"
@@ -25,7 +26,7 @@ var funcs = template.FuncMap{
 	"moment": formatMoment, "millis": formatMillis, "seconds": formatSeconds, "number": formatNumber,
 	"first": firstOf, "more": moreThan, "backward": backward, "plus": func(a, b int) int { return a + b }, "minus": func(a, b int) int { return a - b },
 	"drawRack": drawRack, "drawTimeline": drawTimeline, "meter": meterOf, "figured": func(f view.Figure) bool { return !isPlainPass(f) }, "plainPasses": plainPasses, "shortStep": func(id, node string) string { return strings.TrimPrefix(id, node+"/") },
-	"evidence": evidenceLink, "evidenceName": evidenceName, "isRef": isRef, "hitLink": hitLink,
+	"evidence": evidenceLink, "evidenceName": evidenceName, "isRef": evidence.IsRef, "hitLink": hitLink,
 }
 
 // toText is a value of a parameter.
@@ -193,11 +194,6 @@ func sharesOf(counts []view.Count) (parts []part) {
 	}
 	return parts
 }
-
-// evidencePrefix begins a reference to a raw output.
-const evidencePrefix = "sha256:"
-
-func isRef(text string) bool { return strings.HasPrefix(text, evidencePrefix) }
 
 func evidenceLink(ref string) string { return "/evidence/" + url.PathEscape(ref) }
 

@@ -5,11 +5,11 @@ package view
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/ending"
+	"github.com/ironrail/ironrail/engine/evidence"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/status"
@@ -146,10 +146,7 @@ func (k *Keeper) Finding(ctx context.Context, id string) (FindingPage, error) {
 
 // newFinding is a finding as it is shown.
 func newFinding(f stage.Finding, at time.Time) Finding {
-	out := Finding{ID: ending.Fold(f).ID(), Parts: []string{}, Cause: f.Cause, Action: f.Action, Step: f.Step, At: at}
-	for _, x := range f.Suspects {
-		out.Parts = append(out.Parts, strings.TrimSpace(x.Subject.Name+" "+x.Part))
-	}
+	out := Finding{ID: ending.Fold(f).ID(), Parts: append([]string{}, f.Parts()...), Cause: f.Cause, Action: f.Action, Step: f.Step, At: at}
 	out.Seen, out.Evidence = splitEvidence(f.Evidence)
 	return out
 }
@@ -160,13 +157,10 @@ func newCause(c *ending.Cause) Cause {
 	return out
 }
 
-// evidencePrefix begins a reference to a raw output.
-const evidencePrefix = "sha256:"
-
 // splitEvidence divides sentences from references.
 func splitEvidence(list []string) (seen, refs []string) {
 	for _, e := range list {
-		if strings.HasPrefix(e, evidencePrefix) {
+		if evidence.IsRef(e) {
 			if !slices.Contains(refs, e) {
 				refs = append(refs, e)
 			}

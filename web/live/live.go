@@ -114,7 +114,7 @@ func (h *Hub) count() int {
 	return len(h.clients)
 }
 
-// send gives a change to all; a client that is too far behind is let go, and comes again. It
+// send gives a change to all; a client that is too far behind is disconnected, and connects again. It
 // is called with h.mu held.
 func (h *Hub) send(c view.Change) {
 	text, err := json.Marshal(c)

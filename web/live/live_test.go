@@ -90,13 +90,13 @@ func waitFor(t *testing.T, changes <-chan view.Change, node, want string) {
 	}
 }
 
-// TestChanges: what another process writes into the state is told to all who look.
+// TestChanges: what another process writes into the state reaches all who look.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	url, folder := serve(t)
 	first, second := follow(t, url), follow(t, url)
 	m := onrecord.Marker{State: folder, Command: "test", Now: time.Now}
-	for end := time.Now().Add(time.Minute); ; { // until the first reading is made, from which changes are told
+	for end := time.Now().Add(time.Minute); ; { // until the first reading is made, from which changes are reported
 		if err := m.Hold(t.Context(), webtest.Healthy, "ann", "riser"); err != nil {
 			t.Fatal(err)
 		}
@@ -112,12 +112,12 @@ func TestChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		if time.Now().After(end) {
-			t.Fatal("nothing was told")
+			t.Fatal("no change was reported")
 		}
 	}
 }
 
-// run is an owner whose run goes on, as far as the status tells.
+// run is an owner whose run goes on, as far as the status says.
 type run struct {
 	control.Backend
 	mu   sync.Mutex
@@ -266,7 +266,7 @@ func TestStreamsEnd(t *testing.T) {
 	}
 }
 
-// TestSlowClients: who does not read is let go, and holds nobody up.
+// TestSlowClients: who does not read is disconnected, and holds nobody up.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	h := New(nil)

@@ -101,9 +101,9 @@ func (e endOfRun) describeAction(c *ending.Cause) string {
 	case c.More == 0:
 		return c.Action
 	case e.why == "":
-		return fmt.Sprintf("%d more like these, each with an action of its own.", c.More)
+		return c.Action + "."
 	}
-	return fmt.Sprintf("%d more like these, each with an action of its own: `%s %s` has them.", c.More, e.why, c.ID)
+	return fmt.Sprintf("%s: `%s %s` has them.", c.Action, e.why, c.ID)
 }
 
 // writeUnlike writes texts that are not quite those of the line above, the first of many.

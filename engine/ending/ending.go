@@ -6,6 +6,7 @@ package ending
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ type Cause struct {
 	Others   []string // causes of later subjects, where they differ in more than names and figures
 	Evidence []string // of the first
 	Action   string
-	More     int    // of work: how many actions it stands for, each another; Action is empty then
+	More     int    // of work: how many actions it stands for, each another; Action says so then
 	Stops    []Stop // where the suspects stand, in the order of a walk, each place once
 
 	work []*Cause // by action, where the findings have several
@@ -166,7 +167,8 @@ func group(all []*found, places Places) (causes []*Cause) {
 			w := &Cause{ID: id, Text: g.Cause, Action: a.Text, Alike: len(a.Members) > 1}
 			members := a.Members
 			if more := g.Actions[i:]; i == mostWork-1 && len(more) > 1 {
-				w.Action, w.More = "", len(more)
+				w.More = len(more)
+				w.Action = fmt.Sprintf("%d more like these, each with an action of its own", w.More)
 				for _, a := range more[1:] {
 					members = append(members, a.Members...)
 				}

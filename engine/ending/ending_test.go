@@ -147,6 +147,11 @@ func TestWorkApart(t *testing.T) {
 		subjects += len(w.Names)
 		more += w.More
 	}
+	for _, w := range e.Work() {
+		if w.Action == "" {
+			t.Errorf("nothing is said of what to do about %v", w.Names)
+		}
+	}
 	if len(e.Work()) != mostWork || subjects != 40 || more != 20-mostWork+1 {
 		t.Errorf("%d pieces of work of %d subjects, %d of them counted", len(e.Work()), subjects, more)
 	}

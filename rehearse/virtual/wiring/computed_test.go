@@ -51,7 +51,7 @@ func TestComputedCables(t *testing.T) {
 					t.Fatal(err)
 				}
 				r = cabling.CompareCables(inv, heard(p, inv))
-				if len(r.Findings) != 1 || fmt.Sprint(r.Findings[0].Suspects) != "[{link/n3/rail/1 OSFP 1/2} {link/n6/rail/1 OSFP 1/2}]" {
+				if len(r.Findings) != 1 || fmt.Sprint(r.Findings[0].Suspects) != "[n3/rail/1 OSFP 1/2 n6/rail/1 OSFP 1/2]" {
 					t.Errorf("%+v", r.Findings)
 				}
 				if system == "sonic" && p.ShowCounters(switches[0].Name) == "" {

@@ -79,7 +79,7 @@ func TestDetectorFindsTheSwap(t *testing.T) {
 			t.Fatal(err)
 		}
 		r = cabling.CompareCables(inv, heard(p, inv))
-		if len(r.Findings) != 1 || fmt.Sprint(r.Findings[0].Suspects) != "[{link/n3/rail/1 OSFP 1/2} {link/n5/rail/1 OSFP 1/2}]" {
+		if len(r.Findings) != 1 || fmt.Sprint(r.Findings[0].Suspects) != "[n3/rail/1 OSFP 1/2 n5/rail/1 OSFP 1/2]" {
 			t.Errorf("%q: %+v", system, r.Findings)
 		}
 		if end, up := p.Far(Port{"n3", "rail", 1}); end != (End{Switch: "net/leaf-2", Number: 5}) || !up {

@@ -31,6 +31,7 @@ type applyFlags struct {
 	erase   int
 	counted bool           // erase was given: also 0 is a number
 	page    *server.Listen // the page is served meanwhile; nil: it is not
+	shown   *server.Server // that page; nil: there is none
 	fresh   bool
 }
 
@@ -45,7 +46,9 @@ resumed: what was done is not done again, and what is in doubt is looked at firs
 Ctrl-C once starts nothing new and lets running steps end; twice stops them.
 Either way, run ` + "`ironrail apply`" + ` again to go on. From a second terminal,
 ` + "`status`, `why NODE`, `hold NODE`, `events --follow`" + ` answer meanwhile. --ui
-serves the web page for as long as it runs, on 127.0.0.1:8470 or where it says.
+serves the web page for as long as it runs, on 127.0.0.1:8470 or where it says:
+it shows the plan before it is approved, with the digest that stands here. It is
+approved here, not there.
 
 Erasing more nodes than the site's max_erase needs the number, typed or given
 with --erase; --auto-approve does not replace it. Nodes in service are erased only
@@ -112,7 +115,8 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	endPage, err := a.showPage(ctx, f.page)
+	var endPage func()
+	f.shown, endPage, err = a.showPage(ctx, f.page)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/web/server"
 )
 
 // checkRefused ends an apply whose plan may not be done.
@@ -29,9 +31,16 @@ func checkRefused(p *plan.Plan) error {
 // says how many nodes may be erased.
 func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *plan.Plan, f applyFlags, resume bool) (*state.Approval, error) {
 	f.drainFlags.to(p)
-	a.showBefore(p, a.predictDuration(ctx, site, o.store, p))
+	var err error
+	if p.Sum, err = p.Digest(); err != nil {
+		return nil, err
+	}
+	guess := a.predictDuration(ctx, site, o.store, p)
+	a.showBefore(p, guess)
+	a.showReview(f.shown, p, guess)
 	switch {
 	case len(p.Refusals) > 0:
+		a.letLook(f)
 		return nil, checkRefused(p)
 	case p.Empty():
 		return nil, nil
@@ -40,14 +49,38 @@ func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *p
 	if err != nil {
 		return nil, err
 	}
-	if p.Sum, err = p.Digest(); err != nil {
-		return nil, err
+	if f.shown != nil {
+		f.shown.ReviewApproved()
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
 	return &state.Approval{By: operatorName(), Host: host, At: a.now().UTC(), How: how, Erase: countErases(p), MaxErase: new(site.Inv.Site.MaxErase), Sum: p.Sum}, nil
+}
+
+// showReview shows a plan with something to read on the page, where there is one, and says
+// where.
+func (a *app) showReview(s *server.Server, p *plan.Plan, guess predict.Prediction) {
+	if s == nil || p.Empty() && len(p.Refusals) == 0 {
+		return
+	}
+	var expected []string
+	if guess.Steps > 0 {
+		expected = guess.Text()
+	}
+	s.Review(p, expected)
+	a.sayf("The page shows the same plan, %splan, with the digest %s", s.URL(), p.Sum)
+}
+
+// letLook keeps the page, where there is one, until somebody at the terminal has looked at a
+// plan that cannot be approved.
+func (a *app) letLook(f applyFlags) {
+	if f.shown == nil || !isTerminal(a.in) {
+		return
+	}
+	fmt.Fprint(a.err, "\nThe plan is refused. The page shows it until Enter is pressed: ")
+	_, _ = bufio.NewReader(a.in).ReadString('\n')
 }
 
 // countErases counts the nodes that the steps of a plan erase.

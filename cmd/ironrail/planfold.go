@@ -39,7 +39,7 @@ func foldNodes(order []part, by map[part][]plan.Step) map[part]nodeFold {
 		if at.Kind != subject.Node {
 			continue
 		}
-		like := describeTreatment(at.Name, by[at])
+		like := plan.Treatment(at.Name, by[at])
 		leader, seen := first[like]
 		if !seen {
 			first[like] = at
@@ -52,20 +52,6 @@ func foldNodes(order []part, by map[part][]plan.Step) map[part]nodeFold {
 		folds[leader] = f
 	}
 	return folds
-}
-
-// describeTreatment returns what is done to a node, and why, without its name.
-func describeTreatment(name string, steps []plan.Step) string {
-	var b strings.Builder
-	for _, s := range steps {
-		erases, _, _ := strings.Cut(s.Erases, ": ") // whose disks follow are listed
-		b.WriteString(string(s.Action) + " " + shortStep(s.ID) + " " + erases)
-		for _, why := range s.Why {
-			b.WriteString("\x00" + why)
-		}
-		b.WriteString("\n")
-	}
-	return strings.ReplaceAll(b.String(), name, "\x01")
 }
 
 // ownErasures is what is erased by a node's steps, of those that say which very

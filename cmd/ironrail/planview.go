@@ -273,9 +273,9 @@ func groupText(g *plan.Group) string {
 func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 	const indent, fits = "                           ", 72
 	if len(s.Why) == 1 && len(s.Title)+len(shortenDigests(s.Why[0])) < fits {
-		b.linef("  %-3s %-20s %s (%s)", s.Action, shortStep(s.ID), s.Title, shortenDigests(s.Why[0]))
+		b.linef("  %-3s %-20s %s (%s)", s.Action, s.ID.Kind(), s.Title, shortenDigests(s.Why[0]))
 	} else {
-		b.linef("  %-3s %-20s %s", s.Action, shortStep(s.ID), s.Title)
+		b.linef("  %-3s %-20s %s", s.Action, s.ID.Kind(), s.Title)
 		for _, why := range s.Why {
 			b.linef(indent+"because: %s", shortenDigests(why))
 		}
@@ -285,7 +285,7 @@ func writeStep(b *page, s plan.Step, yields map[fact.Key]plan.StepID) {
 	}
 	for _, k := range s.Reads {
 		if by, later := yields[k]; later && k.Subject == s.Subject {
-			b.linef(indent+"%s: (known after %s)", k.Name, shortStep(by))
+			b.linef(indent+"%s: (known after %s)", k.Name, by.Kind())
 		}
 	}
 }
@@ -296,12 +296,6 @@ var digest = lazyregexp.New(`sha256:[0-9a-f]{64}`)
 // shortenDigests shortens the digests in a reason; --json has them in full.
 func shortenDigests(why string) string {
 	return digest.ReplaceAllStringFunc(why, func(d string) string { return d[:len("sha256:")+8] + ".." })
-}
-
-// shortStep returns a step's id without its subject and its wave.
-func shortStep(id plan.StepID) string {
-	id = id.Base()
-	return string(id[strings.LastIndexByte(string(id), '/')+1:]) // a PDU's own name has a slash
 }
 
 // writeErase says what is destroyed, against the site's budget.

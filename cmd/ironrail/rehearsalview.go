@@ -207,7 +207,7 @@ type phase struct{ all, done, failed, left int }
 func newPhases(p *plan.Plan) phases {
 	all := phases{}
 	for _, s := range p.Steps {
-		name := shortStep(s.ID)
+		name := s.ID.Kind()
 		if all[name] == nil {
 			all[name] = &phase{}
 		}
@@ -218,7 +218,7 @@ func newPhases(p *plan.Plan) phases {
 
 // take counts an event and returns a line when it was the last of its kind.
 func (all phases) take(e event.Event) string {
-	p := all[shortStep(plan.StepID(e.Step))]
+	p := all[plan.StepID(e.Step).Kind()]
 	if p == nil {
 		return ""
 	}
@@ -235,7 +235,7 @@ func (all phases) take(e event.Event) string {
 	if p.done+p.failed+p.left != p.all {
 		return ""
 	}
-	line := fmt.Sprintf("%s %-22s %d of %d done", e.Time.Local().Format(time.TimeOnly), shortStep(plan.StepID(e.Step)), p.done, p.all)
+	line := fmt.Sprintf("%s %-22s %d of %d done", e.Time.Local().Format(time.TimeOnly), plan.StepID(e.Step).Kind(), p.done, p.all)
 	if p.failed > 0 {
 		line += fmt.Sprintf(", %d failed", p.failed)
 	}

@@ -49,7 +49,7 @@ func (p *page) others(findings []stage.Finding, shown map[string]bool, of []stag
 			continue
 		}
 		shown[key] = true
-		x := fold.Finding{Kind: "finding", Name: textOr(strings.Join(f.Parts(), ", "), f.Step), Apart: shortStep(plan.StepID(f.Step)), Cause: f.Cause, Action: f.Action}
+		x := fold.Finding{Kind: "finding", Name: textOr(strings.Join(f.Parts(), ", "), f.Step), Apart: plan.StepID(f.Step).Kind(), Cause: f.Cause, Action: f.Action}
 		if len(f.Suspects) == 1 {
 			s := f.Suspects[0]
 			x.Kind, x.Name, x.Apart = string(s.Subject.Kind), s.Subject.Name, x.Apart+" "+s.Part

@@ -73,7 +73,7 @@ func newBoard(p *plan.Plan, now time.Time) *board {
 		}
 		r.steps = append(r.steps, s)
 		b.step[s.ID] = r
-		b.columns[1] = max(b.columns[1], len(shortStep(s.ID)))
+		b.columns[1] = max(b.columns[1], len(s.ID.Kind()))
 	}
 	return b
 }
@@ -132,7 +132,7 @@ func (b *board) take(e event.Event) {
 		r.end(id, e.Time)
 		r.setOutcome(e)
 	case event.FindingMade:
-		r.setMark(broken, shortStep(id), e.Text)
+		r.setMark(broken, id.Kind(), e.Text)
 	case event.Held:
 		r.setMark(onHold, "", e.Text)
 	case event.Released:
@@ -144,7 +144,7 @@ func (b *board) take(e event.Event) {
 
 // setOutcome reads how a step ended that did not end well.
 func (r *row) setOutcome(e event.Event) {
-	at := shortStep(plan.StepID(e.Step))
+	at := plan.StepID(e.Step).Kind()
 	switch {
 	case e.Type == event.StepSkipped, e.Type == event.StepFailed && e.Data["kind"] == "interrupted":
 		r.setMark(missed, at, e.Text)
@@ -220,7 +220,7 @@ func (b *board) cells(r *row, now time.Time) (at, when, text string) {
 		if !t.until.IsZero() {
 			when += ", until " + formatMoment(t.until, now)
 		}
-		return shortStep(t.id), when, t.text
+		return t.id.Kind(), when, t.text
 	case waiting:
 		at, text = b.next(r)
 		return at, formatAgo(r.changed, now), text
@@ -243,9 +243,9 @@ func (b *board) next(r *row) (at, text string) {
 			}
 		}
 		if len(others) == 0 {
-			return shortStep(s.ID), "waits for its turn"
+			return s.ID.Kind(), "waits for its turn"
 		}
-		return shortStep(s.ID), "waits for " + shortenNames(others, 3)
+		return s.ID.Kind(), "waits for " + shortenNames(others, 3)
 	}
 	return "", ""
 }

@@ -129,14 +129,13 @@ func (a *app) openPage(l server.Listen) (*server.Server, error) {
 	return server.Open(o)
 }
 
-// showPage serves the page beside a command until the function that it returns is called.
-func (a *app) showPage(ctx context.Context, l *server.Listen) (end func(), err error) {
+// showPage serves the page beside a command until end is called; s is nil where none is wanted.
+func (a *app) showPage(ctx context.Context, l *server.Listen) (s *server.Server, end func(), err error) {
 	if l == nil || l.Address == "" {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
-	s, err := a.openPage(*l)
-	if err != nil {
-		return nil, err
+	if s, err = a.openPage(*l); err != nil {
+		return nil, nil, err
 	}
 	a.sayf("The web page is %s until this command ends; `ironrail serve` shows it afterwards.", s.URL())
 	a.sayLogin(s)
@@ -147,7 +146,7 @@ func (a *app) showPage(ctx context.Context, l *server.Listen) (end func(), err e
 			a.sayf("warning: %v", err)
 		}
 	})
-	return func() { cancel(); wg.Wait() }, nil
+	return s, func() { cancel(); wg.Wait() }, nil
 }
 
 // quietNames loads the site's files as names does, without saying what is wrong with them:

@@ -225,7 +225,7 @@ func underWay(n state.Node, w why.NodeSummary, in apply.NodeStatus, x apply.Step
 	case n.Hold != nil, n.Quarantine != nil, in.Name == "":
 		return describeStatus(n, w, now)
 	case x.ID != "" && !x.Since.IsZero():
-		text := fmt.Sprintf("%2d/%-2d %-20s %s", in.Done, in.Total, shortStep(x.ID), describeActivity(x, now))
+		text := fmt.Sprintf("%2d/%-2d %-20s %s", in.Done, in.Total, x.ID.Kind(), describeActivity(x, now))
 		if w.Late {
 			text += fmt.Sprintf(", LATE (%s says more)", "`ironrail why "+n.Name+"`")
 		}

@@ -223,5 +223,5 @@ func (v *view) plain(e event.Event) {
 
 // line prints one plain line about an event.
 func (v *view) line(e event.Event, name, what, text string) {
-	v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, shortStep(plan.StepID(e.Step)), what, text)
+	v.app.sayf("%s %-14s %-22s %-11s %s", e.Time.Local().Format(time.TimeOnly), name, plan.StepID(e.Step).Kind(), what, text)
 }

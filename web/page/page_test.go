@@ -170,8 +170,9 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, dir, nil)
+	s.Keeper.SetReview(view.Review{Plan: &plan.Plan{ID: evil, Sum: evil, Warnings: []string{evil}, Steps: []plan.Step{{ID: id, Title: evil, Erases: evil, Why: []string{evil}, Subject: subject.OfNode(evil)}}}, Expected: []string{evil}})
 	seen := 0
-	for _, page := range []string{"/", "/nodes", "/node/" + webtest.BadGPU, "/rack/r01", "/findings", "/search?q=" + "%3Cscript%3E", "/nodes?text=%3Cscript%3E", "/nodes?state=%22%3E%3Cscript%3E", "/node/%3Cscript%3E", "/switch/%3Cscript%3E"} {
+	for _, page := range []string{"/", "/plan", "/nodes", "/node/" + webtest.BadGPU, "/rack/r01", "/findings", "/search?q=" + "%3Cscript%3E", "/nodes?text=%3Cscript%3E", "/nodes?state=%22%3E%3Cscript%3E", "/node/%3Cscript%3E", "/switch/%3Cscript%3E"} {
 		resp, body := get(s, page)
 		if resp.StatusCode >= 500 {
 			t.Errorf("%s: %d", page, resp.StatusCode)

@@ -82,8 +82,8 @@ var routes = []route{
 		read: func(ctx context.Context, k *view.Keeper, r *http.Request) (any, error) {
 			return k.Switch(ctx, r.PathValue("name"))
 		}},
-	{page: "/plan", api: "/plan", template: "plan", title: "Plan", nav: true, model: view.Plan{},
-		summary: "The plan of the active run, or of the last one, or a saved one", params: []param{{"node", "the steps of this node as well"}, {"file", "a saved plan in the site's folder"}},
+	{page: "/plan", api: "/plan", template: "plan", title: "Plan", nav: true, live: "page", model: view.Plan{},
+		summary: "The plan that waits for its approval, or of the active run, or of the last one, or a saved one: what is done to which nodes and why, what is erased, refusals, waves and gates", params: []param{{"node", "the steps of this node as well"}, {"file", "a saved plan in the site's folder"}},
 		read: func(ctx context.Context, k *view.Keeper, r *http.Request) (any, error) {
 			return k.Plan(ctx, view.PlanRequest{Node: r.FormValue("node"), File: r.FormValue("file")})
 		}},

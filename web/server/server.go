@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
@@ -59,6 +60,7 @@ type Server struct {
 	http        *http.Server
 	ln          net.Listener
 	hub         *live.Hub
+	keeper      *view.Keeper
 	metrics     *metrics.Metrics
 	folder      string // of the state
 	host        string // for links
@@ -117,7 +119,7 @@ func (s *Server) serve(o Options) error {
 	}
 	g := guard.New(guard.Options{Hosts: hosts, Proxy: given, Open: s.isLoopback(), Secure: s.secure, Token: s.token, Now: o.Now})
 	k := &view.Keeper{Dir: o.Dir, State: o.State, Load: o.Load, Open: o.Open, Version: o.Version, Now: o.Now}
-	s.hub, s.folder = live.New(k), folder
+	s.hub, s.keeper, s.folder = live.New(k), k, folder
 	s.metrics = newMetrics(context.Background(), k, o.Version)
 	p, err := page.New(page.Options{Keeper: k, Session: g.Session, Live: s.hub, Metrics: s.metrics.Handler(), Change: o.Change})
 	if err != nil {
@@ -153,6 +155,15 @@ func (s *Server) Link(now time.Time) string {
 	}
 	return s.URL() + "login?" + guard.MakeLink(s.token, now)
 }
+
+// Review shows a plan, with its Sum, before it is approved; expected is how long it may take,
+// in lines. The plan may not be changed any more.
+func (s *Server) Review(p *plan.Plan, expected []string) {
+	s.keeper.SetReview(view.Review{Plan: p, Expected: expected})
+}
+
+// ReviewApproved says that the plan of Review was approved: it is shown until its run has begun.
+func (s *Server) ReviewApproved() { s.keeper.ApproveReview() }
 
 // Fingerprint is the SHA-256 of the certificate; empty without TLS.
 func (s *Server) Fingerprint() string { return s.fingerprint }

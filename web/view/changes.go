@@ -32,7 +32,7 @@ type NodeChange struct {
 // ChangesSince compares a reading with one before.
 func (s *Snapshot) ChangesSince(before *Snapshot) Change {
 	c := Change{Generation: s.Generation}
-	if len(before.nodes) != len(s.nodes) || before.Inv != s.Inv || before.Trouble != s.Trouble {
+	if len(before.nodes) != len(s.nodes) || before.Inv != s.Inv || before.Trouble != s.Trouble || before.review != s.review {
 		c.All, c.Counts = true, true
 		return c
 	}

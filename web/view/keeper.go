@@ -40,13 +40,14 @@ type Keeper struct {
 	Version string                                              // of this program
 	Now     func() time.Time
 
-	mu    sync.Mutex // guards what follows; held while a site is read
-	last  *Snapshot
-	read  time.Time // when last was read
-	took  time.Duration
-	prior print
-	fault string // why the site's files, as in prior, cannot be read
-	stale bool   // last is a reading from before: the owner did not answer since
+	mu     sync.Mutex // guards what follows; held while a site is read
+	last   *Snapshot
+	read   time.Time // when last was read
+	took   time.Duration
+	prior  print
+	fault  string  // why the site's files, as in prior, cannot be read
+	stale  bool    // last is a reading from before: the owner did not answer since
+	review *Review // that is shown now; nil: none
 
 	report   cached[report.Input]
 	findings cached[findingsOf]
@@ -75,6 +76,7 @@ type Snapshot struct {
 	byName map[string]int    // places in nodes
 
 	suspects map[string]bool // names of what findings suspect
+	review   *Review         // nil: no plan waits for its approval
 }
 
 // print is what says that nothing has changed.
@@ -139,7 +141,7 @@ func (k *Keeper) Status(ctx context.Context) (control.Status, error) {
 
 // readSite reads the site; its files only where they have changed.
 func (k *Keeper) readSite(ctx context.Context, files string) (*Snapshot, error) {
-	s := &Snapshot{At: k.Now(), Generation: 1}
+	s := &Snapshot{At: k.Now(), Generation: 1, review: k.review}
 	if k.last != nil {
 		s.Generation, s.Inv = k.last.Generation+1, k.last.Inv
 	}

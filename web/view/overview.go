@@ -20,6 +20,7 @@ type Overview struct {
 	Site      string      `json:"site"`
 	Rehearsal bool        `json:"rehearsal,omitempty"` // its nodes were simulated
 	Trouble   string      `json:"trouble,omitempty"`   // why the site's files, or its state, cannot be read now
+	Review    *Reviewed   `json:"review,omitempty"`    // nil: no plan is reviewed
 	Run       *Run        `json:"run,omitempty"`       // nil: there was none
 	Nodes     int         `json:"nodes"`
 	Up        int         `json:"up"`
@@ -28,6 +29,13 @@ type Overview struct {
 	More      int         `json:"more,omitempty"`
 	Folded    bool        `json:"folded"` // racks have counts alone: there are too many nodes
 	Rows      []Row       `json:"rows"`   // in the order of a walk
+}
+
+// Reviewed names the plan that waits for its approval, or whose run begins.
+type Reviewed struct {
+	Plan     string `json:"plan"`
+	Digest   string `json:"digest"`
+	Approved bool   `json:"approved"`
 }
 
 // Row is a row of racks.
@@ -66,6 +74,9 @@ func (k *Keeper) Overview(ctx context.Context) (Overview, error) {
 		return Overview{}, err
 	}
 	o := Overview{Site: s.Inv.Site.Name, Rehearsal: s.Rehearsal, Trouble: s.Trouble, Run: s.run(), Nodes: len(s.nodes), Folded: len(s.nodes) > MostUnfolded}
+	if r := s.review; r != nil && (s.Site.Run == nil || s.Site.Run.Plan != r.Plan.ID) {
+		o.Review = &Reviewed{r.Plan.ID, r.Plan.Sum, r.Approved}
+	}
 	o.Counts, o.Up = countStates(s.nodes)
 	o.Groups = why.GroupNodes(s.nodes, status.ListTraits(s.Inv))
 	o.More = max(0, len(o.Groups)-MostGroups)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
@@ -18,30 +17,37 @@ import (
 
 // Plan is what the active run does, or the last one did, or what a saved plan would do.
 type Plan struct {
-	ID        string              `json:"id"`                // empty: there is none
-	File      string              `json:"file,omitempty"`    // of a saved plan
-	Problem   string              `json:"problem,omitempty"` // why the seal of a saved plan is not valid
-	Saved     []string            `json:"saved"`             // the plans in the site's folder; at most MostSaved
-	Run       string              `json:"run,omitempty"`
-	Created   time.Time           `json:"created,omitzero"`
-	Steps     int                 `json:"steps"`
-	Erases    []PlanErase         `json:"erases"` // disks that are erased
-	Budget    int                 `json:"max_erase"`
-	Refusals  []plan.Refusal      `json:"refusals"`
-	Warnings  []string            `json:"warnings"`
-	Unmanaged []plan.Unmanaged    `json:"unmanaged"`
-	Orphaned  []plan.OrphanedNode `json:"orphaned"`
-	Rollouts  []plan.Waves        `json:"rollouts"`
-	Kinds     []PlanKind          `json:"kinds"` // steps of one kind together, in the order of the plan
-	Node      string              `json:"node,omitempty"`
-	List      []PlanStep          `json:"list"` // steps of the node that is asked for; at most StepsPerPage
+	ID             string              `json:"id"`                // empty: there is none
+	File           string              `json:"file,omitempty"`    // of a saved plan
+	Problem        string              `json:"problem,omitempty"` // why the seal of a saved plan is not valid
+	Review         string              `json:"review,omitempty"`  // "waits": it is not approved yet; "approved": its run begins
+	Digest         string              `json:"digest,omitempty"`  // as the terminal shows it before the approval; not of saved plans
+	Expected       []string            `json:"expected"`          // how long it may take, of a plan under review
+	Saved          []string            `json:"saved"`             // the plans in the site's folder; at most MostSaved
+	Run            string              `json:"run,omitempty"`
+	Created        time.Time           `json:"created,omitzero"`
+	Steps          int                 `json:"steps"`
+	Erases         []PlanErase         `json:"erases"` // disks that are erased
+	Budget         int                 `json:"max_erase"`
+	Refusals       []plan.Refusal      `json:"refusals"`
+	Warnings       []string            `json:"warnings"`
+	Unmanaged      []plan.Unmanaged    `json:"unmanaged"`
+	Orphaned       []plan.OrphanedNode `json:"orphaned"`
+	Rollouts       []plan.Waves        `json:"rollouts"`
+	Gates          []PlanGate          `json:"gates"`
+	Treatments     []PlanTreatment     `json:"treatments"` // nodes that are treated alike, with their steps; at most MostTreatments
+	MoreTreatments int                 `json:"more_treatments,omitempty"`
+	Kinds          []PlanKind          `json:"kinds"` // steps of one kind together, in the order of the plan
+	Node           string              `json:"node,omitempty"`
+	List           []PlanStep          `json:"list"` // steps of the node that is asked for; at most StepsPerPage
 }
 
 // PlanErase is what a step destroys.
 type PlanErase struct {
-	Step plan.StepID `json:"step"`
-	Node string      `json:"node"`
-	What string      `json:"what"`
+	Step   plan.StepID `json:"step"`
+	Node   string      `json:"node"`
+	Serial string      `json:"serial,omitempty"` // of the node's chassis, as the files have it
+	What   string      `json:"what"`             // the disks, by serial number where it is known
 }
 
 // PlanKind is the steps of one kind, such as install.write.
@@ -74,7 +80,8 @@ type PlanStep struct {
 type storedPlan struct {
 	*plan.Plan
 	run     string
-	file    string // of a saved one, with its size and time
+	file    string  // of a saved one, with its size and time
+	review  *Review // of one under review
 	problem string
 }
 
@@ -87,10 +94,10 @@ type PlanRequest struct {
 	File string // a saved plan in the site's folder; empty: that of the run
 }
 
-// Plan is the plan of the active run, or of the last one, or a saved one.
+// Plan is the plan that waits for its approval, or of the active run, or of the last one, or a saved one.
 func (k *Keeper) Plan(ctx context.Context, q PlanRequest) (Plan, error) {
-	node := q.Node
-	out := Plan{Saved: k.savedPlans(), Erases: []PlanErase{}, Refusals: []plan.Refusal{}, Warnings: []string{}, Unmanaged: []plan.Unmanaged{}, Orphaned: []plan.OrphanedNode{}, Rollouts: []plan.Waves{}, Kinds: []PlanKind{}, List: []PlanStep{}, Node: node}
+	out := Plan{Saved: k.savedPlans(), Node: q.Node, Erases: []PlanErase{}, Expected: []string{}, Refusals: []plan.Refusal{}, Warnings: []string{}, Unmanaged: []plan.Unmanaged{}, Orphaned: []plan.OrphanedNode{},
+		Rollouts: []plan.Waves{}, Gates: []PlanGate{}, Treatments: []PlanTreatment{}, Kinds: []PlanKind{}, List: []PlanStep{}}
 	s, err := k.Current(ctx)
 	if err != nil {
 		return out, err
@@ -99,33 +106,61 @@ func (k *Keeper) Plan(ctx context.Context, q PlanRequest) (Plan, error) {
 	if q.File != "" {
 		p, err = k.savedPlan(s, q.File, out.Saved)
 	} else {
-		p, err = k.plan.get(s, k.Now(), func() (p *storedPlan, err error) {
-			err = k.withState(ctx, s, func(r state.Reader) error {
-				p, err = readPlan(ctx, r)
-				return err
-			})
-			return p, err
-		})
+		p, err = k.choosePlan(ctx, s)
 	}
 	if err != nil || p == nil {
 		return out, err
 	}
 	out.File, out.Problem = q.File, p.problem
+	out.show(s, p)
+	return out, nil
+}
+
+// choosePlan is the plan under review, or that of the run that was begun last.
+func (k *Keeper) choosePlan(ctx context.Context, s *Snapshot) (*storedPlan, error) {
+	if s.review != nil && !s.review.Approved {
+		return s.reviewed(nil), nil
+	}
+	run, err := k.plan.get(s, k.Now(), func() (p *storedPlan, err error) {
+		err = k.withState(ctx, s, func(r state.Reader) error {
+			p, err = readPlan(ctx, r)
+			return err
+		})
+		return p, err
+	})
+	if p := s.reviewed(run); p != nil {
+		return p, nil // its run cannot be read yet
+	}
+	return run, err
+}
+
+// show fills in what a plan does.
+func (out *Plan) show(s *Snapshot, p *storedPlan) {
 	out.ID, out.Run, out.Created, out.Steps, out.Budget = p.ID, p.run, p.Created, len(p.Steps), p.Erase.Budget
 	out.Refusals, out.Warnings, out.Unmanaged = append(out.Refusals, p.Refusals...), append(out.Warnings, p.Warnings...), append(out.Unmanaged, p.Unmanaged...)
 	out.Orphaned, out.Rollouts = append(out.Orphaned, p.Orphaned...), append(out.Rollouts, p.Rollouts...)
+	if r := p.review; r != nil {
+		out.Review, out.Expected = map[bool]string{false: "waits", true: "approved"}[r.Approved], append(out.Expected, r.Expected...)
+	}
+	if out.File == "" {
+		out.Digest = p.Sum
+	}
 	at := map[string]int{}
 	for i := range p.Steps {
 		st := &p.Steps[i]
 		out.addToKind(st, at)
 		if st.Erases != "" {
-			out.Erases = append(out.Erases, PlanErase{st.ID, st.Subject.Name, st.Erases})
+			e := PlanErase{Step: st.ID, Node: st.Subject.Name, What: st.Erases}
+			if n, ok := s.Inv.Node(e.Node); ok {
+				e.Serial = n.Serial
+			}
+			out.Erases = append(out.Erases, e)
 		}
-		if node != "" && st.Subject.Name == node && len(out.List) < StepsPerPage {
+		if out.Node != "" && st.Subject.Name == out.Node && len(out.List) < StepsPerPage {
 			out.List = append(out.List, newPlanStep(st))
 		}
 	}
-	return out, nil
+	out.addTreatments(p.Plan)
 }
 
 // readPlan reads the plan of the run that was begun last; nil when there was none.
@@ -184,8 +219,7 @@ func (k *Keeper) savedPlan(s *Snapshot, name string, list []string) (*storedPlan
 
 // addToKind counts a step among those of its kind.
 func (p *Plan) addToKind(st *plan.Step, at map[string]int) {
-	kind := string(st.ID.Base())
-	kind = kind[strings.LastIndexByte(kind, '/')+1:]
+	kind := st.ID.Kind()
 	i, known := at[kind]
 	if !known {
 		i = len(p.Kinds)

@@ -235,6 +235,55 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestReview: a plan that waits for its approval is shown before that of the last run, and whoever
+// looks is sent the change; once it was approved, its run takes its place as soon as it is on record.
+func TestReview(t *testing.T) {
+	t.Parallel()
+	k := keeperOf(webtest.Kept(t, root))
+	read := func() view.Plan {
+		t.Helper()
+		p, err := k.Plan(t.Context(), view.PlanRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	ran := read()
+	first, err := k.Current(t.Context())
+	if err != nil || ran.Review != "" || ran.Run == "" || len(ran.Treatments) == 0 {
+		t.Fatalf("%+v, %v", ran, err)
+	}
+	steps := []plan.Step{}
+	for _, n := range []string{"n1", "n2", "n3"} {
+		steps = append(steps, plan.Step{ID: plan.StepID(n + "/install.write"), Action: plan.Create, Subject: subject.OfNode(n), Title: "write", Why: []string{n + " is new"}, Erases: "EVERYTHING on disk os of " + n + ": serial " + n})
+	}
+	steps[2].Why = []string{"asked for"}
+	steps = append(steps, plan.Step{ID: "site/rollout.w@canary", Stage: plan.GateStage, Subject: subject.ID{Kind: subject.Site, Name: "rollout.w"}, Title: "go on", Gate: &plan.Gate{Of: "w", Wave: "canary", Nodes: []string{"n1"}, Most: 1}})
+	k.SetReview(view.Review{Plan: &plan.Plan{ID: ran.ID, Sum: "sha256:ab", Steps: steps, Refusals: []plan.Refusal{{Cause: "no"}}}, Expected: []string{"an hour"}})
+	second, err := k.Current(t.Context())
+	if err != nil || !second.ChangesSince(first).All || second.Generation <= first.Generation {
+		t.Errorf("whoever looks is not sent it: %v", err)
+	}
+	p := read()
+	if p.Review != "waits" || p.Digest != "sha256:ab" || p.Run != "" || len(p.Erases) != 3 || !slices.Equal(p.Expected, []string{"an hour"}) || len(p.Refusals) != 1 || len(p.Gates) != 1 || p.Gates[0].Wave != "canary" {
+		t.Errorf("%+v", p)
+	}
+	if l := p.Treatments; len(l) != 3 || !slices.Equal(l[0].Of, []string{"n1", "n2"}) || !slices.Equal(l[1].Of, []string{"n3"}) {
+		t.Errorf("%+v", l)
+	}
+	if o, err := k.Overview(t.Context()); err != nil || o.Review == nil || o.Review.Digest != "sha256:ab" || o.Review.Approved {
+		t.Errorf("%+v, %v", o.Review, err)
+	}
+	k.ApproveReview()
+	if p := read(); p.Review != "" || p.Run != ran.Run || p.Steps != ran.Steps {
+		t.Errorf("its run is on record, and shown is %+v", p)
+	}
+	k.SetReview(view.Review{Plan: &plan.Plan{ID: "another"}, Approved: true})
+	if p := read(); p.Review != "approved" || p.ID != "another" {
+		t.Errorf("before its run is on record: %+v", p)
+	}
+}
+
 // TestSavedPlan: a plan that was saved in the site's folder can be looked at; no other file.
 func TestSavedPlan(t *testing.T) {
 	t.Parallel()

@@ -45,6 +45,7 @@ var packages = map[string]string{
 	"drbdmeta":                "drbd-utils",
 	"e2fsck":                  "e2fsprogs",
 	"efibootmgr":              "efibootmgr",
+	"etcd":                    "etcd-server",
 	"findmnt":                 util,
 	"fsck.vfat":               "dosfstools",
 	"genisoimage":             "genisoimage",
@@ -159,7 +160,6 @@ var packages = map[string]string{
 // optional are peers that CI does not install: without them a test is always skipped.
 var optional = map[string]string{
 	"bootctl":        "Debian package systemd-boot, which makes itself the boot loader of a machine with UEFI",
-	"etcd":           "of the etcd project",
 	"kube-apiserver": "of the Kubernetes project; Debian has no package",
 	"kubeadm":        "of the Kubernetes project; Debian has no package",
 	"nmcli":          "Debian package network-manager, which would take over the machine's own network",

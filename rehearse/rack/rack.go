@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
@@ -107,30 +108,50 @@ func Run(ctx context.Context, inv *inventory.Inventory, o Options) (err error) {
 	if err := putAside(folder); err != nil {
 		return err
 	}
-	block, lease, err := leaseBlock(folder)
+	l, lease, err := open(ctx, inv, o, folder)
 	if err != nil {
 		return err
 	}
 	defer lease.Close()
-	l, err := build(inv, o, block)
-	if err != nil {
-		return err
-	}
-	l.info.Started, l.info.PID = owner.Started.UTC(), owner.PID
-	for _, f := range o.Faults {
-		if err := l.world.Plant(f); err != nil {
-			return fmt.Errorf("fault %s: %w", f.Kind, err)
-		}
-	}
-	if err := l.world.Open(ctx); err != nil {
-		return err
-	}
-	l.info.Places = l.board.Places()
+	l.info.Started, l.info.PID, l.info.Places = owner.Started.UTC(), owner.PID, l.board.Places()
 	ln, err := owner.Listen()
 	if err != nil {
 		return err
 	}
 	return l.serve(ctx, ln, o.OnReady)
+}
+
+// open makes the rack of a site and opens its sockets, in another block of addresses where a
+// program that is no rack has one of those of the first. Closing the lease gives the block back.
+func open(ctx context.Context, inv *inventory.Inventory, o Options, folder string) (*living, net.Listener, error) {
+	const tries = 4
+	for try := 0; ; try++ {
+		block, lease, err := leaseBlock(folder, try)
+		if err != nil {
+			return nil, nil, err
+		}
+		l, err := openIn(ctx, inv, o, block)
+		if err == nil {
+			return l, lease, nil
+		}
+		if err = errors.Join(err, lease.Close()); try+1 == tries || !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, nil, err
+		}
+	}
+}
+
+// openIn is open in one block.
+func openIn(ctx context.Context, inv *inventory.Inventory, o Options, block byte) (*living, error) {
+	l, err := build(inv, o, block)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range o.Faults {
+		if err := l.world.Plant(f); err != nil {
+			return nil, fmt.Errorf("fault %s: %w", f.Kind, err)
+		}
+	}
+	return l, l.world.Open(ctx)
 }
 
 // build makes the rack of a site. Nothing runs yet.
@@ -213,11 +234,12 @@ const (
 )
 
 // leaseBlock takes a block of loopback addresses that no other rack on this machine has:
-// for the same folder the same one where it can be. Closing the lease gives it back.
-func leaseBlock(folder string) (byte, net.Listener, error) {
+// for the same folder the same one where it can be, of those after the first skip. Closing the
+// lease gives it back.
+func leaseBlock(folder string, skip int) (byte, net.Listener, error) {
 	const blocks = lastBlock - firstBlock + 1
 	begin := hashFolder(folder) % blocks
-	for i := range blocks {
+	for i := skip; i < blocks; i++ {
 		block := byte(firstBlock + (begin+i)%blocks)
 		at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, block, 255, 254}), leasePort)
 		if ln, err := net.Listen("tcp4", at.String()); err == nil {

@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -250,5 +253,44 @@ func TestTooLarge(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(inv.Dir, rack.Folder)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("something was made: %v", err)
+	}
+}
+
+// TestAddressTaken: a rack that cannot have one of its addresses closes those that it had, so that the
+// next one in the same block has them.
+func TestAddressTaken(t *testing.T) {
+	t.Parallel()
+	inv := siteOf(t, "demo")
+	const block = 199 // of no rack
+	var pdu netip.Addr
+	for _, r := range inv.Racks {
+		for _, p := range r.PDUs {
+			if p.Control != nil {
+				pdu = p.Control.Address // the last that is opened
+			}
+		}
+	}
+	end, places, err := rack.OpenIn(t.Context(), inv, block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(places[pdu], network.LowPorts+161)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := rack.OpenIn(t.Context(), inv, block); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("an address that is taken: %v", err)
+	}
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if end, _, err = rack.OpenIn(t.Context(), inv, block); err != nil {
+		t.Fatalf("the next rack: %v", err)
+	}
+	if err := end(); err != nil {
+		t.Error(err)
 	}
 }

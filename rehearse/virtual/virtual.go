@@ -232,8 +232,19 @@ func (w *World) Node(name string) (*Node, bool) {
 func (w *World) Controller() network.Network { return w.opt.Board.At(w.controller) }
 
 // Open opens the sockets of all BMCs, PDUs and power shelves, once, before Run and after the
-// faults that exchange cables. An address that cannot be had is an error.
+// faults that exchange cables. An address that cannot be had is an error, after which
+// nothing is open and the rack is of no use any more.
 func (w *World) Open(ctx context.Context) error {
+	err := w.open(ctx)
+	if err != nil {
+		closed, cancel := context.WithCancel(ctx)
+		cancel()
+		err = errors.Join(err, w.Run(closed))
+	}
+	return err
+}
+
+func (w *World) open(ctx context.Context) error {
 	w.parts = append(w.parts, w.relay.Run, w.other.Run, w.grid.Run)
 	for _, n := range w.inv.Nodes {
 		node := w.nodes[n.Name]

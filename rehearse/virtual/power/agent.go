@@ -24,9 +24,10 @@ type Options struct {
 	ReadOnly  string // may read; empty: there is none
 }
 
-// Serve answers SNMP v1 and v2c on pc until ctx ends, and returns nil then. A
+// Serve answers SNMP v1 and v2c on pc until ctx ends, closes it, and returns nil then. A
 // wrong community gets no answer, as does everybody while the PDU has no input.
 func (p *PDU) Serve(ctx context.Context, pc net.PacketConn, o Options) error {
+	defer pc.Close()
 	stop := context.AfterFunc(ctx, func() { _ = pc.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	a := agent{pdu: p, options: o, tree: p.tree()}

@@ -130,8 +130,8 @@ bench-plan: build
 bench-write:
 	@sh bench/write.sh
 
-# Processor time of the boot services beside nginx (HTTP) and dnsmasq (TFTP): as root, with
-# nginx-light and dnsmasq-base, two minutes.
+# CPU time of the boot services beside nginx (HTTP), dnsmasq (TFTP) and Kea (DHCP): as root, with
+# nginx-light, dnsmasq-base and kea-dhcp4-server, five minutes.
 bench-boot:
 	@sh bench/bootservers.sh
 

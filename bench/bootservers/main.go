@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bootservers measures what the boot services' processors do, beside those of others, in
-// one run and in turns: images by HTTP in ranges of 4 MiB beside nginx, and a loader by TFTP, one
-// block at a time, beside dnsmasq. Servers are processes of their own on loopback; their
-// processor seconds are those of the kernel's count (proc_pid_stat(5)). See
-// bench/bootservers.sh, which gives them a network of their own.
+// Command bootservers measures the CPU time and the throughput of the boot services beside those
+// of others, in interleaved rounds: images by HTTP in ranges of 4 MiB beside nginx, a loader by
+// TFTP, one block at a time, beside dnsmasq, and the exchanges of DHCP of known clients beside Kea.
+// Servers are processes of their own, on loopback or on a pair of veth interfaces; their CPU time is
+// that of their own clock (clock_getcpuclockid(3)). See bench/bootservers.sh, which gives them a
+// network of their own.
 //
-//	bootservers [-rounds N]
+//	bootservers [-rounds N] [-only http|tftp|dhcp]
 //	bootservers http STORE ADDRESS      serve a store of images; for the command itself
 //	bootservers tftp FILE ADDRESS       serve a file as a loader
+//	bootservers dhcp CLIENTS            answer DHCP on srv0
 package main
 
 import (
@@ -57,19 +59,22 @@ const (
 func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 5, "how often each server is measured")
+	only := flag.String("only", "", "measure http, tftp or dhcp alone")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
 	var err error
 	switch args := flag.Args(); {
 	case len(args) == 0:
-		err = measure(ctx, *rounds)
+		err = measure(ctx, *rounds, *only)
 	case len(args) == 3 && args[0] == "http":
 		err = serveHTTP(ctx, args[1], args[2])
 	case len(args) == 3 && args[0] == "tftp":
 		err = serveTFTP(ctx, args[1], args[2])
+	case len(args) == 2 && args[0] == "dhcp":
+		err = serveDHCP(ctx, args[1])
 	default:
-		err = errors.New("usage: bootservers [-rounds N]")
+		err = errors.New("usage: bootservers [-rounds N] [-only http|tftp|dhcp]")
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -124,12 +129,15 @@ func serveTFTP(ctx context.Context, file, address string) error {
 type peer struct {
 	name  string
 	argv  []string
-	fetch func(ctx context.Context) (bytes int64, err error)
-	used  []float64 // processor seconds a GB, of each round
+	env   []string
+	fetch func(ctx context.Context) (amount int64, err error) // bytes or exchanges
+	used  []float64                                           // CPU seconds for each of the amount, of each round
+	rate  []float64                                           // of the amount in a second
+	rss   int64                                               // bytes, the most of all rounds
 }
 
 // measure prints a line for each server and one for each pair: first is the other's.
-func measure(ctx context.Context, rounds int) error {
+func measure(ctx context.Context, rounds int, only string) error {
 	work, err := os.MkdirTemp("", "bootservers")
 	if err != nil {
 		return err
@@ -139,27 +147,47 @@ func measure(ctx context.Context, rounds int) error {
 	if err != nil {
 		return err
 	}
-	blob, err := makeFiles(ctx, work)
+	for _, m := range []struct {
+		name    string
+		measure func(context.Context, int, string, string) error
+	}{{"http", measureHTTP}, {"tftp", measureTFTP}, {"dhcp", measureDHCP}} {
+		if only != "" && only != m.name {
+			continue
+		}
+		if err := m.measure(ctx, rounds, work, self); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func measureHTTP(ctx context.Context, rounds int, work, self string) error {
+	blob, err := makeImage(ctx, work)
 	if err != nil {
 		return err
 	}
-	const own, others, tftpOwn, tftpOthers = "127.0.0.1:8081", "127.0.0.1:8082", "127.0.0.1:8069", "127.0.0.2:69"
-	web := []*peer{
-		{name: "nginx", argv: []string{"nginx", "-c", filepath.Join(work, "nginx.conf"), "-p", work}, fetch: func(ctx context.Context) (int64, error) { return fetchRanges(ctx, "http://"+others+"/images/"+blob) }},
-		{name: "ironrail", argv: []string{self, "http", filepath.Join(work, "store"), own}, fetch: func(ctx context.Context) (int64, error) { return fetchRanges(ctx, "http://"+own+"/images/"+blob) }},
-	}
+	const own, others = "127.0.0.1:8081", "127.0.0.1:8082"
 	if err := os.WriteFile(filepath.Join(work, "nginx.conf"), fmt.Appendf(nil, nginxConf, work, others, filepath.Join(work, "store")), 0o644); err != nil {
 		return err
 	}
-	small := []*peer{
-		{name: "dnsmasq", argv: []string{"dnsmasq", "--conf-file=/dev/null", "--keep-in-foreground", "--port=0", "--enable-tftp", "--tftp-root=" + work, "--listen-address=127.0.0.2", "--bind-interfaces", "--user=root", "--pid-file=" + filepath.Join(work, "dnsmasq.pid")},
-			fetch: func(ctx context.Context) (int64, error) { return fetchLoaders(ctx, tftpOthers) }},
-		{name: "ironrail", argv: []string{self, "tftp", filepath.Join(work, loader.IPXE), tftpOwn}, fetch: func(ctx context.Context) (int64, error) { return fetchLoaders(ctx, tftpOwn) }},
-	}
-	if err := compare(ctx, rounds, "HTTP, ranges of 4 MiB", web); err != nil {
+	return compare(ctx, rounds, "HTTP, ranges of 4 MiB", perGB, []*peer{
+		{name: "nginx", argv: []string{"nginx", "-c", filepath.Join(work, "nginx.conf"), "-p", work}, fetch: func(ctx context.Context) (int64, error) { return fetchRanges(ctx, "http://"+others+"/images/"+blob) }},
+		{name: "ironrail", argv: []string{self, "http", filepath.Join(work, "store"), own}, fetch: func(ctx context.Context) (int64, error) { return fetchRanges(ctx, "http://"+own+"/images/"+blob) }},
+	})
+}
+
+func measureTFTP(ctx context.Context, rounds int, work, self string) error {
+	b := make([]byte, loaderSize)
+	rand.Read(b)
+	if err := os.WriteFile(filepath.Join(work, loader.IPXE), b, 0o644); err != nil {
 		return err
 	}
-	return compare(ctx, rounds, "TFTP, window of one block of 1468 bytes", small)
+	const own, others = "127.0.0.1:8069", "127.0.0.2:69"
+	return compare(ctx, rounds, "TFTP, window of one block of 1468 bytes", perGB, []*peer{
+		{name: "dnsmasq", argv: []string{"dnsmasq", "--conf-file=/dev/null", "--keep-in-foreground", "--port=0", "--enable-tftp", "--tftp-root=" + work, "--listen-address=127.0.0.2", "--bind-interfaces", "--user=root", "--pid-file=" + filepath.Join(work, "dnsmasq.pid")},
+			fetch: func(ctx context.Context) (int64, error) { return fetchLoaders(ctx, others) }},
+		{name: "ironrail", argv: []string{self, "tftp", filepath.Join(work, loader.IPXE), own}, fetch: func(ctx context.Context) (int64, error) { return fetchLoaders(ctx, own) }},
+	})
 }
 
 // nginxConf has one process, as ours; sendfile, as any that serves images.
@@ -186,14 +214,8 @@ http {
 }
 `
 
-// makeFiles makes a store with one image and a loader, and returns the path of the image's blob in
-// the store.
-func makeFiles(ctx context.Context, work string) (string, error) {
-	b := make([]byte, loaderSize)
-	rand.Read(b)
-	if err := os.WriteFile(filepath.Join(work, loader.IPXE), b, 0o644); err != nil {
-		return "", err
-	}
+// makeImage makes a store with one image and returns the path of its blob in the store.
+func makeImage(ctx context.Context, work string) (string, error) {
 	disk := filepath.Join(work, "disk")
 	f, err := os.Create(disk)
 	if err != nil {
@@ -217,58 +239,85 @@ func makeFiles(ctx context.Context, work string) (string, error) {
 	return store.Path(digest, store.BlobFile), os.Remove(disk)
 }
 
-// compare measures servers in turns and prints what each uses for a GB, and the ratio of the
-// first to the last: above 1 the last uses less.
-func compare(ctx context.Context, rounds int, what string, peers []*peer) error {
+// unit is what an amount is counted in.
+type unit struct {
+	cost  string  // of CPU time
+	scale float64 // from CPU seconds for each of the amount to cost
+	rate  string
+	size  float64 // of the amount in one of rate
+}
+
+var (
+	perGB       = unit{"CPU seconds a GB", 1e9, "MB/s", 1e6}
+	perExchange = unit{"CPU µs an exchange", 1e6, "exchanges/s", 1}
+)
+
+// compare measures servers in turns and prints what each uses, and the ratio of each that is not
+// ours to the last, which is: above 1 ours uses less.
+func compare(ctx context.Context, rounds int, what string, u unit, peers []*peer) error {
 	for range rounds {
 		for _, p := range peers {
-			used, err := p.round(ctx)
-			if err != nil {
+			if err := p.round(ctx); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
-			p.used = append(p.used, used)
 		}
 	}
-	var ratios []float64
-	for i := range rounds {
-		ratios = append(ratios, peers[0].used[i]/peers[len(peers)-1].used[i])
-	}
+	own := peers[len(peers)-1]
 	fmt.Println(what)
+	var lines []string
+	for _, p := range peers {
+		var ratios []float64
+		for i := range rounds {
+			ratios = append(ratios, p.used[i]/own.used[i])
+		}
+		slices.Sort(ratios)
+		if p != own {
+			lines = append(lines, fmt.Sprintf("  ironrail does in a CPU second %.2f (%.2f to %.2f) of what %s does", ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1], p.name))
+		}
+	}
 	for _, p := range peers {
 		slices.Sort(p.used)
-		fmt.Printf("  %-9s %.3f processor seconds a GB (%.3f to %.3f)\n", p.name, p.used[len(p.used)/2], p.used[0], p.used[len(p.used)-1])
+		slices.Sort(p.rate)
+		fmt.Printf("  %-22s %7.3f %s (%.3f to %.3f), %.0f %s, %d MiB\n", p.name, p.used[len(p.used)/2]*u.scale, u.cost, p.used[0]*u.scale, p.used[len(p.used)-1]*u.scale,
+			p.rate[len(p.rate)/2]/u.size, u.rate, p.rss>>20)
 	}
-	slices.Sort(ratios)
-	fmt.Printf("  ironrail does in a processor second %.2f (%.2f to %.2f) of what %s does\n", ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1], peers[0].name)
+	fmt.Println(strings.Join(lines, "\n"))
 	return nil
 }
 
 // round starts the server, fetches from it, and ends it.
-func (p *peer) round(ctx context.Context) (perGB float64, err error) {
+func (p *peer) round(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
 	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), p.env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Start(); err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { // how it ends after a signal is not asked
 		_ = cmd.Process.Signal(unix.SIGTERM)
 		_ = cmd.Wait()
 	}()
 	if _, err := retry(ctx, p.fetch); err != nil { // warm
-		return 0, err
+		return err
 	}
 	before, err := processorTime(cmd.Process.Pid)
 	if err != nil {
-		return 0, err
+		return err
 	}
+	began := time.Now()
 	n, err := p.fetch(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
+	wall := time.Since(began)
 	after, err := processorTime(cmd.Process.Pid)
-	return (after - before).Seconds() / (float64(n) / 1e9), err
+	p.used = append(p.used, (after-before).Seconds()/float64(n))
+	p.rate = append(p.rate, float64(n)/wall.Seconds())
+	rss, rssErr := mostMemory(cmd.Process.Pid)
+	p.rss = max(p.rss, rss)
+	return errors.Join(err, rssErr)
 }
 
 // retry fetches as soon as the server answers.
@@ -282,23 +331,27 @@ func retry(ctx context.Context, fetch func(context.Context) (int64, error)) (n i
 	return n, err
 }
 
-// processorTime is what a process has used, in user mode and in the kernel.
+// processorTime is what a process has used, in user mode and in the kernel, by the clock of its CPU
+// time: "~pid << 3 | 2" of clock_getcpuclockid(3) as Linux has it.
 func processorTime(pid int) (time.Duration, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	var t unix.Timespec
+	err := unix.ClockGettime(int32(^pid<<3|2), &t)
+	return time.Duration(t.Nano()), err
+}
+
+// mostMemory is the most memory that a process has had, in bytes: VmHWM of proc_pid_status(5).
+func mostMemory(pid int) (int64, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0, err
 	}
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	const ticks = 100 // a second, of every architecture's user interface (getconf CLK_TCK)
-	var sum int64
-	for _, i := range []int{11, 12} { // utime and stime, counted from the field behind the name
-		n, err := strconv.ParseInt(f[i], 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
+	_, rest, _ := strings.Cut(string(b), "VmHWM:")
+	f := strings.Fields(rest)
+	if len(f) == 0 {
+		return 0, errors.New("no VmHWM in /proc")
 	}
-	return time.Duration(sum) * time.Second / ticks, nil
+	kib, err := strconv.ParseInt(f[0], 10, 64)
+	return kib << 10, err
 }
 
 // fetchRanges fetches the image imageTurns times, as agents do: several connections that stay open,

@@ -79,8 +79,8 @@ func (a Attempt) grant() hub.Grant { return hub.Grant{Node: a.Node, Attempt: a.I
 type Boots struct {
 	key    []byte              // derives tokens; from the controller's key folder
 	kernel map[string][]string // further kernel arguments by node
-	byMAC  map[addr.MAC]netboot.Client
-	byAddr map[netip.Addr]netboot.Client
+	byMAC  map[addr.MAC]*netboot.Client
+	byAddr map[netip.Addr]*netboot.Client
 
 	mu       sync.RWMutex // guards what follows
 	attempts map[string]Attempt
@@ -98,9 +98,11 @@ type fetch struct {
 // 32 bytes; tokens of earlier processes with the same key stay good. kernel
 // holds what nodes have of kernel arguments besides those of every ramdisk.
 func NewBoots(key []byte, clients []netboot.Client, kernel map[string][]string) *Boots {
-	b := &Boots{key: key, kernel: kernel, byMAC: map[addr.MAC]netboot.Client{}, byAddr: map[netip.Addr]netboot.Client{}, attempts: map[string]Attempt{},
+	b := &Boots{key: key, kernel: kernel, byMAC: map[addr.MAC]*netboot.Client{}, byAddr: map[netip.Addr]*netboot.Client{}, attempts: map[string]Attempt{},
 		fetched: map[string]fetch{}, served: map[string]*atomic.Int64{}}
-	for _, c := range clients {
+	clients = slices.Clone(clients)
+	for i := range clients {
+		c := &clients[i]
 		for _, m := range c.MACs {
 			b.byMAC[m] = c
 		}
@@ -173,12 +175,19 @@ func (b *Boots) Served(node string) int64 {
 }
 
 // ByMAC implements netboot.Source.
-func (b *Boots) ByMAC(m addr.MAC) (netboot.Client, bool) { c, ok := b.byMAC[m]; return c, ok }
+func (b *Boots) ByMAC(m addr.MAC) (netboot.Client, bool) { return found(b.byMAC[m]) }
+
+// found is a client; false: nil.
+func found(c *netboot.Client) (netboot.Client, bool) {
+	if c == nil {
+		return netboot.Client{}, false
+	}
+	return *c, true
+}
 
 // ByAddress implements netboot.Source.
 func (b *Boots) ByAddress(a netip.Addr) (netboot.Client, bool) {
-	c, ok := b.byAddr[a.Unmap()]
-	return c, ok
+	return found(b.byAddr[a.Unmap()])
 }
 
 // Attempt implements netboot.Source: only an open attempt boots the ramdisk.

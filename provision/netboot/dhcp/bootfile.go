@@ -29,6 +29,8 @@ type Policy struct {
 	// its own; "" where it is, or where nobody knows. Nil: nobody does.
 	WrongPort func(boot.Client, Asked) string
 	Networks  []Network // that clients ask from; others are not compared with the address of a client
+
+	room *room // of the replies of one reader; nil: each is new
 }
 
 // loaders are the first programs for each architecture; the first that is there is

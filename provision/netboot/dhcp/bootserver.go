@@ -52,12 +52,11 @@ func (b *bootServer) send(p []byte, to netip.AddrPort) (err error) {
 	return nil
 }
 
-// receiveBoots reads the boot server's port until it is closed. What finds its queue full
-// is dropped: the client asks again.
+// receiveBoots reads and answers the boot server's port until it is closed.
 func (s *Server) receiveBoots(ctx context.Context) {
-	d := s.free.Get().(*datagram)
+	b, answers := make([]byte, packetSize), newAnswers(s)
 	for {
-		from, err := s.next(ctx, s.boots.conn, d)
+		n, from, err := s.next(ctx, s.boots.conn, b)
 		if err != nil {
 			return
 		}
@@ -67,9 +66,7 @@ func (s *Server) receiveBoots(ctx context.Context) {
 			continue
 		}
 		a := u.AddrPort()
-		d.from = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
-		if s.enqueue(d) {
-			d = s.free.Get().(*datagram)
-		}
+		s.answer(b[:n], netip.AddrPortFrom(a.Addr().Unmap(), a.Port()), answers)
+		answers.flush()
 	}
 }

@@ -150,19 +150,30 @@ func swapUUID(u [16]byte) [16]byte {
 	return u
 }
 
+// parseUUID reads 32 hexadecimal digits, with dashes anywhere between them.
 func parseUUID(s string) (u [16]byte, ok bool) {
-	s = strings.ReplaceAll(s, "-", "")
-	if len(s) != 32 {
-		return u, false
-	}
-	for i := range u {
-		n, err := strconv.ParseUint(s[2*i:2*i+2], 16, 8)
-		if err != nil {
+	n := 0 // digits
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c == '-':
+			continue
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
 			return u, false
 		}
-		u[i] = byte(n)
+		if n == 2*len(u) {
+			return u, false
+		}
+		u[n/2] = u[n/2]<<4 | c
+		n++
 	}
-	return u, true
+	return u, n == 2*len(u)
 }
 
 // formatUUID shows bytes of the wire as dmidecode would show them: iPXE and EDK2

@@ -155,7 +155,8 @@ func (p Policy) offer(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	if d.Refused {
 		return d
 	}
-	return d.withNote(EventOffer, "%s is offered %s%s", d.Class, d.Client.Address.Addr(), andFile(d.File))
+	d.What, d.Detail = EventOffer, d.Class.String()+" is offered "+d.Client.Address.Addr().String()+andFile(d.File)
+	return d
 }
 
 // request answers the four uses of DHCPREQUEST, RFC 2131 section 4.3.2.
@@ -176,7 +177,8 @@ func (p Policy) request(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	if p.Chain != nil && d.Client.ForceUndionly {
 		p.Chain.Acked(d.MAC, in.TransactionID, now)
 	}
-	return d.withNote(EventAck, "%s gets %s%s", d.Class, want, andFile(d.File))
+	d.What, d.Detail = EventAck, d.Class.String()+" gets "+want.String()+andFile(d.File)
+	return d
 }
 
 // answer fills the reply of the given type, or refuses.

@@ -7,23 +7,34 @@ import (
 	"net/netip"
 )
 
+// frameHeads is the size of the headers of IPv4 and UDP.
+const frameHeads = 20 + 8
+
 // buildFrame wraps a DHCP message into UDP and IPv4, without the Ethernet header,
-// which the packet socket adds. The UDP checksum is left out (RFC 768 allows
-// zero over IPv4): PXE ROMs were written for it.
+// which the packet socket adds.
 func buildFrame(src, dst netip.AddrPort, payload []byte) []byte {
-	const ip, udp = 20, 8
-	b := make([]byte, ip+udp, ip+udp+len(payload))
+	b := append(make([]byte, frameHeads, frameHeads+len(payload)), payload...)
+	putHeads(b, src, dst)
+	return b
+}
+
+// putHeads writes the headers of IPv4 and UDP in front of a payload that begins at
+// frameHeads of b. The UDP checksum is left out (RFC 768 allows zero over IPv4): PXE ROMs
+// were written for it.
+func putHeads(b []byte, src, dst netip.AddrPort) {
+	const ip = 20
+	clear(b[:frameHeads])
 	b[0] = 0x45 // version 4, header of five words
-	binary.BigEndian.PutUint16(b[2:], uint16(ip+udp+len(payload)))
+	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 	binary.BigEndian.PutUint16(b[6:], 0x4000) // do not fragment
 	b[8], b[9] = 64, 17                       // hop limit, UDP
-	copy(b[12:16], src.Addr().AsSlice())
-	copy(b[16:20], dst.Addr().AsSlice())
+	from, to := src.Addr().As4(), dst.Addr().As4()
+	copy(b[12:16], from[:])
+	copy(b[16:20], to[:])
 	binary.BigEndian.PutUint16(b[10:], ^checksumOf(b[:ip]))
 	binary.BigEndian.PutUint16(b[20:], src.Port())
 	binary.BigEndian.PutUint16(b[22:], dst.Port())
-	binary.BigEndian.PutUint16(b[24:], uint16(udp+len(payload)))
-	return append(b, payload...)
+	binary.BigEndian.PutUint16(b[24:], uint16(len(b)-ip))
 }
 
 // checksumOf returns the one's complement sum of RFC 1071 over an even number of bytes.

@@ -3,6 +3,7 @@
 package dhcp
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/netip"
@@ -240,4 +241,8 @@ func TestProbe(t *testing.T) {
 
 type fakeWire chan []byte
 
-func (w fakeWire) send(_ Path, _ netip.Addr, _ net.HardwareAddr, b []byte) error { w <- b; return nil }
+func (w fakeWire) send(replies []*outgoing) {
+	for _, out := range replies {
+		w <- bytes.Clone(out.message())
+	}
+}

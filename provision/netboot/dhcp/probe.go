@@ -91,10 +91,11 @@ func ping(self, a netip.Addr) bool {
 
 // offerProbed sends an offer once nobody has answered for its address. in is not kept.
 func (s *Server) offerProbed(in *dhcpv4.DHCPv4, dec Decision, now time.Time) {
-	path, dst := PathOf(in, dec.Reply)
-	reply, mac, relayed := dec.Reply.ToBytes(), dec.MAC.HardwareAddr(), path == ToRelay
+	out := &outgoing{}
+	out.fill(in, dec.Reply, dec.MAC)
+	dec.Reply = nil // it refers to in
 	look := func() {
-		owner, used := s.probe(dec.probe, relayed)
+		owner, used := s.probe(dec.probe, out.path == ToRelay)
 		switch {
 		case used && owner != dec.MAC:
 			dec.pool.Conflict(dec.probe, now)
@@ -105,12 +106,8 @@ func (s *Server) offerProbed(in *dhcpv4.DHCPv4, dec Decision, now time.Time) {
 			}
 			dec = dec.refuse(eventConflict, "%s of the pool is not offered to MAC %s: %s answers for it, and it is nobody's by the files", dec.probe, dec.MAC, who)
 		default:
-			if err := s.wire.send(path, dst, mac, reply); err != nil {
-				s.failed.Add(1)
-				dec = dec.refuse("unsent", "%v", err)
-			} else {
-				s.answered.Add(1)
-			}
+			s.wire.send([]*outgoing{out})
+			dec = s.countSent(dec, out.err)
 		}
 		s.recordDecision(dec, now)
 	}

@@ -108,7 +108,7 @@ func (p Policy) proxyAnswer(d Decision, in *dhcpv4.DHCPv4, t dhcpv4.MessageType,
 	if d.Class.HTTP {
 		class = "HTTPClient" // UEFI 2.10, section 24.7.3.1
 	}
-	putText(o, dhcpv4.OptionClassIdentifier.Code(), class)
+	p.putText(o, dhcpv4.OptionClassIdentifier.Code(), class)
 	if u := in.Options.Get(optUUID); len(u) == 17 {
 		o[optUUID.Code()] = u // PXE 2.1, table 2-3: returned unmodified
 	}

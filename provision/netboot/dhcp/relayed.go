@@ -39,60 +39,59 @@ type relayed struct {
 	port, client uint16 // of relays, of clients
 }
 
-// send sends one reply as a plain datagram, or says why it cannot.
-func (r *relayed) send(p Path, dst netip.Addr, _ net.HardwareAddr, b []byte) error {
+// send sends replies as plain datagrams, or says why it cannot.
+func (r *relayed) send(replies []*outgoing) {
+	for _, out := range replies {
+		out.err = r.sendOne(out)
+	}
+}
+
+func (r *relayed) sendOne(out *outgoing) error {
 	port := r.client
-	switch p {
+	switch out.path {
 	case ToRelay:
 		port = r.port
 	case ToAddress:
 	default:
 		return errDirect
 	}
-	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst, port))
-	if _, err := r.conn.WriteTo(b, to); err != nil {
+	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(out.dst, port))
+	if _, err := r.conn.WriteTo(out.message(), to); err != nil {
 		return fmt.Errorf("send to %s: %w", to, err)
 	}
 	return nil
 }
 
-// receiveEach is receive on a socket that reads one packet at a time. It waits
-// where a queue is full instead of dropping: what is lost must not depend on how
-// busy the controller of a rehearsal is.
+// receiveEach is receive on a socket that reads one packet at a time.
 func (s *Server) receiveEach(ctx context.Context) error {
-	d := s.free.Get().(*datagram)
+	b, a := make([]byte, packetSize), newAnswers(s)
 	for {
-		_, err := s.next(ctx, s.conn, d)
+		n, _, err := s.next(ctx, s.conn, b)
 		if err != nil {
 			return err
 		}
-		d.from = netip.AddrPort{}
-		select {
-		case s.queueOf(d) <- d:
-			d = s.free.Get().(*datagram)
-		case <-ctx.Done():
-			return nil
-		}
+		s.answer(b[:n], netip.AddrPort{}, a)
+		a.flush()
 	}
 }
 
-// next reads the next packet that may be a request, and returns whom it is from. An error: the
-// socket was closed, or ctx ended.
-func (s *Server) next(ctx context.Context, conn net.PacketConn, d *datagram) (net.Addr, error) {
+// next reads the next packet that may be a request into b, and returns its size and whom it is
+// from. An error: the socket was closed, or ctx ended.
+func (s *Server) next(ctx context.Context, conn net.PacketConn, b []byte) (int, net.Addr, error) {
 	for {
-		n, from, err := conn.ReadFrom(d.b[:])
+		n, from, err := conn.ReadFrom(b)
 		switch {
 		case errors.Is(err, net.ErrClosed) || ctx.Err() != nil:
-			return nil, fmt.Errorf("dhcp: socket closed: %w", net.ErrClosed)
+			return 0, nil, fmt.Errorf("dhcp: socket closed: %w", net.ErrClosed)
 		case err != nil:
 			if !pauseFor(ctx, 100*time.Millisecond) {
-				return nil, context.Cause(ctx)
+				return 0, nil, context.Cause(ctx)
 			}
 			continue
 		}
 		s.received.Add(1)
-		if d.n = n; n >= chaddrEnd {
-			return from, nil
+		if n >= chaddrEnd {
+			return n, from, nil
 		}
 		s.malformed.Add(1)
 	}

@@ -3,10 +3,10 @@
 package dhcp
 
 import (
-	"encoding/binary"
 	"math"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/iana"
@@ -28,23 +28,23 @@ func (p Policy) reply(in *dhcpv4.DHCPv4, t dhcpv4.MessageType, c boot.Client, cl
 	r := p.base(in, t)
 	o := r.Options
 	if in.MessageType() != dhcpv4.MessageTypeInform { // RFC 2131 section 4.3.5: no lease times, no yiaddr
-		r.YourIPAddr = c.Address.Addr().AsSlice()
-		putLease(o, p.Lease)
+		r.YourIPAddr = p.room.address(c.Address.Addr())
+		p.putLease(o)
 	}
-	o[uint8(dhcpv4.OptionSubnetMask)] = net.CIDRMask(c.Address.Bits(), 32)
+	o[uint8(dhcpv4.OptionSubnetMask)] = p.room.keep(maskOf(c.Address.Bits())...)
 	if c.Gateway.Is4() {
-		o[uint8(dhcpv4.OptionRouter)] = c.Gateway.AsSlice()
+		o[uint8(dhcpv4.OptionRouter)] = p.room.address(c.Gateway)
 	}
-	if dns := packAddresses(c.DNS); len(dns) > 0 {
+	if dns := p.room.addresses(c.DNS); len(dns) > 0 {
 		o[uint8(dhcpv4.OptionDomainNameServer)] = dns
 	}
-	putText(o, dhcpv4.OptionHostName.Code(), c.Hostname)
-	putText(o, dhcpv4.OptionDomainName.Code(), c.Domain)
+	p.putText(o, dhcpv4.OptionHostName.Code(), c.Hostname)
+	p.putText(o, dhcpv4.OptionDomainName.Code(), c.Domain)
 	if u := in.Options.Get(optUUID); len(u) == 17 {
 		o[optUUID.Code()] = u // RFC 4578 section 2.3: returned unmodified
 	}
 	if cl.HTTP {
-		putText(o, dhcpv4.OptionClassIdentifier.Code(), "HTTPClient")
+		p.putText(o, dhcpv4.OptionClassIdentifier.Code(), "HTTPClient")
 	}
 	if cl.IPXE {
 		o[optIPXE.Code()] = noProxyDHCP
@@ -58,34 +58,95 @@ func (p Policy) reply(in *dhcpv4.DHCPv4, t dhcpv4.MessageType, c boot.Client, cl
 // putFile names the boot file, and where it lies. Options are sent whether asked for or
 // not: some firmware needs them and does not ask.
 func (p Policy) putFile(r *dhcpv4.DHCPv4, file string) {
-	r.ServerIPAddr = p.Address.AsSlice()
+	r.ServerIPAddr = p.room.address(p.Address)
 	if len(file) <= maxFile {
 		r.BootFileName = file
 	}
-	putText(r.Options, dhcpv4.OptionBootfileName.Code(), file)
-	putText(r.Options, dhcpv4.OptionTFTPServerName.Code(), p.Address.String())
+	p.putText(r.Options, dhcpv4.OptionBootfileName.Code(), file)
+	p.putText(r.Options, dhcpv4.OptionTFTPServerName.Code(), p.Address.String())
 }
 
 // noProxyDHCP is iPXE's encapsulated option 176: it need not wait three seconds
 // for the offers of a ProxyDHCP server beside us.
 var noProxyDHCP = []byte{176, 1, 1}
 
+// room is memory of replies, used again for each. A nil room is none: replies are new. It is
+// used by one goroutine.
+type room struct {
+	reply  dhcpv4.DHCPv4
+	values []byte // of options, of all that are in reply
+}
+
+// reset returns an empty reply, which is valid until the next call.
+func (r *room) reset() *dhcpv4.DHCPv4 {
+	if r == nil {
+		return &dhcpv4.DHCPv4{Options: dhcpv4.Options{}}
+	}
+	options := r.reply.Options
+	if options == nil {
+		options = dhcpv4.Options{}
+	}
+	clear(options)
+	r.reply, r.values = dhcpv4.DHCPv4{Options: options}, r.values[:0]
+	return &r.reply
+}
+
+// keep copies bytes for the time of the reply.
+func (r *room) keep(b ...byte) []byte {
+	if r == nil {
+		return slices.Clone(b)
+	}
+	at := len(r.values)
+	r.values = append(r.values, b...)
+	return r.values[at:len(r.values):len(r.values)]
+}
+
+// text is keep, of a string.
+func (r *room) text(s string) []byte {
+	if r == nil {
+		return []byte(s)
+	}
+	at := len(r.values)
+	r.values = append(r.values, s...)
+	return r.values[at:len(r.values):len(r.values)]
+}
+
+// address is keep, of an IPv4 address.
+func (r *room) address(a netip.Addr) net.IP {
+	b := a.As4()
+	return r.keep(b[:]...)
+}
+
+// addresses is keep, of those of a list that are IPv4.
+func (r *room) addresses(list []netip.Addr) (b []byte) {
+	var room [64]byte
+	packed := room[:0]
+	for _, a := range list {
+		if a.Is4() {
+			four := a.As4()
+			packed = append(packed, four[:]...)
+		}
+	}
+	return r.keep(packed...)
+}
+
 // base is what every reply has in common with its request: RFC 2131 table 3,
 // the client identifier by RFC 6842 and the relay's information by RFC 3046.
 func (p Policy) base(in *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
-	o := dhcpv4.Options{
-		uint8(dhcpv4.OptionDHCPMessageType):  {byte(t)},
-		uint8(dhcpv4.OptionServerIdentifier): serverID(p, in),
-	}
+	r := p.room.reset()
+	o := r.Options
+	o[uint8(dhcpv4.OptionDHCPMessageType)] = p.room.keep(byte(t))
+	o[uint8(dhcpv4.OptionServerIdentifier)] = serverID(p, in)
 	for _, code := range []uint8{uint8(dhcpv4.OptionClientIdentifier), uint8(dhcpv4.OptionRelayAgentInformation)} {
 		if b := in.Options[code]; b != nil {
 			o[code] = b
 		}
 	}
-	return &dhcpv4.DHCPv4{
+	*r = dhcpv4.DHCPv4{
 		OpCode: dhcpv4.OpcodeBootReply, HWType: iana.HWTypeEthernet, TransactionID: in.TransactionID, Flags: in.Flags,
 		ClientIPAddr: in.ClientIPAddr, GatewayIPAddr: in.GatewayIPAddr, ClientHWAddr: in.ClientHWAddr, Options: o,
 	}
+	return r
 }
 
 // nak refuses an address. Through a relay the broadcast bit is set, since the
@@ -107,33 +168,32 @@ func serverID(p Policy, in *dhcpv4.DHCPv4) net.IP {
 			return net.IP(b)
 		}
 	}
-	return p.Address.AsSlice()
+	return p.room.address(p.Address)
 }
 
 // putLease writes lease, T1 (a half) and T2 (seven eighths), RFC 2131 4.4.5.
-func putLease(o dhcpv4.Options, lease uint32) {
-	put := func(code uint8, v uint32) { o[code] = binary.BigEndian.AppendUint32(nil, v) }
-	put(uint8(dhcpv4.OptionIPAddressLeaseTime), lease)
-	if lease == math.MaxUint32 {
+func (p Policy) putLease(o dhcpv4.Options) {
+	put := func(code uint8, v uint32) {
+		o[code] = p.room.keep(byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
+	}
+	put(uint8(dhcpv4.OptionIPAddressLeaseTime), p.Lease)
+	if p.Lease == math.MaxUint32 {
 		return
 	}
-	put(dhcpv4.OptionRenewTimeValue.Code(), lease/2)
-	put(dhcpv4.OptionRebindingTimeValue.Code(), lease-lease/8)
+	put(dhcpv4.OptionRenewTimeValue.Code(), p.Lease/2)
+	put(dhcpv4.OptionRebindingTimeValue.Code(), p.Lease-p.Lease/8)
 }
 
-func putText(o dhcpv4.Options, code uint8, s string) {
+func (p Policy) putText(o dhcpv4.Options, code uint8, s string) {
 	if s != "" && len(s) <= math.MaxUint8 {
-		o[code] = []byte(s)
+		o[code] = p.room.text(s)
 	}
 }
 
-func packAddresses(as []netip.Addr) (b []byte) {
-	for _, a := range as {
-		if a.Is4() {
-			b = append(b, a.AsSlice()...)
-		}
-	}
-	return b
+// maskOf is the subnet mask of a prefix of that many bits.
+func maskOf(bits int) []byte {
+	v := ^uint32(0) << (32 - bits)
+	return []byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
 }
 
 func isSet(ip net.IP) bool { return len(ip) != 0 && !ip.IsUnspecified() }

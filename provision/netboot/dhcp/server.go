@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,17 +17,17 @@ import (
 	"github.com/mdlayher/packet"
 	"golang.org/x/net/ipv4"
 
+	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
-// Sizes of the receive loop. One packet waits in at most one queue; what does
-// not fit is dropped and counted, and the client asks again.
+// Sizes of the receive loop. Packets wait in the socket's buffer; what does not fit
+// is dropped by the kernel and counted, and the client asks again.
 const (
 	batch      = 64   // packets a system call
-	queueLen   = 1024 // packets waiting for one worker
+	share      = 16   // of them that one client has answered, where as many wait
 	packetSize = 2048 // bytes; firmware announces 1472 at most
-	maxWorkers = 8
 )
 
 // Config is where a server listens. Policy and Source say what it answers.
@@ -57,7 +56,7 @@ type Stats struct {
 	Received  uint64 // datagrams read
 	Answered  uint64 // replies sent
 	Refused   uint64 // known reason to send nothing
-	Dropped   uint64 // a queue was full
+	Dropped   uint64 // the socket's buffer was full, or one client sent more than its share
 	Malformed uint64 // no DHCPv4 packet
 	Failed    uint64 // a reply could not be sent, or answering panicked
 }
@@ -72,23 +71,14 @@ type Server struct {
 	boots  *bootServer // beside another server; else nil
 	probe  prober      // nil: nobody can look
 	probes chan func() // looks for owners of addresses that are to be offered
-	queues []chan *datagram
 	uuids  UUIDs
-	free   sync.Pool // of *datagram
 
 	received, answered, refused, dropped, malformed, failed atomic.Uint64
 }
 
-// sender sends one reply on its path; many goroutines call it.
-type sender interface {
-	send(p Path, dst netip.Addr, mac net.HardwareAddr, b []byte) error
-}
-
-type datagram struct {
-	n    int
-	from netip.AddrPort // of a request at the boot server's port; else zero
-	b    [packetSize]byte
-}
+// sender sends replies, each on its path, and sets the error of those that it cannot send. Several
+// goroutines call it.
+type sender interface{ send([]*outgoing) }
 
 // Open opens the sockets. The caller must call Serve or Close.
 func Open(ctx context.Context, cfg Config) (*Server, error) {
@@ -116,23 +106,19 @@ func openDHCP(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s := newServer(cfg, conn)
 	s.batch = ipv4.NewPacketConn(conn)
+	w := newWire(s.batch, netip.AddrPortFrom(cfg.Policy.Address, cfg.Port))
 	if cfg.Interface != "" {
 		// Not fatal: without CAP_NET_RAW replies are broadcast.
-		s.raw, _ = openRaw(cfg.Interface)
+		s.raw, w.frames, _ = openFrames(cfg.Interface)
 	}
 	s.probe = probeOn(cfg.Interface, cfg.Policy.Address)
-	s.wire = &wire{udp: s.batch, raw: s.raw, source: netip.AddrPortFrom(cfg.Policy.Address, cfg.Port), client: cfg.Port + 1}
+	s.wire = w
 	return s, nil
 }
 
 // newServer returns a server on conn that cannot send yet.
 func newServer(cfg Config, conn net.PacketConn) *Server {
-	s := &Server{cfg: cfg, conn: conn, probes: make(chan func(), mostProbes)}
-	s.free.New = func() any { return new(datagram) }
-	for range min(max(runtime.GOMAXPROCS(0), 2), maxWorkers) {
-		s.queues = append(s.queues, make(chan *datagram, queueLen))
-	}
-	return s
+	return &Server{cfg: cfg, conn: conn, probes: make(chan func(), mostProbes)}
 }
 
 // Close closes the sockets of a server that is not served.
@@ -161,14 +147,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	defer s.Close()
-	var wg sync.WaitGroup
-	for _, q := range s.queues {
-		wg.Go(func() {
-			for d := range q {
-				s.answer(d)
-			}
-		})
-	}
 	var readers, looks sync.WaitGroup
 	for range s.cfg.Policy.probers() {
 		looks.Go(func() {
@@ -187,10 +165,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	err := receive(ctx)
 	_ = s.Close() // the other reader ends
 	readers.Wait()
-	for _, q := range s.queues {
-		close(q)
-	}
-	wg.Wait()
 	close(s.probes)
 	looks.Wait()
 	if ctx.Err() != nil {
@@ -199,15 +173,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// receive reads batches and hands each packet to the worker of its MAC, so that
-// the packets of one client are answered in order.
+// receive reads batches and answers each before it reads the next, so that the packets of one
+// client are answered in order. The more come, the more are read and sent at once.
 func (s *Server) receive(ctx context.Context) error {
 	ms := make([]ipv4.Message, batch)
-	ds := make([]*datagram, batch)
 	for i := range ms {
-		ds[i] = s.free.Get().(*datagram)
-		ms[i].Buffers = [][]byte{ds[i].b[:]}
+		ms[i].Buffers = [][]byte{make([]byte, packetSize)}
+		ms[i].OOB = make([]byte, dropsSize)
 	}
+	a := newAnswers(s)
 	for {
 		n, err := s.batch.ReadBatch(ms, 0)
 		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
@@ -221,89 +195,65 @@ func (s *Server) receive(ctx context.Context) error {
 			continue
 		}
 		s.received.Add(uint64(n))
-		for i := range n {
-			ds[i].n, ds[i].from = ms[i].N, netip.AddrPort{}
-			if ms[i].Flags&syscall.MSG_TRUNC != 0 || ms[i].N < chaddrEnd {
-				s.malformed.Add(1)
-				continue
-			}
-			if s.enqueue(ds[i]) {
-				ds[i] = s.free.Get().(*datagram)
-				ms[i].Buffers[0] = ds[i].b[:]
-			}
+		s.answerBatch(ms[:n], a)
+	}
+}
+
+// answerBatch answers packets that were read at once. Where more wait than that, no client has more
+// than its share.
+func (s *Server) answerBatch(ms []ipv4.Message, a *answers) {
+	dropped := a.dropsOf(ms)
+	for i := range ms {
+		b := ms[i].Buffers[0][:ms[i].N]
+		switch {
+		case ms[i].Flags&syscall.MSG_TRUNC != 0 || len(b) < chaddrEnd:
+			s.malformed.Add(1)
+		case len(ms) == batch && !a.admit(addr.MAC(b[chaddrEnd-6:chaddrEnd])):
+			dropped++
+		default:
+			s.answer(b, netip.AddrPort{}, a)
 		}
+	}
+	a.flush()
+	if dropped > 0 {
+		n := s.dropped.Add(dropped)
+		s.recordDecision(Decision{}.refuse(eventDropped, "packets come faster than they can be answered: %d dropped so far", n), time.Now())
 	}
 }
 
 // chaddr lies at bytes 28 to 33 of a packet for Ethernet.
 const chaddrEnd = 34
 
-// queueOf is the queue of the worker of a packet's MAC.
-func (s *Server) queueOf(d *datagram) chan *datagram {
-	h := uint32(2166136261) // FNV-1a
-	for _, c := range d.b[chaddrEnd-6 : chaddrEnd] {
-		h = (h ^ uint32(c)) * 16777619
-	}
-	return s.queues[h%uint32(len(s.queues))]
-}
-
-func (s *Server) enqueue(d *datagram) bool {
-	select {
-	case s.queueOf(d) <- d:
-		return true
-	default:
-	}
-	n := s.dropped.Add(1)
-	dec := Decision{}.refuse(eventDropped, "packets come faster than they can be answered: %d dropped so far", n)
-	s.recordDecision(dec, time.Now())
-	return false
-}
-
-// answer decides and sends. A panic costs one packet, not the service.
-func (s *Server) answer(d *datagram) {
-	defer s.free.Put(d)
+// answer decides what to answer to a packet, and has it sent with the next flush of a. from is
+// of a request at the boot server's port; else zero. A panic costs one packet, not the service.
+func (s *Server) answer(b []byte, from netip.AddrPort, a *answers) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.failed.Add(1)
-			s.recordDecision(Decision{}.refuse("panic", "a packet of %d bytes could not be answered: %v", d.n, v), time.Now())
+			s.recordDecision(Decision{}.refuse("panic", "a packet of %d bytes could not be answered: %v", len(b), v), time.Now())
 		}
 	}()
-	in, err := dhcpv4.FromBytes(d.b[:d.n])
-	if err != nil {
+	in := &a.in
+	if !decode(b, in) {
 		s.malformed.Add(1)
 		return
 	}
 	now := time.Now()
-	dec, ok := s.decide(in, d.from, now)
+	dec, ok := s.decide(&a.policy, in, from, now)
 	if !ok {
 		return
 	}
 	if dec.Refused {
 		s.refused.Add(1)
 	}
-	if dec.probe.IsValid() && s.probe != nil {
+	switch {
+	case dec.probe.IsValid() && s.probe != nil:
 		s.offerProbed(in, dec, now)
-		return
+	case dec.Reply == nil:
+		s.recordDecision(dec, now)
+	default:
+		a.add(in, dec, from, now)
 	}
-	if dec.Reply != nil {
-		if err := s.send(in, dec.Reply, d.from); err != nil {
-			s.failed.Add(1)
-			dec = dec.refuse("unsent", "%v", err)
-		} else {
-			s.answered.Add(1)
-		}
-	}
-	s.recordDecision(dec, now)
-}
-
-// send sends a reply to where it belongs: what came to the boot server's port is answered
-// there (PXE 2.1, section 2.2.3).
-func (s *Server) send(in, reply *dhcpv4.DHCPv4, from netip.AddrPort) error {
-	if from.IsValid() {
-		return s.boots.send(reply.ToBytes(), from)
-	}
-	path, dst := PathOf(in, reply)
-	return s.wire.send(path, dst, in.ClientHWAddr, reply.ToBytes())
 }
 
 // recordDecision passes a decision on to the recorder, which is to bound what it takes.
@@ -315,23 +265,30 @@ func (s *Server) recordDecision(d Decision, now time.Time) {
 
 // decide says what to answer; false: nothing is to be told either. A relay may bring
 // back what the watch sent.
-func (s *Server) decide(in *dhcpv4.DHCPv4, from netip.AddrPort, now time.Time) (Decision, bool) {
+func (s *Server) decide(p *Policy, in *dhcpv4.DHCPv4, from netip.AddrPort, now time.Time) (Decision, bool) {
 	w := s.cfg.Watch
 	if w != nil && string(in.ClientHWAddr) == string(w.mac[:]) {
 		return Decision{}, false
 	}
 	if from.IsValid() {
-		return s.cfg.Policy.DecideBoot(s.cfg.Source, in, from.Addr(), now), true
+		return p.DecideBoot(s.cfg.Source, in, from.Addr(), now), true
 	}
-	dec := s.cfg.Policy.Decide(s.cfg.Source, in, now)
-	s.compareUUIDs(dec, now)
-	if w == nil || s.cfg.Policy.Proxy { // who is beside others need not be alone
+	dec := p.Decide(s.cfg.Source, in, now)
+	var at boot.Attempt
+	var begun bool
+	if dec.Client.Node != "" {
+		at, begun = s.cfg.Source.Attempt(dec.Client.Node)
+	}
+	if begun {
+		s.compareUUIDs(dec, at, now)
+	}
+	if w == nil || p.Proxy { // who is beside others need not be alone
 		return dec, true
 	}
 	if dec.What == EventOtherServer {
 		w.Named(toAddr(in.ServerIdentifier()))
 	}
-	if _, begun := s.cfg.Source.Attempt(dec.Client.Node); dec.Reply != nil && !begun && !w.mayAnswer() {
+	if dec.Reply != nil && !begun && !w.mayAnswer() {
 		dec.Reply, dec.File = nil, ""
 		dec = dec.withNote(eventHeld, "%s asks, and is not answered yet: %s", dec.Class, w.whyHeld())
 	}
@@ -339,11 +296,7 @@ func (s *Server) decide(in *dhcpv4.DHCPv4, from netip.AddrPort, now time.Time) (
 }
 
 // compareUUIDs tells when two machines ask under the MAC of an open boot attempt.
-func (s *Server) compareUUIDs(d Decision, now time.Time) {
-	at, open := s.cfg.Source.Attempt(d.Client.Node)
-	if d.Client.Node == "" || !open {
-		return
-	}
+func (s *Server) compareUUIDs(d Decision, at boot.Attempt, now time.Time) {
 	two, yes := s.uuids.Observe(d.Client, d.MAC, at.ID, d.Class, now)
 	if !yes {
 		return

@@ -4,6 +4,7 @@ package dhcp
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,8 +39,8 @@ type UUIDs struct {
 // uuidRecord is what was said under one MAC within one attempt.
 type uuidRecord struct {
 	attempt  string
-	first    map[program]firstUUID
-	reported bool // the second UUID of the attempt
+	first    []firstUUID // one of each program, which are few
+	reported bool        // the second UUID of the attempt
 }
 
 type program struct {
@@ -48,8 +49,9 @@ type program struct {
 }
 
 type firstUUID struct {
-	uuid [16]byte
-	at   time.Time
+	program program
+	uuid    [16]byte
+	at      time.Time
 }
 
 // Observe takes over what a known client's packet says, and reports whether it is the
@@ -62,11 +64,12 @@ func (u *UUIDs) Observe(c boot.Client, m addr.MAC, attempt string, class Class, 
 	defer u.mu.Unlock()
 	s := u.of(m, attempt)
 	p := program{class.HTTP, class.IPXE, class.Arch}
-	first, ok := s.first[p]
-	if !ok {
-		s.first[p] = firstUUID{class.UUID, now}
+	i := slices.IndexFunc(s.first, func(f firstUUID) bool { return f.program == p })
+	if i < 0 {
+		s.first = append(s.first, firstUUID{p, class.UUID, now})
 		return TwoUUIDs{}, false
 	}
+	first := s.first[i]
 	if s.reported || first.uuid == class.UUID || first.uuid == swapUUID(class.UUID) {
 		return TwoUUIDs{}, false
 	}
@@ -89,7 +92,7 @@ func (u *UUIDs) of(m addr.MAC, attempt string) *uuidRecord {
 		if u.seen == nil {
 			u.seen = map[addr.MAC]*uuidRecord{}
 		}
-		s = &uuidRecord{attempt: attempt, first: map[program]firstUUID{}}
+		s = &uuidRecord{attempt: attempt}
 		u.seen[m] = s
 	}
 	return s

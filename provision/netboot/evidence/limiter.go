@@ -7,6 +7,7 @@ package evidence
 
 import (
 	"fmt"
+	"hash/maphash"
 	"net/netip"
 	"sync"
 	"time"
@@ -29,25 +30,15 @@ const (
 // concurrent use. Close tells what is counted and not told yet.
 type Limiter struct {
 	next boot.Recorder
+	seed maphash.Seed // of keys
 
 	mu     sync.Mutex // guards what follows
-	counts map[key]*count
+	counts map[uint64]*count
 	began  time.Time       // of the window of unknown clients, after which counts are looked through
 	single map[kind]int    // unknown clients counted one by one in it
 	rest   map[kind]*count // of unknown clients that are not
 	timer  *time.Timer
 	closed bool
-}
-
-// key is what counts as the same.
-type key struct {
-	proto   boot.Proto
-	what    string
-	node    string
-	mac     addr.MAC
-	address netip.Addr
-	refused bool
-	detail  string // of what DHCP answers
 }
 
 // kind is what unknown clients are counted together by: a flood of one kind does not hide
@@ -57,18 +48,38 @@ type kind struct {
 	what  string
 }
 
+// keyOf is a hash of what counts as the same: client, service, word and, of what DHCP answers, the
+// text. A hash with a random seed is a tenth of what it is made of, for each of many thousand clients.
+func (l *Limiter) keyOf(e *boot.Evidence) uint64 {
+	var h maphash.Hash
+	h.SetSeed(l.seed)
+	for _, s := range []string{string(e.Proto), e.What, e.Node} {
+		h.WriteString(s)
+		h.WriteByte(0)
+	}
+	h.Write(e.MAC[:])
+	a := e.Address.As16()
+	h.Write(a[:])
+	if e.Refused {
+		h.WriteByte(1)
+	} else if e.Proto == boot.DHCP {
+		h.WriteString(e.Detail)
+	}
+	return h.Sum64()
+}
+
 // count is what was seen of a key in its window.
 type count struct {
 	began    time.Time
 	rest     bool // of many sources
 	recorded int
 	omitted  int
-	last     boot.Evidence
+	last     *boot.Evidence // refusal that was omitted; nil: none was
 }
 
 // NewLimiter returns a limiter in front of next.
 func NewLimiter(next boot.Recorder) *Limiter {
-	return &Limiter{next: next, counts: map[key]*count{}, single: map[kind]int{}, rest: map[kind]*count{}}
+	return &Limiter{next: next, seed: maphash.MakeSeed(), counts: map[uint64]*count{}, single: map[kind]int{}, rest: map[kind]*count{}}
 }
 
 // Record implements boot.Recorder.
@@ -100,8 +111,9 @@ func (l *Limiter) take(e boot.Evidence) []boot.Evidence {
 		return []boot.Evidence{e}
 	}
 	c.omitted++
-	c.last = e
 	if e.Refused {
+		last := e
+		c.last = &last
 		l.arm(window)
 	}
 	return nil
@@ -117,10 +129,7 @@ func (l *Limiter) allowed(e boot.Evidence) int {
 
 // countOf finds the count of a record, made when there is room for it. mu is held.
 func (l *Limiter) countOf(e boot.Evidence) *count {
-	k := key{proto: e.Proto, what: e.What, node: e.Node, mac: e.MAC, address: e.Address, refused: e.Refused}
-	if e.Proto == boot.DHCP && !e.Refused {
-		k.detail = e.Detail
-	}
+	k := l.keyOf(&e)
 	if c := l.counts[k]; c != nil {
 		return c
 	}
@@ -154,10 +163,10 @@ func (l *Limiter) forget(now time.Time) {
 // sum returns the one record of what was omitted; nil for nothing, and for what is
 // no refusal. mu is held.
 func (l *Limiter) sum(c *count) []boot.Evidence {
-	if c.omitted == 0 || !c.last.Refused {
+	if c.last == nil {
 		return nil
 	}
-	e, span := c.last, c.last.Time.Sub(c.began).Round(time.Second)
+	e, span := *c.last, c.last.Time.Sub(c.began).Round(time.Second)
 	if c.rest {
 		e.MAC, e.Address, e.Node = addr.MAC{}, netip.Addr{}, ""
 		e.Detail = fmt.Sprintf("%d refusals of further sources in %v; the last: %s", c.omitted, span, e.Detail)
@@ -192,7 +201,7 @@ func (l *Limiter) flush() {
 // sums takes the sums of counts that are due. mu is held.
 func (l *Limiter) sums(due func(*count) bool) (out []boot.Evidence) {
 	for k, c := range l.counts {
-		if !c.last.Refused || !due(c) {
+		if c.last == nil || !due(c) {
 			continue
 		}
 		out = append(out, l.sum(c)...)
@@ -213,7 +222,7 @@ func (l *Limiter) pending() bool {
 		return true
 	}
 	for _, c := range l.counts {
-		if c.omitted > 0 && c.last.Refused {
+		if c.last != nil {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/bmc"
@@ -99,12 +100,8 @@ func (d *Direct) Console(ctx context.Context, q control.ConsoleRequest, w io.Wri
 
 // Status implements control.Backend.
 func (d *Direct) Status(ctx context.Context) (control.Status, error) {
-	nodes, err := status.ListNodes(ctx, d.site.Inv, d.store)
-	if err != nil {
-		return control.Status{}, err
-	}
-	notes, err := status.ReadNotes(ctx, d.site.Inv, d.store, nodes)
-	return control.Status{Owner: d.owner, Nodes: nodes, Notes: notes}, err
+	s, err := status.ReadSite(ctx, d.site.Inv, d.store, time.Now())
+	return control.Status{Owner: d.owner, Nodes: s.Nodes, Notes: s.Notes, Last: s.Last, Skipped: s.Skipped, Findings: s.Findings}, err
 }
 
 // Why implements control.Backend.
@@ -112,7 +109,20 @@ func (d *Direct) Why(ctx context.Context, node string) (control.Why, error) {
 	if _, ok := d.site.Inv.Node(node); !ok {
 		return control.Why{}, unknownNode(d.site, node)
 	}
-	return status.ReadNode(ctx, d.site.Inv, d.store, node)
+	y, err := status.ReadNode(ctx, d.site.Inv, d.store, node)
+	if err != nil {
+		return y, err
+	}
+	y.Idle = true
+	now := time.Now()
+	all, err := status.ReadSite(ctx, d.site.Inv, d.store, now)
+	y.Alike = why.FindSimilarNodes(node, why.SummariseNodes(all), status.ListTraits(d.site.Inv), now)
+	return y, err
+}
+
+// Switch implements control.SwitchReader.
+func (d *Direct) Switch(ctx context.Context, name string) (control.Switch, error) {
+	return status.ReadSwitch(ctx, d.site.Inv, d.store, name)
 }
 
 // Look implements control.Backend.
@@ -173,10 +183,11 @@ func (d *Direct) Snapshot(ctx context.Context, w io.Writer) error {
 }
 
 var (
-	_ direct.BMC          = (*bmc.Handle)(nil)
-	_ direct.Limits       = (*Running)(nil)
-	_ control.Director    = (*Direct)(nil)
-	_ control.Consoler    = (*Direct)(nil)
-	_ control.Snapshotter = (*Direct)(nil)
-	_ control.Backend     = (*Direct)(nil)
+	_ direct.BMC           = (*bmc.Handle)(nil)
+	_ direct.Limits        = (*Running)(nil)
+	_ control.Director     = (*Direct)(nil)
+	_ control.Consoler     = (*Direct)(nil)
+	_ control.Snapshotter  = (*Direct)(nil)
+	_ control.SwitchReader = (*Direct)(nil)
+	_ control.Backend      = (*Direct)(nil)
 )

@@ -104,10 +104,6 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if err := rec.recordBefore(ctx, o); err != nil {
 		return nil, err
 	}
-	boots, err := services.LoadBoots(ctx, o.Store, s.Inv, s.over.BootMACs(), s.Keys.Boot)
-	if err != nil {
-		return nil, err
-	}
 	r := &Running{records: rec, bus: o.Bus, bootLog: services.NewBootLog(o.Bus), ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: s.access().BMCs(reach.Facts(o.Store))}
 	r.switches = s.access().Switches(r.ssh, r.fact)
@@ -122,7 +118,7 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	if _, err := apply.New(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if r.services, err = r.openServices(ctx, boots); err != nil {
+	if r.services, err = s.openServices(ctx, o.Store, r.bootLog); err != nil {
 		return nil, err
 	}
 	for _, st := range r.world().stages(digests) {
@@ -137,14 +133,19 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	return r, nil
 }
 
-// openServices opens what the site serves, with the install ramdisks of its images.
-func (r *Running) openServices(ctx context.Context, boots *install.Boots) (*services.Services, error) {
-	ramdisk, err := r.site.Artifacts.Ramdisk(r.site.agent)
+// openServices opens what the site serves, with the install ramdisks of its images, and
+// with the boot attempts that the state has.
+func (s *Site) openServices(ctx context.Context, r state.Reader, log *services.BootLog) (*services.Services, error) {
+	boots, err := services.LoadBoots(ctx, r, s.Inv, s.over.BootMACs(), s.Keys.Boot)
 	if err != nil {
 		return nil, err
 	}
-	cfg := r.site.servicesConfig(r.bootLog, boots, ramdisk)
-	if cfg.ImageLoaders, err = r.site.Artifacts.Loaders(); err != nil {
+	ramdisk, err := s.Artifacts.Ramdisk(s.agent)
+	if err != nil {
+		return nil, err
+	}
+	cfg := s.servicesConfig(log, boots, ramdisk)
+	if cfg.ImageLoaders, err = s.Artifacts.Loaders(); err != nil {
 		return nil, err
 	}
 	return services.Open(ctx, cfg)

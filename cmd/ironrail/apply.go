@@ -33,6 +33,7 @@ type applyFlags struct {
 	page    *server.Listen // the page is served meanwhile; nil: it is not
 	shown   *server.Server // that page; nil: there is none
 	fresh   bool
+	attach  bool // show what serve runs
 }
 
 func (a *app) applyCommand() *cobra.Command {
@@ -49,6 +50,10 @@ Either way, run ` + "`ironrail apply`" + ` again to go on. From a second termina
 serves the web page for as long as it runs, on 127.0.0.1:8470 or where it says:
 it shows the plan before it is approved, with the digest that stands here. It is
 approved here, not there.
+
+While ` + "`ironrail serve`" + ` runs it owns the site: apply plans, shows and asks, and serve
+does it, also when this terminal is closed. Ctrl-C stops the run as it does without
+serve. --attach shows the run that is active, and ends as it ends.
 
 Erasing more nodes than the site's max_erase needs the number, typed or given
 with --erase; --auto-approve does not replace it. Nodes in service are erased only
@@ -72,6 +77,9 @@ are named as plan names them.`,
 			if err := f.check(c); err != nil {
 				return wrongUsage(c, err)
 			}
+			if f.attach {
+				return a.attach(c.Context(), c, f)
+			}
 			return a.apply(c.Context(), f)
 		},
 	}
@@ -79,6 +87,7 @@ are named as plan names them.`,
 	f.addApproval(c)
 	a.addMetrics(c)
 	c.Flags().BoolVar(&f.fresh, "new-plan", false, "do not resume an unfinished plan; make a new one")
+	c.Flags().BoolVar(&f.attach, "attach", false, "plan nothing: show the run that serve does, until its end")
 	var l server.Listen
 	c.Flags().StringVar(&l.Address, "ui", "", "serve the web page while it runs, on `ADDRESS:PORT`: see serve")
 	c.Flags().Lookup("ui").NoOptDefVal = defaultPage

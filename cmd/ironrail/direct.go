@@ -250,7 +250,7 @@ func (a *app) directOwning(ctx context.Context, inv *inventory.Inventory, f *dir
 	if err != nil {
 		return err
 	}
-	o, err := a.own(ctx, string(f.Verb))
+	o, err := a.ownAlone(ctx, string(f.Verb))
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ const ringSize = 20000
 // execute runs an approved plan with its services, its control socket and its
 // view, and says how it ended.
 func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, o provision.RunOptions) error {
+	if own.lent != nil {
+		return a.executeThere(ctx, site, own.lent, o)
+	}
 	drain := make(chan struct{})
 	o.Drain = drain
 	say := func(text string) { o.Bus.Emit(event.Event{Type: event.Note, Text: text}) }

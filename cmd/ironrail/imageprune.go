@@ -49,7 +49,7 @@ func (a *app) pruneImages(ctx context.Context, approve bool) error {
 	if err != nil {
 		return err
 	}
-	o, err := a.own(ctx, "image prune")
+	o, err := a.ownAlone(ctx, "image prune")
 	if err != nil {
 		return err
 	}

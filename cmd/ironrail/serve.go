@@ -8,16 +8,19 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/onrecord"
+	"github.com/ironrail/ironrail/provision/resident"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/web/guard"
 	"github.com/ironrail/ironrail/web/server"
@@ -26,31 +29,73 @@ import (
 // defaultPage is where the page is unless it is said.
 const defaultPage = "127.0.0.1:8470"
 
-func (a *app) serveCommand() *cobra.Command {
-	l := server.Listen{Address: defaultPage}
-	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the web page of the site, and its API",
-		Long: `Serve the web page of the site until Ctrl-C: where every node stands, racks in
-elevation, why a node is not up, findings as work orders, cables as found, the plan,
-the report, events; the same as JSON below /api/v1. It shows what a running apply
-does as it happens, and what earlier runs left; it works on what ` + "`rehearse --keep`" + `
-left, too. apply --ui serves the same page for as long as it runs.
+// serveFlags are the options of one `ironrail serve`.
+type serveFlags struct {
+	server.Listen
+	boot string
+	page bool // nothing but the page
+}
 
-On loopback everybody who can reach it may read. On other addresses it speaks
+// check refuses choices that there are not.
+func (f *serveFlags) check(c *cobra.Command) error {
+	switch {
+	case !slices.Contains([]resident.Boot{resident.BootAuto, resident.BootYes, resident.BootNever}, resident.Boot(f.boot)):
+		return fmt.Errorf("--boot %q is not auto, yes or never", f.boot)
+	case f.page && c.Flags().Changed("boot"):
+		return errors.New("--boot is for a serve that owns the site, and --page owns nothing")
+	}
+	return nil
+}
+
+const serveHelp = `Own the site until Ctrl-C. While serve runs, apply, rebuild, test and all other
+commands work through it: they plan, show and ask, and serve does what was approved,
+which goes on when a terminal is closed. One run is done at a time. Nothing is
+begun that nobody approved; after a crash ` + "`ironrail apply`" + ` goes on, as ever.
+
+Nodes that boot are answered at any time: one that is installed is sent to its disk,
+and so is one that waits for work. status and the page say what a node that asked
+was given, and what to do. --boot auto, the default, opens these services (DHCP,
+TFTP, HTTP, agent API) where this machine has the controller's address, and a plan
+of the site was applied from here before; --boot yes opens them from the start, or
+is an error; --boot never leaves them to runs.
+
+The web page shows where every node stands, racks in elevation, why a node is not
+up, findings as work orders, cables as found, the plan, the report, events; the same
+as JSON below /api/v1. --page serves it alone and owns nothing; on what
+` + "`rehearse --keep`" + ` left serve never does more. apply --ui serves the same page for as
+long as it runs.
+
+On loopback everybody who can reach the page may read. On other addresses it speaks
 TLS, with --cert and --key or a certificate of its own, and asks for a login: with
 the link that is printed, which is good once, or with the token that lies in
 .ironrail/web.token. ` + "`serve link`" + ` prints another link. Names by which browsers know
 this machine are given with --host; requests for other names are refused.
 
 All that the page changes is hold and release of nodes, and that needs a login on
-loopback too. --json prints the addresses as one object.`,
-		Example: "  ironrail serve\n  ironrail serve --listen 192.0.2.10:8470 --host head.example\n  ironrail serve link",
+loopback too. --json prints the addresses as one object.
+
+A first Ctrl-C lets the running steps of a run end, a second stops them; SIGTERM
+stops them at once. Under systemd serve says when it is ready, and that it lives.`
+
+func (a *app) serveCommand() *cobra.Command {
+	f := serveFlags{Listen: server.Listen{Address: defaultPage}}
+	c := &cobra.Command{
+		Use:     "serve",
+		Short:   "Own the site: nodes that boot, runs, the web page",
+		Long:    serveHelp,
+		Example: "  ironrail serve\n  ironrail serve --listen 192.0.2.10:8470 --host head.example\n  ironrail serve --page\n  ironrail serve link",
 		Args:    asUsage(cobra.NoArgs),
-		RunE:    func(c *cobra.Command, _ []string) error { return a.serve(c.Context(), l) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.check(c); err != nil {
+				return wrongUsage(c, err)
+			}
+			return a.serve(c.Context(), f)
+		},
 	}
-	addListen(c, &l, "")
-	c.Flags().StringVar(&l.Address, "listen", l.Address, "`ADDRESS:PORT` to listen on; port 0 takes a free one")
+	addListen(c, &f.Listen, "")
+	c.Flags().StringVar(&f.Address, "listen", f.Address, "`ADDRESS:PORT` of the page; port 0 takes a free one")
+	c.Flags().StringVar(&f.boot, "boot", string(resident.BootAuto), "`WHEN` nodes that boot are answered while no run is active: auto, yes or never")
+	c.Flags().BoolVar(&f.page, "page", false, "serve the page alone, and own nothing")
 	link := server.Listen{Address: defaultPage}
 	sub := &cobra.Command{
 		Use:   "link",
@@ -76,28 +121,39 @@ func addListen(c *cobra.Command, l *server.Listen, prefix string) {
 	c.Flags().StringVar(&l.Key, prefix+"key", "", "`FILE` with its key")
 }
 
-// serve serves the page until it is stopped.
-func (a *app) serve(ctx context.Context, l server.Listen) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := a.openPage(l)
+// serve owns the site, or serves its page alone, until it is stopped.
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	_, kept, err := rehearsal.ReadKept(a.stateDir())
 	if err != nil {
 		return err
 	}
+	if !f.page && !kept {
+		return a.stay(ctx, f)
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s, err := a.openPage(f.Listen)
+	if err != nil {
+		return err
+	}
+	if err := a.sayPage(s); err != nil {
+		return err
+	}
+	return s.Serve(ctx)
+}
+
+// sayPage prints where the page is.
+func (a *app) sayPage(s *server.Server) error {
 	if a.json {
-		err = a.printJSON(struct {
+		return a.printJSON(struct {
 			URL         string `json:"url"`
 			Link        string `json:"link,omitempty"`
 			Fingerprint string `json:"certificate_sha256,omitempty"`
 		}{s.URL(), s.Link(a.now()), s.Fingerprint()})
-		if err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintln(a.out, s.URL())
-		a.sayLogin(s)
 	}
-	return s.Serve(ctx)
+	fmt.Fprintln(a.out, s.URL())
+	a.sayLogin(s)
+	return nil
 }
 
 // openPage opens the page of the site. One that cannot be read is an error at once, and not
@@ -132,6 +188,10 @@ func (a *app) openPage(l server.Listen) (*server.Server, error) {
 // showPage serves the page beside a command until end is called; s is nil where none is wanted.
 func (a *app) showPage(ctx context.Context, l *server.Listen) (s *server.Server, end func(), err error) {
 	if l == nil || l.Address == "" {
+		return nil, func() {}, nil
+	}
+	if who, owned, err := control.FindOwner(a.stateDir()); err == nil && owned && who.Resident {
+		a.sayf("%s serves the web page already.", who)
 		return nil, func() {}, nil
 	}
 	if s, err = a.openPage(*l); err != nil {

@@ -276,15 +276,36 @@ func (a *app) onRecord(inv *inventory.Inventory) onrecord.Site {
 
 // ownership is the state while this process owns it.
 type ownership struct {
-	*control.Owner
-	store state.Store
-	fence state.Fence
+	*control.Owner // nil: the state is borrowed
+	store          state.Store
+	fence          state.Fence
+	lent           *onrecord.Borrowed // from an owner that stays; nil: this process owns it
 }
 
-// own takes the state for a command. The error has exit code 11 while another
-// process owns it.
-func (a *app) own(ctx context.Context, command string) (o ownership, err error) {
-	o.Owner, err = control.AcquireFolder(a.stateDir(), command, a.now())
+// own takes the state for a command, or borrows it from an owner that stays. The error has
+// exit code 11 while another process owns it, or has borrowed it.
+func (a *app) own(ctx context.Context, command string) (ownership, error) {
+	if who, owned, err := control.FindOwner(a.stateDir()); err != nil || owned && who.Resident {
+		if err != nil {
+			return ownership{}, err
+		}
+		b := control.Borrower{Identity: control.Identity{PID: os.Getpid(), Command: command, Started: a.now()}, Program: thisVersion()}
+		s, err := onrecord.Borrow(ctx, a.stateDir(), b)
+		if err != nil {
+			return ownership{}, err
+		}
+		return ownership{store: s, fence: state.Fence{Number: 1}, lent: s}, nil
+	}
+	return a.ownAlone(ctx, command)
+}
+
+// ownAlone takes the state for a command, and borrows it from nobody.
+func (a *app) ownAlone(ctx context.Context, command string) (o ownership, err error) {
+	take := control.AcquireFolder
+	if command == residentCommand {
+		take = control.AcquireToStay
+	}
+	o.Owner, err = take(a.stateDir(), command, a.now())
 	if errkind.Of(err) == errkind.Refused {
 		return o, exit{exitOwned, err}
 	}
@@ -313,9 +334,13 @@ func (a *app) keepCopies(ctx context.Context, s *state.Bolt, command string) {
 	if old := s.Migrated(); old > 0 {
 		a.sayf("The state was brought from format %d to %d. The old file is kept as %s.", old, state.Format, state.OldFormatPath(s.Path(), old))
 	}
-	if command != "apply" {
-		return
+	if command == "apply" {
+		a.copyDaily(ctx, s)
 	}
+}
+
+// copyDaily makes the daily copy of the state.
+func (a *app) copyDaily(ctx context.Context, s *state.Bolt) {
 	if _, err := state.SaveDailyCopy(ctx, s, filepath.Join(a.stateDir(), backupFolder), a.now()); err != nil {
 		a.sayf("warning: the daily copy of the state: %s", err)
 	}
@@ -325,5 +350,7 @@ func (a *app) keepCopies(ctx context.Context, s *state.Bolt, command string) {
 // error of closing loses nothing.
 func (o ownership) giveBack() {
 	_ = o.store.Close()
-	_ = o.Release()
+	if o.Owner != nil {
+		_ = o.Release()
+	}
 }

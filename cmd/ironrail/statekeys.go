@@ -450,7 +450,7 @@ func (a *app) newKeys(ctx context.Context, approve bool) error {
 	if err != nil {
 		return err
 	}
-	o, err := a.own(ctx, "state keys")
+	o, err := a.ownAlone(ctx, "state keys")
 	if err != nil {
 		return err
 	}

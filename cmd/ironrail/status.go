@@ -68,6 +68,8 @@ type siteStatus struct {
 	Last *state.Run `json:"last,omitempty"`
 	// Rehearsal says that this is what a rehearsal left: nothing of it is true of hardware.
 	Rehearsal bool `json:"rehearsal,omitempty"`
+	// Serves is what an owner that stays does for nodes that boot; empty without one.
+	Serves []string `json:"serves,omitempty"`
 	// Stopped is Last when it was stopped or died before its end: apply continues with it.
 	Stopped *state.Run `json:"stopped,omitempty"`
 }
@@ -117,7 +119,7 @@ func stoppedText(r state.Run, now time.Time) string {
 }
 
 func newSiteStatus(site why.Site, owner *control.Identity) siteStatus {
-	s := siteStatus{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.SummariseNodes(site), Notes: site.Notes, Last: site.Last, Findings: site.Findings}
+	s := siteStatus{Owner: owner, Run: site.Run, Nodes: append([]state.Node{}, site.Nodes...), Where: why.SummariseNodes(site), Notes: site.Notes, Last: site.Last, Findings: site.Findings, Serves: site.Serves}
 	if s.Last != nil && s.Last.Resumable() {
 		s.Stopped = s.Last
 	}
@@ -135,6 +137,9 @@ func writeStatus(w io.Writer, s siteStatus, now time.Time) {
 	}()
 	if s.Rehearsal {
 		p.linef("What a rehearsal left: its nodes were simulated.")
+	}
+	for _, text := range s.Serves {
+		p.linef("%s: %s.", s.Owner, text)
 	}
 	if s.Run == nil {
 		p.linef("No run is active.")

@@ -44,6 +44,18 @@ type Status struct {
 	Waits map[string]apply.Waiting    `json:"waits,omitempty"`
 	Paces map[plan.StepID]plan.Budget `json:"paces,omitempty"`
 
+	// Serves says, of an owner that stays, what it does for nodes that boot while no run
+	// is active, and what it waits for. Empty for others.
+	Serves []string `json:"serves,omitempty"`
+	// First is the number of the first event of Run, of an owner that stays.
+	First uint64 `json:"first,omitempty"`
+	// Last is the run that was begun last, of an owner that stays and has none.
+	Last *state.Run `json:"last,omitempty"`
+	// Skipped and Findings are what it left: what was not started of nodes, and what was found
+	// about the site.
+	Skipped  map[string][]state.Record `json:"skipped,omitempty"`
+	Findings []stage.Finding           `json:"findings,omitempty"`
+
 	// Notes is what the state knows of nodes and the site's files do not; see
 	// Why.Notes.
 	Notes map[string][]string `json:"notes,omitempty"`
@@ -66,6 +78,7 @@ type Why struct {
 	Near     []stage.Finding             `json:"near,omitempty"`     // about what the node hangs on: its PDUs, its cables
 	Last     *state.Run                  `json:"last,omitempty"`     // the run that was begun last
 	Draining bool                        `json:"draining,omitempty"` // the run starts nothing new
+	Idle     bool                        `json:"idle,omitempty"`     // no run is active
 	Guess    *Guess                      `json:"guess,omitempty"`
 	Alike    *SimilarNodes               `json:"alike,omitempty"`
 	Look     *Look                       `json:"look,omitempty"`

@@ -34,6 +34,9 @@ type Identity struct {
 	PID     int       `json:"pid"`
 	Command string    `json:"command"` // apply, serve
 	Started time.Time `json:"started"`
+
+	// Resident: it stays when no run is active, and lends the state; see Lender.
+	Resident bool `json:"resident,omitempty"`
 }
 
 // String reads "apply (pid 123) since 2026-01-02 15:04:05".
@@ -56,6 +59,16 @@ type Owner struct {
 // not there. It does not wait: the error is of kind refused and names the owner
 // when there is one. What a dead owner left behind is cleared away.
 func AcquireFolder(dir, command string, now time.Time) (*Owner, error) {
+	return acquire(dir, Identity{PID: os.Getpid(), Command: command, Started: now})
+}
+
+// AcquireToStay is AcquireFolder of a process that lends the state: its control socket is
+// that of a Lender.
+func AcquireToStay(dir, command string, now time.Time) (*Owner, error) {
+	return acquire(dir, Identity{PID: os.Getpid(), Command: command, Started: now, Resident: true})
+}
+
+func acquire(dir string, i Identity) (*Owner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
@@ -67,7 +80,7 @@ func AcquireFolder(dir, command string, now time.Time) (*Owner, error) {
 		_ = f.Close()
 		return nil, explainLockError(dir, err)
 	}
-	o := &Owner{Identity: Identity{PID: os.Getpid(), Command: command, Started: now}, dir: dir, lock: f}
+	o := &Owner{Identity: i, dir: dir, lock: f}
 	if err := o.announce(); err != nil {
 		return nil, errors.Join(err, o.Release())
 	}
@@ -78,8 +91,12 @@ func explainLockError(dir string, err error) error {
 	if !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EACCES) {
 		return fmt.Errorf("state folder %s: lock: %w", dir, err)
 	}
-	return errkind.New(errkind.Refused, "state folder %s belongs to %s", dir, readIdentity(dir)).
-		Do("Ask it with ironrail status, or wait until it ends.")
+	who := readIdentity(dir)
+	e := errkind.New(errkind.Refused, "state folder %s belongs to %s", dir, who)
+	if who.Resident {
+		return e.Do("It stays until it is stopped: stop it for the time of this command, such as with `systemctl stop ironrail`.")
+	}
+	return e.Do("Ask it with ironrail status, or wait until it ends.")
 }
 
 // announce writes who owns the folder, whole or not at all, and removes the

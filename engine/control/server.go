@@ -73,6 +73,7 @@ func Handler(b Backend, version string) http.Handler {
 	m.HandleFunc("POST /console/{node}", serveConsole(b))
 	m.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) { serveEvents(w, r, b) })
 	m.HandleFunc("GET /snapshot", func(w http.ResponseWriter, r *http.Request) { serveSnapshot(w, r, b) })
+	addLender(m, b)
 	return limitRequests(m)
 }
 

@@ -44,6 +44,13 @@ func (b *Bus) Emit(e Event) {
 	b.wake()
 }
 
+// Newest is the number of the newest event; 0 when there is none yet.
+func (b *Bus) Newest() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
+}
+
 // Close ends the stream: subscribers see what is left, then io.EOF. Later
 // events are discarded.
 func (b *Bus) Close() {

@@ -47,15 +47,18 @@ type Site struct {
 	Notes   map[string][]string       // see control.Why.Notes
 	// Findings are those of the last run about the site, and no node.
 	Findings []stage.Finding
+	Serves   []string // see control.Status.Serves
 	Now      time.Time
 }
 
 // NewSite makes a Site of an owner's status.
 func NewSite(s control.Status, now time.Time) Site {
-	out := Site{Nodes: s.Nodes, Run: s.Run, Waits: s.Waits, Paces: s.Paces, Notes: s.Notes, Now: now}
+	out := Site{Nodes: s.Nodes, Run: s.Run, Waits: s.Waits, Paces: s.Paces, Notes: s.Notes, Serves: s.Serves, Now: now}
 	if s.Run != nil {
 		out.Findings = s.Run.Findings
+		return out
 	}
+	out.Last, out.Skipped, out.Findings = s.Last, s.Skipped, s.Findings
 	return out
 }
 

@@ -37,11 +37,15 @@ func StatePath(folder string) string {
 }
 
 // OpenState opens the state in a state folder for reading; one that is not there is
-// empty. It is an OwnedError while another process owns it.
+// empty. While its owner is one that stays, it is a copy of now; it is an OwnedError while
+// another process owns it.
 func OpenState(folder string) (state.Reader, func(), error) {
 	who, owned, err := control.FindOwner(folder)
 	if err != nil {
 		return nil, nil, err
+	}
+	if owned && who.Resident {
+		return openCopy(context.Background(), folder) // its calls have deadlines
 	}
 	if owned {
 		return nil, nil, OwnedError{errkind.New(errkind.Refused, "the state of this site belongs to %s", who).
@@ -59,6 +63,23 @@ func OpenState(folder string) (state.Reader, func(), error) {
 		return nil, nil, err
 	}
 	return s, func() { s.Close() }, nil
+}
+
+// openCopy opens a copy of the state of an owner, whichever it is.
+func openCopy(ctx context.Context, folder string) (state.Reader, func(), error) {
+	var r *state.Bolt
+	var drop func()
+	_, err := AskOwner(folder, func(c *control.Client) (err error) {
+		r, drop, err = copyState(ctx, c)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case r == nil: // it has ended just now
+		return OpenState(folder)
+	}
+	return r, drop, nil
 }
 
 // AskOwner asks the owner of a state folder; false when there is none. It is
@@ -108,7 +129,14 @@ func (s Site) Node(ctx context.Context, node string) (y control.Why, running boo
 		y, err = c.Why(ctx, node)
 		return err
 	})
-	if err != nil || running {
+	if err != nil {
+		return y, running, err
+	}
+	if running {
+		if y.Idle {
+			running = false
+			y.Evidence, err = s.keptEvidence(node)
+		}
 		return y, running, err
 	}
 	err = s.WithState(ctx, func(r state.Reader) (err error) {
@@ -153,5 +181,15 @@ func (s Site) WithState(ctx context.Context, f func(state.Reader) error) error {
 	if err := keys.CheckSite(ctx, r, s.Inv.Site.Name); err != nil {
 		return err
 	}
+	return f(r)
+}
+
+// WithCopy is WithState with a copy of the state while any process owns it.
+func (s Site) WithCopy(ctx context.Context, f func(state.Reader) error) error {
+	r, closeState, err := openCopy(ctx, s.State)
+	if err != nil {
+		return err
+	}
+	defer closeState()
 	return f(r)
 }

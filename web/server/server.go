@@ -168,6 +168,9 @@ func (s *Server) ReviewApproved() { s.keeper.ApproveReview() }
 // Fingerprint is the SHA-256 of the certificate; empty without TLS.
 func (s *Server) Fingerprint() string { return s.fingerprint }
 
+// Close closes the socket of a server that is not served.
+func (s *Server) Close() error { return s.ln.Close() }
+
 // Serve answers until ctx is done, and then closes the socket.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

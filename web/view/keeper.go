@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ import (
 const (
 	leastAge = time.Second      // a reading that is younger is not repeated
 	share    = 20               // reading takes at most one part of so many of the time
+	oldest   = 5 * time.Second  // of a reading while an owner that stays may see nodes boot
 	copyAge  = 20 * time.Second // of what is read from a copy of the state while a run is active
 )
 
@@ -93,13 +95,12 @@ func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 	if k.last != nil && now.Sub(k.read) < max(leastAge, share*k.took) && now.Sub(k.read) >= 0 {
 		return k.last, nil
 	}
-	_, owned, err := control.FindOwner(k.State)
+	who, owned, err := control.FindOwner(k.State)
 	if err != nil {
 		return nil, err
 	}
 	found := print{files: printOf(k.Dir), state: fileOf(onrecord.StatePath(k.State))}
-	if k.last != nil && !owned && k.last.Owner == nil && !k.stale && found == k.prior {
-		k.read = now
+	if k.stands(found, who, owned, now) {
 		return k.last, nil
 	}
 	begun := time.Now()
@@ -111,8 +112,31 @@ func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 	if err != nil {
 		return k.last, err
 	}
+	if k.last != nil && found == k.prior && !k.stale && isSame(s, k.last) {
+		s = k.last
+	}
 	k.last, k.read, k.took, k.prior, k.stale = s, now, time.Since(begun), found, false
 	return s, nil
+}
+
+// stands reports whether the last reading is as good as a new one.
+func (k *Keeper) stands(found print, who control.Identity, owned bool, now time.Time) bool {
+	if k.last == nil || k.stale || found != k.prior {
+		return false
+	}
+	if !owned && k.last.Owner == nil {
+		k.read = now
+		return true
+	}
+	idle := owned && who.Resident && k.last.Owner != nil && *k.last.Owner == who && k.last.Site.Run == nil
+	return idle && now.Sub(k.read) < oldest
+}
+
+// isSame reports whether two readings of the same files and state say the same.
+func isSame(a, b *Snapshot) bool {
+	of := a.Site
+	of.Now = b.Site.Now
+	return a.Trouble == b.Trouble && a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner && reflect.DeepEqual(of, b.Site)
 }
 
 // withTrouble is a reading that stands while the owner of the state does not answer, and says so.
@@ -205,24 +229,7 @@ func (k *Keeper) withState(ctx context.Context, s *Snapshot, f func(state.Reader
 	if _, owned := errors.AsType[onrecord.OwnedError](err); !owned {
 		return err
 	}
-	file, err := os.CreateTemp("", "ironrail-state-*.db")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	asked, err := onrecord.AskOwner(k.State, func(c *control.Client) error { return c.Snapshot(ctx, file) })
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if !asked { // the run has ended meanwhile
-		return k.records(s).WithState(ctx, f)
-	}
-	r, err := state.OpenReadOnly(file.Name())
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	return f(r)
+	return k.records(s).WithCopy(ctx, f)
 }
 
 // printOf is what says that the files of a site's folder are as they were.

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package onrecord
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/errkind"
+)
+
+// Borrowed is the state of a site while its owner stays and lends it to this process. It is
+// a state.Store: what is appended goes to the owner, and what is read comes from a copy,
+// which is made anew after that.
+type Borrowed struct {
+	ctx    context.Context // of copies: that of the command
+	client *control.Client
+	loan   string
+	end    func()
+	info   state.Info
+
+	mu    sync.Mutex // guards what follows
+	copy  *state.Bolt
+	drop  func()
+	stale bool // something was appended since the copy was made
+}
+
+// Borrow borrows the state from the owner of a folder. The error is an OwnedError when
+// another command has it, or a run is active.
+func Borrow(ctx context.Context, folder string, b control.Borrower) (*Borrowed, error) {
+	c := control.NewClient(folder)
+	loan, end, err := c.Borrow(ctx, b)
+	if k := errkind.Of(err); k == errkind.Refused || k == errkind.Interrupted {
+		return nil, OwnedError{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Borrowed{ctx: context.WithoutCancel(ctx), client: c, loan: loan, end: end, stale: true}
+	r, err := s.reader()
+	if err != nil {
+		end()
+		return nil, err
+	}
+	s.info = r.Info()
+	return s, nil
+}
+
+// copyState opens a copy of the state that an owner has; drop closes and removes it.
+func copyState(ctx context.Context, c *control.Client) (r *state.Bolt, drop func(), err error) {
+	file, err := os.CreateTemp("", "ironrail-state-*.db")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	if err := errors.Join(c.Snapshot(ctx, file), file.Close()); err != nil {
+		return nil, nil, err
+	}
+	if r, err = state.OpenReadOnly(file.Name()); err != nil {
+		return nil, nil, err
+	}
+	return r, func() { _ = r.Close(); _ = os.Remove(file.Name()) }, nil
+}
+
+// reader is the copy that is read.
+func (s *Borrowed) reader() (*state.Bolt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.copy != nil && !s.stale {
+		return s.copy, nil
+	}
+	r, drop, err := copyState(s.ctx, s.client)
+	if err != nil {
+		return nil, err
+	}
+	if s.drop != nil {
+		s.drop()
+	}
+	s.copy, s.drop, s.stale = r, drop, false
+	return r, nil
+}
+
+// Info implements state.Reader.
+func (s *Borrowed) Info() state.Info { return s.info }
+
+// Read implements state.Reader.
+func (s *Borrowed) Read(ctx context.Context, from uint64, f func(state.Record) error) error {
+	r, err := s.reader()
+	if err != nil {
+		return err
+	}
+	return r.Read(ctx, from, f)
+}
+
+// Object implements state.Reader.
+func (s *Borrowed) Object(ctx context.Context, k state.Key) (state.Object, bool, error) {
+	s.mu.Lock()
+	r, stale := s.copy, s.stale
+	s.mu.Unlock()
+	if stale || r == nil {
+		return s.client.Object(ctx, k)
+	}
+	return r.Object(ctx, k)
+}
+
+// Objects implements state.Reader.
+func (s *Borrowed) Objects(ctx context.Context, kind string) ([]state.Object, error) {
+	r, err := s.reader()
+	if err != nil {
+		return nil, err
+	}
+	return r.Objects(ctx, kind)
+}
+
+// Claim implements state.Store: the owner has claimed it.
+func (s *Borrowed) Claim(context.Context, string) (state.Fence, error) {
+	return state.Fence{Number: 1}, nil
+}
+
+// Append implements state.Store.
+func (s *Borrowed) Append(ctx context.Context, _ state.Fence, b state.Batch) (uint64, error) {
+	s.mu.Lock()
+	s.stale = true
+	s.mu.Unlock()
+	return s.client.Append(ctx, s.loan, b)
+}
+
+// Close implements state.Store: the owner may lend the state to others.
+func (s *Borrowed) Close() error {
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drop != nil {
+		s.drop()
+		s.copy, s.drop = nil, nil
+	}
+	return nil
+}
+
+// Begin has the owner do a plan; see control.Lender.
+func (s *Borrowed) Begin(ctx context.Context, q control.RunRequest, p *plan.Plan, k plan.Key) (control.RunBegun, error) {
+	s.mu.Lock()
+	s.stale = true
+	s.mu.Unlock()
+	return s.client.Begin(ctx, s.loan, q, p, k)
+}
+
+// Owner asks the owner.
+func (s *Borrowed) Owner() *control.Client { return s.client }
+
+// Refresh lets the next reading see what the owner has now.
+func (s *Borrowed) Refresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = true
+}
+
+var _ state.Store = (*Borrowed)(nil)

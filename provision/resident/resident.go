@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resident is the owner of a site that stays: it answers nodes that boot, commands
+// and the web page while no run is active, lends the state to one command at a time, and
+// does the plans that these begin. It begins nothing by itself.
+package resident
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision"
+)
+
+// Boot says when nodes that boot are answered while no run is active.
+type Boot string
+
+// The choices.
+const (
+	BootAuto  Boot = "auto"  // once a run was begun, where the addresses of the controller are on this machine
+	BootYes   Boot = "yes"   // always; it is an error where that cannot be
+	BootNever Boot = "never" // by runs alone
+)
+
+// How often is looked whether the site's files have changed, and how long boot services that
+// failed are left before they are opened again.
+const (
+	lookEach  = 2 * time.Second
+	bootAgain = 15 * time.Second
+)
+
+// Config is what a Resident is opened with.
+type Config struct {
+	Store state.Store
+	Fence state.Fence
+	Owner control.Identity
+	Bus   *event.Bus // for as long as the Resident lives
+	Boot  Boot
+	// Load opens the site as its files are now. strict refuses files with errors, as for a
+	// plan; else what can be looked at is enough.
+	Load    func(strict bool) (*provision.Site, error)
+	Files   func() string // changes when the site's files do
+	Version string        // of this program
+	// Before is called before a run begins, such as to keep a copy of the state; nil: nothing is.
+	Before func(context.Context)
+}
+
+// Resident owns the state of a site. It implements control.Backend and all that goes with it,
+// and is safe for concurrent use.
+type Resident struct {
+	cfg Config
+
+	turn sync.Mutex // held while what is idle, or a run, is opened or closed
+
+	mu      sync.Mutex // guards what follows
+	idle    *idle
+	trouble string // why the site's files, as they are now, are not in use
+	files   string // that idle was opened of
+	loan    *loan
+	run     *running // nil: none is active
+	last    *running // that ended last; nil: none did
+	boot    booting
+	ended   bool
+}
+
+// idle is what answers while no run is active.
+type idle struct {
+	direct *provision.Direct
+	site   *provision.Site
+	users  sync.WaitGroup  // requests under way
+	life   context.Context // until it is closed
+	end    context.CancelCauseFunc
+}
+
+// Open opens the site. The caller owns the state, and calls Serve or Close.
+func Open(ctx context.Context, c Config) (*Resident, error) {
+	r := &Resident{cfg: c}
+	if err := r.openIdle(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.openBoot(ctx); err != nil && c.Boot == BootYes {
+		return nil, errors.Join(err, r.Close(ctx))
+	}
+	return r, nil
+}
+
+// Close ends what is idle. A run that is active is stopped at once, and waited for.
+func (r *Resident) Close(ctx context.Context) error {
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	_ = r.Stop(ctx) // there may be no run
+	r.Wait()
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	r.closeBoot()
+	return r.closeIdle(ctx)
+}
+
+// Serve looks after the boot services and the site's files until ctx is done. beat is called
+// each time that this has gone round.
+func (r *Resident) Serve(ctx context.Context, beat func()) {
+	for each := time.NewTicker(lookEach); ; {
+		select {
+		case <-ctx.Done():
+			each.Stop()
+			return
+		case <-each.C:
+		}
+		r.refresh(ctx)
+		beat()
+	}
+}
+
+// refresh opens what is idle anew where the site's files have changed, and boot services that
+// are not up where they should be.
+func (r *Resident) refresh(ctx context.Context) {
+	if !r.turn.TryLock() { // a run begins or ends
+		return
+	}
+	defer r.turn.Unlock()
+	files := r.cfg.Files()
+	r.mu.Lock()
+	active, changed, due := r.run != nil, files != r.files, r.boot.isDue()
+	r.mu.Unlock()
+	switch {
+	case active:
+	case changed:
+		r.mu.Lock()
+		r.files = files // files that are wrong are not read again and again
+		r.mu.Unlock()
+		r.reopen(ctx)
+	case due:
+		_ = r.openBoot(ctx) // it is said by Status
+	}
+}
+
+// reopen replaces what is idle; r.turn is held. Files that cannot be used leave what was.
+func (r *Resident) reopen(ctx context.Context) {
+	old := r.take()
+	if err := r.openIdle(ctx); err != nil {
+		r.mu.Lock()
+		r.idle, r.trouble = old, "the site's files have changed and are not in use yet: "+errkind.Line(err)
+		r.mu.Unlock()
+		return
+	}
+	if old != nil {
+		_ = old.close(ctx)
+	}
+	r.closeBoot()
+	_ = r.openBoot(ctx) // it is said by Status
+}
+
+// openIdle opens what is idle.
+func (r *Resident) openIdle(ctx context.Context) error {
+	files := r.cfg.Files()
+	site, err := r.cfg.Load(false)
+	if err != nil {
+		return err
+	}
+	d, err := site.OpenDirect(ctx, r.cfg.Store, r.cfg.Fence, r.cfg.Bus, r.cfg.Owner)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idle, r.files, r.trouble = &idle{direct: d, site: site}, files, ""
+	r.idle.life, r.idle.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	return nil
+}
+
+// take takes what is idle away from further requests.
+func (r *Resident) take() *idle {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.idle
+	r.idle = nil
+	return old
+}
+
+// closeIdle closes what is idle; r.turn is held.
+func (r *Resident) closeIdle(ctx context.Context) error {
+	if old := r.take(); old != nil {
+		return old.close(ctx)
+	}
+	return nil
+}
+
+// close ends consoles and questions, lets direct work that has begun end, and gives sessions back.
+func (i *idle) close(ctx context.Context) error {
+	i.end(errkind.New(errkind.Interrupted, "a run begins, or the site's files have changed"))
+	i.users.Wait()
+	return i.direct.Close(ctx)
+}
+
+// note says something to who follows.
+func (r *Resident) note(text string) {
+	r.cfg.Bus.Emit(event.Event{Type: event.Note, Text: text})
+}
+
+// report says what the boot services find while no run is active.
+func (r *Resident) report(_ context.Context, f stage.Finding) error {
+	r.cfg.Bus.Emit(event.Event{Type: event.FindingMade, Text: f.Cause, Data: map[string]string{"action": f.Action}})
+	return nil
+}

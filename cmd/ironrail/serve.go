@@ -190,11 +190,11 @@ func (a *app) showPage(ctx context.Context, l *server.Listen) (s *server.Server,
 	if l == nil || l.Address == "" {
 		return nil, func() {}, nil
 	}
-	if who, owned, err := control.FindOwner(a.stateDir()); err == nil && owned && who.Resident {
-		a.sayf("%s serves the web page already.", who)
-		return nil, func() {}, nil
+	at := *l
+	if who, owned, err := control.FindOwner(a.stateDir()); err == nil && owned && who.Resident && at.Address == defaultPage {
+		at.Address = "127.0.0.1:0" // serve has that port, as a rule
 	}
-	if s, err = a.openPage(*l); err != nil {
+	if s, err = a.openPage(at); err != nil {
 		return nil, nil, err
 	}
 	a.sayf("The web page is %s until this command ends; `ironrail serve` shows it afterwards.", s.URL())

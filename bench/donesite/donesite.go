@@ -9,11 +9,14 @@ package donesite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
@@ -150,8 +153,19 @@ func (f *filler) putRecord(k state.Key, v any) {
 }
 
 func (f *filler) flush() {
-	if f.err == nil {
-		_, f.err = f.store.Append(f.ctx, f.fence, f.batch)
+	if f.err != nil {
+		return
 	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex                                                // guards f.err meanwhile
+	for puts := range slices.Chunk(f.batch.Puts, state.MaxEntries) { // together, so that they share a write
+		wg.Go(func() {
+			_, err := f.store.Append(f.ctx, f.fence, state.Batch{Puts: puts})
+			mu.Lock()
+			defer mu.Unlock()
+			f.err = errors.Join(f.err, err)
+		})
+	}
+	wg.Wait()
 	f.batch = state.Batch{}
 }

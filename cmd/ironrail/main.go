@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/provision/predict"
@@ -97,11 +98,17 @@ func (a *app) codeOf(err error) int {
 	code := exitFailed
 	if e, ok := errors.AsType[exit](err); ok {
 		code = e.code
-	} else if _, owned := errors.AsType[onrecord.OwnedError](err); owned {
+	} else if _, owned := errors.AsType[onrecord.OwnedError](err); owned || steppedDown(err) {
 		code = exitOwned
 	}
 	a.complain(err)
 	return code
+}
+
+// steppedDown reports whether a command ended because another process may be the owner of the
+// state: its lease ended, or its fence is an old one.
+func steppedDown(err error) bool {
+	return errors.Is(err, state.ErrLeaseEnded) || errors.Is(err, state.ErrFenced)
 }
 
 // complain prints an error and its next action; errors that were joined one by

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -117,6 +118,7 @@ func TestOutcomeOfARun(t *testing.T) {
 		{"all failed", state.RunSomeFailed, []apply.NodeOutcome{apply.NodeQuarantined}, nil, nil, exitFailed, ""},
 		{"drained", state.RunDrained, nil, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},
 		{"interrupted", state.RunInterrupted, nil, nil, nil, exitInterrupted, "`ironrail apply` goes on from here"},
+		{"the lease ended", state.RunInterrupted, nil, nil, fmt.Errorf("run r1 stopped: %w", state.ErrLeaseEnded), exitOwned, "another controller may have taken over"},
 		{"records lost", state.RunInterrupted, nil, nil, errors.New("disk full"), exitFailed, "disk full"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -214,6 +214,9 @@ func readObject(ctx context.Context, r state.Reader, k state.Key) (state.Object,
 	if err == nil && !ok {
 		err = errkind.New(errkind.NotFound, "the state has no object %s", k).Do("`ironrail state list " + k.Kind + "` has their names.")
 	}
+	if err == nil {
+		o.Value, err = state.WholeValue(ctx, r, o)
+	}
 	return o, err
 }
 

@@ -89,9 +89,12 @@ func (a *app) checkState(ctx context.Context, s *state.Bolt) error {
 	}
 	var out page
 	a.picture(&out, p)
-	if p.Format < state.Format {
+	switch {
+	case p.Format < 2:
 		out.linef("Nothing is damaged, as far as a file of format %d can tell: it has no checksums. The next apply brings it to format %d.", p.Format, state.Format)
-	} else {
+	case p.Format < state.Format:
+		out.linef("Nothing is damaged: every page, checksum and number was read. The next apply brings it from format %d to %d.", p.Format, state.Format)
+	default:
 		out.linef("Nothing is damaged: every page, checksum and number was read.")
 	}
 	for _, n := range notes {
@@ -135,7 +138,7 @@ func (a *app) removeObjects(ctx context.Context, args []string, approve bool) er
 		return err
 	}
 	defer o.giveBack()
-	var b state.Batch
+	var parts []state.Batch
 	for _, k := range keys {
 		x, err := readObject(ctx, o.store, k)
 		if err != nil {
@@ -146,15 +149,15 @@ func (a *app) removeObjects(ctx context.Context, args []string, approve bool) er
 			return err
 		}
 		a.sayf("%s, version %d: %s", k, x.Version, what)
-		b.Puts = append(b.Puts, state.Put{Key: k, Want: x.Version})
-		b.Records = append(b.Records, state.Record{Kind: state.Note, Time: a.now().UTC()}.With(state.NewRemoved(x, operatorName())))
+		parts = append(parts, state.Batch{Puts: []state.Put{{Key: k, Want: x.Version}},
+			Records: []state.Record{state.Record{Kind: state.Note, Time: a.now().UTC()}.With(state.NewRemoved(x, operatorName()))}})
 	}
 	if !approve {
 		if err := a.promptFor("yes", "Read what is removed, then add --auto-approve."); err != nil {
 			return err
 		}
 	}
-	if _, err := o.store.Append(ctx, o.fence, b); err != nil {
+	if err := state.AppendParts(ctx, o.store, o.fence, parts...); err != nil {
 		return err
 	}
 	removed := []string{}

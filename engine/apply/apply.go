@@ -89,6 +89,7 @@ func (e *Executor) Run(ctx context.Context) (Result, error) {
 	e.emitRunStart()
 	close(e.begun)
 	watching, enough := context.WithCancel(ctx)
+	e.wg.Go(func() { e.watchLease(watching) })
 	if e.graph.anyMayLeaveStragglers() {
 		e.wg.Go(func() { e.watchStragglers(watching) })
 	}

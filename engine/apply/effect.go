@@ -93,6 +93,9 @@ func (r *stepRun) doEffect(ctx context.Context, f stage.Effect) error {
 		_ = r.recordEffect(f, state.Effect{State: state.EffectNotDone, Detail: "stopped before it began"})
 		return context.Cause(ctx)
 	}
+	if err := r.exec.ledger.checkLease(); err != nil {
+		return err // its intent stands: the next owner probes it
+	}
 	err := f.Do(ctx)
 	if err == nil {
 		return r.recordEffect(f, state.Effect{State: state.EffectIsDone})

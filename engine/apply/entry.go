@@ -4,6 +4,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -82,6 +83,58 @@ func (l *ledger) write(n entry) error {
 	if err := l.failure(); err != nil {
 		return err
 	}
+	if err := l.append(n); err != nil {
+		return l.setFailure(err)
+	}
+	return nil
+}
+
+// writeParts makes entries durable in their order, in one append where they fit into one, and
+// else in several: each entry is written whole. It is for what an interrupted run does once
+// more, or may leave half done.
+func (l *ledger) writeParts(parts []entry) error {
+	if len(parts) == 0 {
+		return l.failure()
+	}
+	if err := l.failure(); err != nil {
+		return err
+	}
+	err := l.appendParts(parts)
+	if err != nil {
+		return l.setFailure(err)
+	}
+	return nil
+}
+
+func (l *ledger) appendParts(parts []entry) error {
+	n := joinEntries(parts)
+	var err error = &state.LimitError{}
+	if len(parts) == 1 || len(n.records)+len(n.puts) <= state.MaxEntries {
+		err = l.append(n)
+	}
+	if _, large := errors.AsType[*state.LimitError](err); !large || len(parts) == 1 {
+		return err
+	}
+	half := len(parts) / 2
+	if err := l.appendParts(parts[:half]); err != nil {
+		return err
+	}
+	return l.appendParts(parts[half:])
+}
+
+// joinEntries is one entry that says what several say.
+func joinEntries(parts []entry) (n entry) {
+	for _, p := range parts {
+		n.records, n.puts, n.changes = append(n.records, p.records...), append(n.puts, p.puts...), append(n.changes, p.changes...)
+		if n.err == nil {
+			n.err = p.err
+		}
+	}
+	return n
+}
+
+// append writes an entry in one append.
+func (l *ledger) append(n entry) error {
 	changed, unlock := l.lockChanged(&n)
 	defer unlock()
 	for _, x := range changed {
@@ -95,7 +148,7 @@ func (l *ledger) write(n entry) error {
 		n.records[i].Time, n.records[i].Run = now, l.run
 	}
 	if _, err := l.store.Append(context.Background(), l.fence, state.Batch{Records: n.records, Puts: n.puts}); err != nil {
-		return l.setFailure(err)
+		return err
 	}
 	for _, x := range changed {
 		l.keepNode(x)

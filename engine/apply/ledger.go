@@ -23,8 +23,8 @@ import (
 // node, the facts that were read or learned, what earlier runs of this plan left (frozen
 // groups, effects in doubt), and the first failure to write. It keeps these rules:
 //
-//   - One entry is one append. What the journal says and the objects that follow from it
-//     are written together or not at all.
+//   - An entry is never cut. What the journal says and the objects that follow from it
+//     are written together or not at all. Several entries share an append where they fit.
 //   - Two entries about one node reach the disk in the order in which they change the
 //     node: its cell is locked during the write. Entries about different nodes wait for
 //     the disk together.
@@ -76,42 +76,77 @@ func newLedger(ctx context.Context, c Config, run string) (*ledger, error) {
 // recordRunStart makes the start of a run durable, with its plan. A run that does not
 // resume gives the nodes that it works on a new chance, see clearQuarantines.
 func (l *ledger) recordRunStart(ctx context.Context, r state.Run, p *plan.Plan, resume bool) error {
+	last, _, err := state.Get[state.Run](ctx, l.store, state.LastRun)
+	if err != nil {
+		return err
+	}
+	var parts, cleared []entry
+	if !resume {
+		if parts, err = l.forgetUnreached(ctx); err != nil {
+			return err
+		}
+	}
+	if !resume || last.Clearing {
+		cleared = l.clearQuarantines(p)
+	}
+	r.Clearing = len(cleared) > mostCleared
+	start, err := l.newRunStart(ctx, r, p, last)
+	if err != nil {
+		return l.setFailure(err)
+	}
+	parts = append(append(parts, start), cleared...)
+	if r.Clearing {
+		r.Clearing = false
+		var n entry
+		n.putObject(state.LastRun, r)
+		parts = append(parts, n)
+	}
+	if err := l.writeParts(parts); err != nil {
+		return err
+	}
+	if _, err := l.store.Sweep(ctx, l.fence); err != nil { // of the plan that was replaced
+		return l.setFailure(err)
+	}
+	return nil
+}
+
+// mostCleared is how many quarantines are surely lifted in the append that starts the run. A
+// run that lifts more says so in its object until all are: the run that continues with it
+// lifts the rest.
+const mostCleared = 16
+
+// newRunStart is the entry that starts a run and replaces the plan of the last one.
+func (l *ledger) newRunStart(ctx context.Context, r state.Run, p *plan.Plan, last state.Run) (entry, error) {
 	var n entry
 	n.addRecordOf(state.Record{Kind: state.RunStarted}, state.LastRun, r)
-	n.putObject(state.PlanKey(p.ID), p)
-	if !resume {
-		last, _, err := state.Get[state.Run](ctx, l.store, state.LastRun)
-		if err != nil {
-			return err
-		}
-		if last.Plan != "" && last.Plan != p.ID {
-			n.deleteObject(state.PlanKey(last.Plan))
-		}
-		if err := l.forgetUnreached(ctx, &n); err != nil {
-			return err
-		}
-		l.clearQuarantines(&n, p)
+	put, err := state.PutPlan(ctx, l.store, l.fence, p)
+	n.puts = append(n.puts, put)
+	if last.Plan != "" && last.Plan != p.ID {
+		n.deleteObject(state.PlanKey(last.Plan))
 	}
-	return l.write(n)
+	return n, err
 }
 
 // forgetUnreached drops the good ends of steps that the plan which is replaced did not
 // come to, on nodes that it had begun to change. So far these ends did not count because
-// that plan was unfinished; once it is replaced, nothing else says so.
-func (l *ledger) forgetUnreached(ctx context.Context, n *entry) error {
+// that plan was unfinished; once it is replaced, nothing else says so. So they are dropped
+// before it is replaced, and not after.
+func (l *ledger) forgetUnreached(ctx context.Context) (parts []entry, err error) {
 	left, err := state.ReadUnreachedSteps(ctx, l.store)
 	for _, id := range left {
+		var n entry
 		n.deleteObject(state.StepKey(id))
+		parts = append(parts, n)
 	}
-	return err
+	return parts, err
 }
 
 // clearQuarantines takes those nodes of p out of quarantine whose finding came from a step
 // that p repeats, in whatever wave. A node whose finding nothing repeats stays in
 // quarantine. A node that p is to accept is in doubt until then.
-func (l *ledger) clearQuarantines(n *entry, p *plan.Plan) {
+func (l *ledger) clearQuarantines(p *plan.Plan) (parts []entry) {
 	if !l.anyQuarantined() {
-		return
+		return nil
 	}
 	repeated, accepts := map[string]bool{}, map[string]bool{}
 	for i := range p.Steps {
@@ -126,6 +161,7 @@ func (l *ledger) clearQuarantines(n *entry, p *plan.Plan) {
 				continue
 			}
 			l.clearFinding(name)
+			var n entry
 			n.addRecord(state.Record{Kind: state.Cleared, Subject: subject.OfNode(name)})
 			n.changeNode(name, func(x *state.Node) {
 				if accepts[name] && x.Quarantine != nil {
@@ -133,8 +169,10 @@ func (l *ledger) clearQuarantines(n *entry, p *plan.Plan) {
 				}
 				x.Quarantine = nil
 			})
+			parts = append(parts, n)
 		}
 	}
+	return parts
 }
 
 // recordHold makes a hold or a release durable.
@@ -152,19 +190,23 @@ func (l *ledger) recordHold(node string, kind state.RecordKind, h state.Hold) er
 
 // recordFinding makes a finding durable and quarantines the nodes that it suspects.
 func (l *ledger) recordFinding(f stage.Finding) error {
-	var n entry
+	var parts []entry // one of each subject: a finding that is half recorded is made again by its step
 	for _, s := range f.Suspects {
+		var n entry
 		n.addRecord(state.Record{Kind: state.FindingMade, Step: f.Step, Subject: s.Subject}.With(f))
 		if s.Subject.Kind == subject.Node {
 			n.changeNode(s.Subject.Name, l.blameNode(f))
 		}
+		parts = append(parts, n)
 	}
 	for _, s := range f.Affected {
 		if s.Kind == subject.Node {
+			var n entry
 			n.changeNode(s.Name, l.quarantineNode(f, errkind.Unreachable))
+			parts = append(parts, n)
 		}
 	}
-	return l.write(n)
+	return l.writeParts(parts)
 }
 
 // blameNode returns the change that makes a finding one of a node: the first puts it in

@@ -37,7 +37,7 @@ func (l *ledger) fact(k fact.Key) (fact.Fact, bool) {
 
 // recordFacts makes facts durable; those that say nothing new are passed over.
 func (l *ledger) recordFacts(step string, fs []fact.Fact) ([]fact.Fact, error) {
-	var n entry
+	var parts []entry // a fact that is not recorded is learned again
 	var news []fact.Fact
 	for _, f := range fs {
 		if old, ok := l.fact(f.Key); ok && string(old.Value) == string(f.Value) && old.Part == f.Part {
@@ -47,16 +47,20 @@ func (l *ledger) recordFacts(step string, fs []fact.Fact) ([]fact.Fact, error) {
 		if f.Observed.IsZero() {
 			f.Observed = l.now()
 		}
+		var n entry
 		n.addRecordOf(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}, state.FactKey(f.Key), f)
 		if f.Key.Subject.Kind == subject.Node {
 			n.changeNode(f.Key.Subject.Name, nil)
 		}
-		news = append(news, f)
+		if err := (&state.Batch{Records: n.records, Puts: n.puts}).Check(); err != nil {
+			return nil, err // it fails its step, and not the run
+		}
+		parts, news = append(parts, n), append(news, f)
 	}
 	if len(news) == 0 {
 		return nil, l.failure()
 	}
-	if err := l.write(n); err != nil {
+	if err := l.writeParts(parts); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()

@@ -90,22 +90,27 @@ func (l *ledger) recordStepEnd(t *task, end ending) error {
 		n.changeNode(name, l.quarantineNode(end.finding, end.kind))
 	}
 	n.addRecordOf(stepRecord(endKinds[end.state], t), state.StepKey(t.step.ID), s)
-	if end.observed {
-		l.addProvenEffects(&n, t, end.evidence)
-	}
 	if t.step.Accepts && name != "" && end.state != interrupted {
 		l.addVerdict(&n, t, end.state == done)
 	}
-	return l.write(n)
+	var parts []entry
+	if end.observed {
+		parts = l.provenEffects(t, end.evidence)
+	}
+	return l.writeParts(append(parts, n))
 }
 
-// addProvenEffects settles the effects of a step that were in doubt since an earlier
-// process: the step was found to be so, which proves them.
-func (l *ledger) addProvenEffects(n *entry, t *task, seen string) {
+// provenEffects settles the effects of a step that were in doubt since an earlier
+// process: the step was found to be so, which proves them, whether its end is recorded
+// or not.
+func (l *ledger) provenEffects(t *task, seen string) (parts []entry) {
 	for _, x := range l.effectsInDoubt[t.step.ID] {
 		x.State, x.Detail, x.Run, x.At = state.EffectIsDone, "found so: "+seen, l.run, l.now()
+		var n entry
 		n.addRecordOf(stepRecord(state.EffectOutcome, t), state.EffectKey(x.Key), x)
+		parts = append(parts, n)
 	}
+	return parts
 }
 
 // addVerdict accepts the node of an accepting step, or takes its acceptance back. A node
@@ -127,8 +132,9 @@ func (l *ledger) addVerdict(n *entry, t *task, good bool) {
 // quarantines that came with it. A failure to write is kept by the ledger and ends the
 // run.
 func (l *ledger) recordSkips(ts []*task) {
-	var n entry
-	for _, t := range ts {
+	parts := make([]entry, len(ts)) // a task whose skip is not recorded is settled again by the run that goes on
+	for i, t := range ts {
+		n := &parts[i]
 		if t.state == failed {
 			s := l.stepObject(t, state.StepIsFailed)
 			s.Started, s.Ended, s.Finding, s.Error, s.Kind = l.now(), l.now(), &t.root.finding, errkind.Line(t.err), t.root.kind
@@ -146,7 +152,7 @@ func (l *ledger) recordSkips(ts []*task) {
 			n.changeNode(nodeOf(t.step), l.quarantineNode(t.root.finding, t.root.kind))
 		}
 	}
-	_ = l.write(n) // see failure
+	_ = l.writeParts(parts) // see failure
 }
 
 // nextPlanSees reports whether the next plan sees without this record that a skipped step

@@ -20,20 +20,41 @@ func (b *Bolt) Append(ctx context.Context, f Fence, batch Batch) (uint64, error)
 	if b.readOnly {
 		return 0, errkind.New(errkind.Refused, "state: %s is open for reading only", b.path)
 	}
-	for i := range batch.Puts {
-		if err := batch.Puts[i].check(); err != nil {
-			return 0, err
-		}
+	p, err := newPending(f, batch)
+	if err != nil {
+		return 0, err
 	}
-	p := newPending(f, batch)
 	if err := p.encode(); err != nil {
 		return 0, err
 	}
 	if err := b.usable(ctx); err != nil {
 		return 0, err
 	}
-	b.groups.join(p, b.write)
+	b.groups.Join(p, b.write)
 	return p.first, p.err
+}
+
+// pending is an append that waits for a write. The writer of its group fills in
+// first and err.
+type pending struct {
+	fence Fence
+	batch Batch
+	named []Digest // blocks that its objects name
+	lines [][]byte // the records as JSON, with number 0
+	first uint64
+	err   error
+}
+
+// newPending refuses what no store takes, and gives the batch an id.
+func newPending(f Fence, b Batch) (*pending, error) {
+	if err := b.Check(); err != nil {
+		return nil, err
+	}
+	if b.ID == "" {
+		b.ID = NewAppendID()
+	}
+	named, err := b.namedBlocks()
+	return &pending{fence: f, batch: b, named: named}, err
 }
 
 // unnumbered is how a record begins as JSON before it has its number.
@@ -43,6 +64,9 @@ const unnumbered = `{"seq":0,`
 func (p *pending) encode() error {
 	p.lines = make([][]byte, len(p.batch.Records))
 	for i, r := range p.batch.Records {
+		if r.Fence, r.Append = 0, ""; i == 0 {
+			r.Fence, r.Append = p.fence.Number, p.batch.ID
+		}
 		raw, err := p.batch.line(r)
 		if err != nil {
 			return fmt.Errorf("state: record of kind %s: %w", r.Kind, err)
@@ -91,11 +115,16 @@ func (b *Bolt) transact(group []*pending) error {
 				}
 			}
 			written = true
-			return errors.Join(tx.Bucket(metaBucket).Put(metaKinds, kinds.encode()), sealMeta(tx))
+			return errors.Join(writeMarker(tx, fence, group), tx.Bucket(metaBucket).Put(metaKinds, kinds.encode()), sealMeta(tx))
 		})
 	})
 	if err == nil {
 		b.kinds = kinds
+		for _, p := range group {
+			if p.err == nil {
+				b.unnamed.drop(p.named)
+			}
+		}
 		return nil
 	}
 	err = FullDisk(err)
@@ -105,11 +134,24 @@ func (b *Bolt) transact(group []*pending) error {
 	return err
 }
 
+// checkFence refuses an append under an old fence.
+func checkFence(f Fence, now uint64) error {
+	if f.Number == now && now != 0 {
+		return nil
+	}
+	return &errkind.Error{Kind: errkind.Refused, Err: ErrFenced,
+		Action: "Look which process owns the state with ironrail status, and let it go on."}
+}
+
 // admit checks everything that can refuse an append before it writes a byte.
 func (p *pending) admit(tx *bbolt.Tx, fence uint64) error {
-	if p.fence.Number != fence || fence == 0 {
-		return &errkind.Error{Kind: errkind.Refused, Err: ErrFenced,
-			Action: "Look which process owns the state with ironrail status, and let it go on."}
+	if err := checkFence(p.fence, fence); err != nil {
+		return err
+	}
+	for _, d := range p.named {
+		if tx.Bucket(objectBucket).Get(blockKey(d)) == nil {
+			return missingBlock(d)
+		}
 	}
 	objects := tx.Bucket(objectBucket)
 	for _, put := range p.batch.Puts {

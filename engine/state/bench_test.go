@@ -218,7 +218,7 @@ func unfinish(s state.Store, f state.Fence, nodes int) error {
 	if err != nil || len(p.Steps) != 12*nodes {
 		return fmt.Errorf("%d steps: %w", len(p.Steps), err)
 	}
-	whole, err := state.PutOf(state.PlanKey(p.ID), p)
+	whole, err := state.PutPlan(context.Background(), s, f, &p)
 	if err != nil {
 		return err
 	}

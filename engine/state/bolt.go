@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/ironrail/ironrail/engine/state/commit"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -36,6 +37,7 @@ var (
 	metaFirst   = []byte("first")   // number of the oldest record that is kept; since format 2
 	metaKinds   = []byte("kinds")   // a tally of the objects; since format 2
 	metaSum     = []byte("sum")     // checksum of these, see metaSumOf; since format 2
+	metaLast    = []byte("last")    // the ids of the last write, see writeMarker; since format 3
 )
 
 // lockWait bounds the wait for readers of the file to go away, and readers' for
@@ -51,16 +53,17 @@ type Bolt struct {
 	migrated int // the format it was brought from; 0: it was in this one
 	info     Info
 
-	groups groups     // of appends
-	commit sync.Mutex // held while the file is written
+	groups commit.Queue[*pending] // of appends
+	commit sync.Mutex             // held while the file is written
 
 	mu     sync.Mutex // guards what follows
 	fence  uint64     // number of the last claim
 	closed bool
 
 	// Owned by who holds commit.
-	kinds  tally // of the objects
-	broken error // a write that failed in a way that leaves the file's pages open
+	kinds   tally   // of the objects
+	broken  error   // a write that failed in a way that leaves the file's pages open
+	unnamed unnamed // blocks that were put under this fence and that no append named since
 }
 
 var _ Store = (*Bolt)(nil)
@@ -86,11 +89,14 @@ func openFile(path string, readOnly bool) (*Bolt, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bolt{path: path, readOnly: readOnly, kinds: tally{}}
+	b := &Bolt{path: path, readOnly: readOnly, kinds: tally{}, unnamed: unnamed{}}
 	if found != nil && !found.empty && !readOnly {
 		if b.migrated, err = migrateFile(path, found); err != nil {
 			return nil, err
 		}
+	}
+	if b.migrated > 0 {
+		found = nil // it was of the file before, and the new one was read back
 	}
 	err = guardFaults(path, func() (err error) {
 		b.db, err = bbolt.Open(path, 0o600, &bbolt.Options{
@@ -101,15 +107,9 @@ func openFile(path string, readOnly bool) (*Bolt, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if err := guardFaults(path, b.load); err != nil {
+	if err := guardFaults(path, func() error { return b.loadAs(found) }); err != nil {
 		_ = b.db.Close()
 		return nil, err
-	}
-	if found != nil && b.info.Format == Format {
-		if err := b.kinds.differs(found.kinds); err != nil {
-			_ = b.db.Close()
-			return nil, damagedError(path, err)
-		}
 	}
 	return b, nil
 }
@@ -145,6 +145,17 @@ func ownerOf(path string) string {
 		return s
 	}
 	return "another process"
+}
+
+// loadAs loads a file of which a walk has found something; nil: nothing is known of it.
+func (b *Bolt) loadAs(found *shape) error {
+	if err := b.load(); err != nil || found == nil || b.info.Format < 2 {
+		return err
+	}
+	if err := b.kinds.differs(found.kinds); err != nil {
+		return damagedError(b.path, err)
+	}
+	return nil
 }
 
 // load reads the meta bucket, and makes all buckets in a new file.
@@ -202,6 +213,7 @@ func (b *Bolt) Claim(ctx context.Context, owner string) (Fence, error) {
 		b.broken = fmt.Errorf("state: claim: %w", FullDisk(err))
 		return Fence{}, b.broken
 	}
+	b.unnamed = unnamed{} // what the owner before has under way is refused from here on
 	b.mu.Lock()
 	b.fence = next
 	b.mu.Unlock()
@@ -209,6 +221,9 @@ func (b *Bolt) Claim(ctx context.Context, owner string) (Fence, error) {
 	_ = os.WriteFile(b.path+".owner", []byte(owner+"\n"), 0o600)
 	return Fence{Number: next, Owner: owner}, nil
 }
+
+// Lease is that of a file: it is locked for as long as it is open.
+func (b *Bolt) Lease(Fence) Lease { return Forever{} }
 
 // Close waits for the append under way, then gives the file back.
 func (b *Bolt) Close() error {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -26,7 +25,7 @@ func openBolt(t *testing.T, dir string) state.Store {
 	return s
 }
 
-func TestBolt(t *testing.T) { statetest.Run(t, openBolt) }
+func TestBolt(t *testing.T) { statetest.Run(t, statetest.Harness{Open: openBolt}) }
 
 // grown makes a state file of some pages and returns its path.
 func grown(t *testing.T) string {
@@ -72,8 +71,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		kind  errkind.Kind
 		say   string
 	}{
-		{"newer format", func(t *testing.T, p string) { setMeta(t, p, "format", "3") }, errkind.Unsupported, "written in format 3"},
-		{"newer reader", func(t *testing.T, p string) { setMeta(t, p, "minimum_reader", "9") }, errkind.Unsupported, "this version knows 2"},
+		{"newer format", func(t *testing.T, p string) { setMeta(t, p, "format", "4") }, errkind.Unsupported, "written in format 4"},
+		{"newer reader", func(t *testing.T, p string) { setMeta(t, p, "minimum_reader", "9") }, errkind.Unsupported, "this version knows 3"},
 		{"format unreadable", func(t *testing.T, p string) { setMeta(t, p, "format", "?") }, errkind.Corrupt, "damaged"},
 		{"no lineage", func(t *testing.T, p string) { setMeta(t, p, "lineage", "") }, errkind.Corrupt, "damaged"},
 		{"not a state file", func(t *testing.T, p string) { write(t, p, 0, strings.Repeat("GIF89a", 4000)) }, errkind.Corrupt, "damaged"},
@@ -159,15 +158,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-func TestMemory(t *testing.T) {
-	var mu sync.Mutex
-	disks := map[string]*state.Memory{}
-	statetest.Run(t, func(_ *testing.T, dir string) state.Store {
-		mu.Lock()
-		defer mu.Unlock()
-		if disks[dir] == nil {
-			disks[dir] = state.NewMemory()
-		}
-		return disks[dir].Reopen()
-	})
-}
+func TestMemory(t *testing.T) { statetest.Run(t, statetest.OnMemory(false)) }
+
+// TestLeased: the suite runs the cases of a lease, which no file has, on a store that acts
+// as one that has it.
+func TestLeased(t *testing.T) { statetest.Run(t, statetest.OnMemory(true)) }

@@ -3,7 +3,6 @@
 package state
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"go.etcd.io/bbolt"
@@ -34,14 +33,17 @@ func (b *Bolt) checkAll(tx *bbolt.Tx) error {
 	there := tally{}
 	err = tx.Bucket(objectBucket).ForEach(func(k, raw []byte) error {
 		_, value, err := b.object(k, raw)
-		if err == nil && !json.Valid(value) {
-			err = fmt.Errorf("object %q is not JSON", k)
+		if err == nil {
+			err = checkValue(k, value)
 		}
 		there.add(k)
 		return err
 	})
-	if err == nil && b.info.Format == Format {
+	if err == nil && b.info.Format >= 2 {
 		err = b.kinds.differs(there)
+	}
+	if err == nil {
+		err = b.checkBlocksIn(tx)
 	}
 	if err != nil {
 		return damagedError(b.path, err)

@@ -48,7 +48,9 @@ func (b *Bolt) CountContents(ctx context.Context) (p Contents, err error) {
 		p.Records = p.Last + 1 - b.info.First
 		c := tx.Bucket(objectBucket).Cursor()
 		for k, _ := c.First(); k != nil; k, _ = c.Next() {
-			p.Objects[string(kindOf(k))]++
+			if _, ok := isBlock(k); !ok {
+				p.Objects[string(kindOf(k))]++
+			}
 		}
 		return nil
 	})

@@ -199,7 +199,7 @@ func TestFlippedBytesOfAWriter(t *testing.T) {
 		defer s.Close()
 		f, err := s.Claim(t.Context(), "test")
 		if err == nil {
-			_, err = s.Append(t.Context(), f, state.Batch{Records: []state.Record{{Kind: state.Note, Time: time.Unix(1e9, 0).UTC()}},
+			_, err = s.Append(t.Context(), f, state.Batch{ID: "THE SAME", Records: []state.Record{{Kind: state.Note, Time: time.Unix(1e9, 0).UTC()}},
 				Puts: []state.Put{{Key: state.Key{Kind: "node", Name: "new"}, Want: state.Any, Value: json.RawMessage(`1`)}}})
 		}
 		if err != nil {

@@ -16,5 +16,8 @@ func (Empty) Read(context.Context, uint64, func(Record) error) error { return ni
 // Object finds none.
 func (Empty) Object(context.Context, Key) (Object, bool, error) { return Object{}, false, nil }
 
+// Block finds none.
+func (Empty) Block(_ context.Context, d Digest) ([]byte, error) { return nil, missingBlock(d) }
+
 // Objects finds none.
 func (Empty) Objects(context.Context, string) ([]Object, error) { return nil, nil }

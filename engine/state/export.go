@@ -56,7 +56,11 @@ func (b *Bolt) Export(ctx context.Context, w io.Writer) error {
 	}
 	if err == nil {
 		err = b.eachObject(ctx, func(o Object) error {
-			return enc.Encode(exported{Object: &exportedObject{o.Key.Kind, o.Key.Name, o.Version, o.Value}})
+			value, err := WholeValue(ctx, b, o)
+			if err != nil {
+				return err
+			}
+			return enc.Encode(exported{Object: &exportedObject{o.Key.Kind, o.Key.Name, o.Version, value}})
 		})
 	}
 	if err == nil {
@@ -76,8 +80,10 @@ func (b *Bolt) eachObject(ctx context.Context, f func(Object) error) error {
 			if err != nil {
 				return damagedError(b.path, err)
 			}
-			kind := string(kindOf(k))
-			return f(Object{Key: Key{kind, string(k[min(len(kind)+1, len(k)):])}, Version: version, Value: value})
+			if _, ok := isBlock(k); ok {
+				return nil
+			}
+			return f(Object{Key: keyOf(k), Version: version, Value: value})
 		})
 	})
 }

@@ -35,6 +35,9 @@ type memoryDisk struct {
 	version uint64
 	journal memoryJournal
 	objects map[Key]Object
+	blocks  map[Digest][]byte
+	unnamed unnamed // blocks put under this fence, and not named since
+	last    Batch   // that was written last
 }
 
 // memoryJournal is a list of records that grows without being copied. Those that are
@@ -60,7 +63,7 @@ var _ Store = (*Memory)(nil)
 
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	return &Memory{disk: &memoryDisk{objects: map[Key]Object{},
+	return &Memory{disk: &memoryDisk{objects: map[Key]Object{}, blocks: map[Digest][]byte{}, unnamed: unnamed{},
 		info: Info{Format: Format, Lineage: rand.Text(), Created: time.Now().UTC()}}}
 }
 
@@ -80,39 +83,59 @@ func (m *Memory) Claim(ctx context.Context, owner string) (Fence, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fence++
+	d.unnamed = unnamed{}
 	return Fence{Number: d.fence, Owner: owner}, nil
 }
 
 // Append checks everything, then writes.
 func (m *Memory) Append(ctx context.Context, f Fence, b Batch) (uint64, error) {
-	if err := m.usable(ctx); err != nil {
+	p, err := newPending(f, b)
+	if err == nil {
+		err = m.usable(ctx)
+	}
+	if err != nil {
 		return 0, err
 	}
 	d := m.disk
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if f.Number != d.fence || d.fence == 0 {
-		return 0, &errkind.Error{Kind: errkind.Refused, Err: ErrFenced}
+	if err := d.admit(p); err != nil {
+		return 0, err
 	}
-	for i := range b.Puts {
-		p := &b.Puts[i]
-		if err := p.check(); err != nil {
-			return 0, err
+	return d.store(p), nil
+}
+
+// admit is called with d.mu held.
+func (d *memoryDisk) admit(p *pending) error {
+	if err := checkFence(p.fence, d.fence); err != nil {
+		return err
+	}
+	for _, x := range p.named {
+		if _, ok := d.blocks[x]; !ok {
+			return missingBlock(x)
 		}
+	}
+	for _, p := range p.batch.Puts {
 		if p.Want == Any {
 			continue
 		}
 		if got := d.objects[p.Key].Version; got != p.Want {
-			return 0, &errkind.Error{Kind: errkind.Refused, Err: &ConflictError{Key: p.Key, Want: p.Want, Got: got}}
+			return &errkind.Error{Kind: errkind.Refused, Err: &ConflictError{Key: p.Key, Want: p.Want, Got: got}}
 		}
 	}
-	return d.store(b), nil
+	return nil
 }
 
 // store is called with d.mu held.
-func (d *memoryDisk) store(b Batch) (first uint64) {
+func (d *memoryDisk) store(p *pending) (first uint64) {
+	b := p.batch
+	d.last = b
+	d.unnamed.drop(p.named)
 	for i, r := range b.Records {
 		r.Seq = d.journal.n + 1
+		if r.Fence, r.Append = 0, ""; i == 0 {
+			r.Fence, r.Append = p.fence.Number, b.ID
+		}
 		if !b.encoded(r.Data) {
 			r.Data = bytes.Clone(r.Data)
 		}
@@ -179,6 +202,104 @@ func (m *Memory) Objects(ctx context.Context, kind string) ([]Object, error) {
 	return out, nil
 }
 
+// Lease is that of a store that no other process has.
+func (m *Memory) Lease(Fence) Lease { return Forever{} }
+
+// Outcome reports whether an append was written.
+func (m *Memory) Outcome(ctx context.Context, f Fence, id string) (first uint64, done bool, err error) {
+	if err := m.usable(ctx); err != nil {
+		return 0, false, err
+	}
+	d := m.disk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.last.Records) == 0 && d.last.ID == id && d.fence == f.Number {
+		return 0, true, nil
+	}
+	for i := d.journal.n; i > 0; i-- {
+		switch r := d.journal.at(i - 1); {
+		case r.Append == id && r.Fence == f.Number:
+			return i, true, nil
+		case r.Append != "" && r.Fence < f.Number:
+			return 0, false, nil
+		}
+	}
+	return 0, false, nil
+}
+
+// PutBlocks keeps blocks.
+func (m *Memory) PutBlocks(ctx context.Context, f Fence, blocks ...[]byte) ([]Digest, error) {
+	err := checkBlocks(blocks)
+	if err == nil {
+		err = m.usable(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := m.disk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := checkFence(f, d.fence); err != nil {
+		return nil, err
+	}
+	out := make([]Digest, len(blocks))
+	for i, b := range blocks {
+		out[i] = DigestOf(b)
+		if _, ok := d.blocks[out[i]]; !ok {
+			d.blocks[out[i]] = bytes.Clone(b)
+		}
+	}
+	d.unnamed.add(out)
+	return out, nil
+}
+
+// Block returns a block.
+func (m *Memory) Block(ctx context.Context, x Digest) ([]byte, error) {
+	if err := m.usable(ctx); err != nil {
+		return nil, err
+	}
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	b, ok := m.disk.blocks[x]
+	if !ok {
+		return nil, missingBlock(x)
+	}
+	return b, nil
+}
+
+// Sweep removes blocks that no object names.
+func (m *Memory) Sweep(ctx context.Context, f Fence) (n int, err error) {
+	if err := m.usable(ctx); err != nil {
+		return 0, err
+	}
+	d := m.disk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := checkFence(f, d.fence); err != nil {
+		return 0, err
+	}
+	named := map[Digest]bool{}
+	for x := range d.unnamed {
+		named[x] = true
+	}
+	for k, o := range d.objects {
+		ds, err := NamedBlocks(k, o.Value)
+		if err != nil {
+			return 0, err
+		}
+		for _, x := range ds {
+			named[x] = true
+		}
+	}
+	for x := range d.blocks {
+		if !named[x] {
+			delete(d.blocks, x)
+			n++
+		}
+	}
+	return n, nil
+}
+
 // Close ends this handle.
 func (m *Memory) Close() error {
 	m.mu.Lock()
@@ -198,9 +319,6 @@ func (m *Memory) usable(ctx context.Context) error {
 	}
 	return nil
 }
-
-// mostAtOnce is how many records or objects SaveAs writes in one batch.
-const mostAtOnce = 100
 
 // SaveAs writes all that the store has into a new state file. The records have their numbers and times;
 // versions of objects are new. The error is fs.ErrExist where there is a file.
@@ -225,26 +343,29 @@ func (m *Memory) SaveAs(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	var b Batch
-	flush := func(least int) error {
-		if n := len(b.Records) + len(b.Puts); n == 0 || n < least {
-			return nil
-		}
-		_, err := to.Append(ctx, fence, b)
-		b = Batch{}
+	var parts []Batch
+	write := func() error {
+		err := AppendParts(ctx, to, fence, parts...)
+		parts = nil
 		return err
 	}
 	for i := range journal.n {
-		b.Records = append(b.Records, journal.at(i))
-		if err := flush(mostAtOnce); err != nil {
-			return err
+		if parts = append(parts, Batch{Records: []Record{journal.at(i)}}); len(parts) == MaxEntries {
+			err = errors.Join(err, write())
 		}
 	}
+	err = errors.Join(err, write())
 	for _, p := range puts {
-		b.Puts = append(b.Puts, p)
-		if err := flush(mostAtOnce); err != nil {
-			return err
+		named, errNamed := NamedBlocks(p.Key, p.Value)
+		for _, x := range named {
+			block, errBlock := m.Block(ctx, x)
+			_, errPut := to.PutBlocks(ctx, fence, block)
+			err = errors.Join(err, errBlock, errPut)
 		}
+		if parts = append(parts, Batch{Puts: []Put{p}}); len(parts) == MaxEntries {
+			err = errors.Join(err, write())
+		}
+		err = errors.Join(err, errNamed)
 	}
-	return flush(1)
+	return errors.Join(err, write())
 }

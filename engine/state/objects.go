@@ -168,6 +168,8 @@ type Run struct {
 	// Restored: the state was put back from a copy since. What came after the copy is
 	// not known, so that nobody may go on with the run.
 	Restored bool `json:"restored,omitempty"`
+	// Clearing: not all quarantines that the run lifts when it begins are lifted yet.
+	Clearing bool `json:"clearing,omitempty"`
 	// Approvals say who approved its plan: first when it was begun, then each time that
 	// it was continued. Empty: an ironrail that did not record it yet.
 	Approvals []Approval `json:"approvals,omitempty"`

@@ -148,11 +148,10 @@ func ReadUnfinishedPlan(ctx context.Context, r Reader) (*plan.Plan, Run, error) 
 	if err != nil || !left {
 		return nil, run, err
 	}
-	var p *plan.Plan
-	err = storedPlan(ctx, r, run, func(value []byte) (err error) {
-		p, err = decodePlan(value)
-		return err
-	})
+	p, err := ReadPlan(ctx, r, run.Plan)
+	if err == nil && p == nil {
+		err = fmt.Errorf("state: plan %s of run %s is not there", run.Plan, run.ID)
+	}
 	return p, run, err
 }
 

@@ -108,6 +108,18 @@ func FuzzQuickStep(f *testing.F) {
 	})
 }
 
+// decodePlan decodes a plan that is one value.
+func decodePlan(value []byte) (*plan.Plan, error) {
+	p := &plan.Plan{}
+	return p, cutPlan(value, planParts{
+		head: func(raw []byte) error { return json.Unmarshal(raw, p) },
+		steps: func(list []byte) (err error) {
+			p.Steps, err = decodeStepList(list)
+			return err
+		},
+	})
+}
+
 // TestPlansAreDecodedWhole: in parts a plan is what it is as one, and its steps are
 // found without decoding it.
 func TestPlansAreDecodedWhole(t *testing.T) {

@@ -214,6 +214,11 @@ func (w *jsonWriter) record(r *Record) {
 	if r.Subject.Kind != "" || r.Subject.Name != "" {
 		w.text("subject", r.Subject.String())
 	}
+	if r.Fence > 0 {
+		w.name("fence")
+		w.b = strconv.AppendUint(w.b, r.Fence, 10)
+	}
+	w.textIf("append", r.Append)
 	if len(r.Data) > 0 {
 		w.name("data")
 		w.b = append(w.b, r.Data...)

@@ -49,6 +49,8 @@ type Record struct {
 	Kind    RecordKind      `json:"kind"`
 	Step    string          `json:"step,omitempty"`
 	Subject subject.ID      `json:"subject,omitzero"`
+	Fence   uint64          `json:"fence,omitempty"`  // of the append that it is the first record of; set by the store, since format 3
+	Append  string          `json:"append,omitempty"` // its id; see Batch.ID
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 

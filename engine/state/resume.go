@@ -130,23 +130,6 @@ func lastRun(ctx context.Context, r Reader) (run Run, left bool, err error) {
 	return run, err == nil && version != Absent && run.Resumable(), err
 }
 
-// storedPlan gives the plan of a run, as it is stored, to f; its bytes are good
-// until f returns.
-func storedPlan(ctx context.Context, r Reader, run Run, f func(value []byte) error) error {
-	k, found := PlanKey(run.Plan), false
-	err := peekObject(ctx, r, k, func(value []byte) error {
-		found = true
-		if err := f(value); err != nil {
-			return fmt.Errorf("state: object %s: %w", k, err)
-		}
-		return nil
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("state: plan %s of run %s is not there", run.Plan, run.ID)
-	}
-	return err
-}
-
 // peekObject gives the value of one object to f, when there is one; that of a file is
 // not copied.
 func peekObject(ctx context.Context, r Reader, k Key, f func(value []byte) error) error {
@@ -174,20 +157,39 @@ func peekObject(ctx context.Context, r Reader, k Key, f func(value []byte) error
 
 // plannedSteps reads which steps the plan of a run has.
 func plannedSteps(ctx context.Context, r Reader, run Run) (ids []plan.StepID, err error) {
-	err = storedPlan(ctx, r, run, func(value []byte) error {
-		var p struct{ Steps []struct{ ID plan.StepID } }
-		if from, to := stepsIn(value); from >= 0 {
-			if ids = stepIDs(value[from:to]); ids != nil {
-				return nil
+	return ids, readPlanOf(ctx, r, run, planParts{
+		head: func(raw []byte) error { // it has the steps where the plan is not as encoding/json writes it
+			var p struct{ Steps []struct{ ID plan.StepID } }
+			err := json.Unmarshal(raw, &p)
+			for _, s := range p.Steps {
+				ids = append(ids, s.ID)
 			}
-		}
-		err := json.Unmarshal(value, &p)
-		for _, s := range p.Steps {
-			ids = append(ids, s.ID)
-		}
-		return err
+			return err
+		},
+		steps: func(list []byte) error {
+			some := stepIDs(list)
+			if some == nil {
+				var steps []struct{ ID plan.StepID }
+				if err := json.Unmarshal(list, &steps); err != nil {
+					return err
+				}
+				for _, s := range steps {
+					some = append(some, s.ID)
+				}
+			}
+			ids = append(ids, some...)
+			return nil
+		},
 	})
-	return ids, err
+}
+
+// readPlanOf gives the parts of the plan of a run to f.
+func readPlanOf(ctx context.Context, r Reader, run Run, f planParts) error {
+	found, err := readPlanParts(ctx, r, run.Plan, f)
+	if err == nil && !found {
+		err = fmt.Errorf("state: plan %s of run %s is not there", run.Plan, run.ID)
+	}
+	return err
 }
 
 // stepIDs reads the ids in a list of steps; nil when it is not as encoding/json
@@ -206,27 +208,6 @@ func stepIDs(list []byte) (ids []plan.StepID) {
 		ids = append(ids, id)
 	}
 	return ids
-}
-
-// decodePlan decodes a stored plan with its steps on all cores: that of 12,500
-// nodes has 200 MB.
-func decodePlan(value []byte) (*plan.Plan, error) {
-	p := &plan.Plan{}
-	from, to := stepsIn(value)
-	var cuts []int
-	if from >= 0 {
-		cuts = cutList(value[from:to])
-	}
-	if len(cuts) < 2 {
-		return p, json.Unmarshal(value, p)
-	}
-	rest := slices.Concat(value[:from], []byte("null"), value[to:])
-	if err := json.Unmarshal(rest, p); err != nil {
-		return nil, err
-	}
-	var err error
-	p.Steps, err = decodeSteps(value[from:to], cuts)
-	return p, err
 }
 
 // stepsIn returns where the list of steps of a plan begins and ends; negative

@@ -21,6 +21,8 @@ type rewriting struct {
 	to   *bbolt.DB
 	keep
 	kinds tally
+	kept  map[Digest]bool   // blocks that are written
+	plans map[string][]byte // values of plans that are kept and were cut into blocks, by key
 }
 
 // rewrite writes what is kept of b to a new file at path, in this format, and
@@ -32,7 +34,7 @@ func (b *Bolt) rewrite(path string, k keep) (err error) {
 		return fmt.Errorf("state: rewrite: %w", FullDisk(err))
 	}
 	k.first = max(k.first, b.info.First)
-	r := &rewriting{from: b, to: to, keep: k, kinds: tally{}}
+	r := &rewriting{from: b, to: to, keep: k, kinds: tally{}, plans: map[string][]byte{}, kept: map[Digest]bool{}}
 	err = guardFaults(b.path, func() error { return b.db.View(r.run) })
 	if err == nil {
 		err = to.Sync()
@@ -53,6 +55,9 @@ func (r *rewriting) run(old *bbolt.Tx) error {
 	c := old.Bucket(journalBucket).Cursor()
 	k, v := c.Seek(seqKey(r.first))
 	if err := r.copy(journalBucket, k, v, c.Next, r.record); err != nil {
+		return err
+	}
+	if err := r.blocks(old); err != nil {
 		return err
 	}
 	c = old.Bucket(objectBucket).Cursor()
@@ -107,6 +112,9 @@ func (r *rewriting) record(k, v []byte) ([]byte, error) {
 
 // object checks an object on its way; nil when it is not kept.
 func (r *rewriting) object(k, v []byte) ([]byte, error) {
+	if _, ok := isBlock(k); ok {
+		return nil, nil // blocks takes over those that are named
+	}
 	v, err := liftValue(r.from.info.Format, k, v, pickObject)
 	var version uint64
 	var value []byte
@@ -117,6 +125,9 @@ func (r *rewriting) object(k, v []byte) ([]byte, error) {
 		return nil, err
 	}
 	r.kinds.add(k)
+	if cut := r.plans[string(k)]; cut != nil {
+		return sealObject(k, version, cut), nil
+	}
 	if r.change == nil {
 		return v, nil
 	}

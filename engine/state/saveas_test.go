@@ -22,7 +22,7 @@ func TestSaveAs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3*mostAtOnce + 7 {
+	for i := range 3*MaxEntries + 7 {
 		r := Record{Kind: StepDone, Time: time.Date(2026, 1, 2, 3, 4, i, 0, time.UTC), Step: fmt.Sprintf("n%d/bmc", i)}
 		put := Put{Key: Key{Kind: "fact", Name: fmt.Sprintf("n%d", i%150)}, Value: fmt.Appendf(nil, "%d", i), Want: Any}
 		if _, err := m.Append(ctx, fence, Batch{Records: []Record{r}, Puts: []Put{put}}); err != nil {
@@ -57,7 +57,7 @@ func TestSaveAs(t *testing.T) {
 	}
 	wantRecords, wantObjects := read(m)
 	records, objects := read(b)
-	if len(records) != 3*mostAtOnce+7 || !reflect.DeepEqual(records, wantRecords) || len(objects) != 150 || !reflect.DeepEqual(objects, wantObjects) {
+	if len(records) != 3*MaxEntries+7 || !reflect.DeepEqual(records, wantRecords) || len(objects) != 150 || !reflect.DeepEqual(objects, wantObjects) {
 		t.Errorf("%d records and %d objects, want %d and %d", len(records), len(objects), len(wantRecords), len(wantObjects))
 	}
 	if err := m.SaveAs(ctx, path); !errors.Is(err, fs.ErrExist) {

@@ -40,7 +40,7 @@ func TestScanBlocks(t *testing.T) {
 				}
 				b.Puts = append(b.Puts, p)
 			}
-			if _, err := s.Append(t.Context(), fence, b); err != nil {
+			if err := AppendParts(t.Context(), s, fence, b.Split()...); err != nil {
 				t.Fatal(err)
 			}
 			prior, err := ReadPrior(t.Context(), s)

@@ -20,7 +20,7 @@ import (
 )
 
 // Format is the version of the stored format that this package writes.
-const Format = 2
+const Format = 3
 
 // Versions that a Put may ask for.
 const (
@@ -40,6 +40,9 @@ type Reader interface {
 	Object(ctx context.Context, k Key) (Object, bool, error)
 	// Objects returns all objects of a kind in the order of their names.
 	Objects(ctx context.Context, kind string) ([]Object, error)
+	// Block returns an immutable block; the error is of kind NotFound when there is
+	// none. It is not to be changed.
+	Block(ctx context.Context, d Digest) ([]byte, error)
 }
 
 // Store is where records and objects are kept. What Append reported as done
@@ -53,8 +56,7 @@ type Reader interface {
 // given, takes the next number from one counter, and puts records and objects (so
 // that no number is left out or given twice); versions come from that counter too,
 // and not from the key's own, which begins anew after a delete. A claim is refused
-// while the lease of another owner lives. An append whose outcome is not known after
-// a lost connection is looked up by its number before it is reported.
+// while the lease of another owner lives.
 type Store interface {
 	Reader
 	// Claim makes the caller the only writer and returns its fence, whose
@@ -63,12 +65,31 @@ type Store interface {
 	// is refused itself while another process is the writer.
 	Claim(ctx context.Context, owner string) (Fence, error)
 	// Append writes the records and objects of b together or not at all, and
-	// returns the sequence number of the first record once they are on disk. It
-	// fails with a ConflictError when an object is not at the version wanted,
-	// and with ErrFenced under an old fence. Appends of several goroutines
-	// share one write to disk. ctx is looked at before the write only: an
-	// append under way is not given up, so that its outcome is always known.
+	// returns the sequence number of the first record once they are durable. It
+	// fails before anything is written with a LimitError when b is larger than a
+	// batch may be, with a MissingBlockError when an object names a block that is
+	// not there, with a ConflictError when an object is not at the version wanted,
+	// and with ErrFenced under an old fence. Appends of several goroutines share
+	// one write, which is cut between batches only. ctx is looked at before the
+	// write only: an append under way is not given up, so that its outcome is
+	// known. It returns when the lease ends at the latest, with ErrLeaseEnded; when
+	// its outcome is not known even then, with an UnknownError.
 	Append(ctx context.Context, f Fence, b Batch) (uint64, error)
+	// Outcome reports whether the append with this id, under this fence, was
+	// written, and the number of its first record. It is for an UnknownError. Of
+	// an append without records the answer holds until the next append.
+	Outcome(ctx context.Context, f Fence, id string) (first uint64, done bool, err error)
+	// Lease is for how long the writer with this fence is sure to be the only one.
+	Lease(f Fence) Lease
+	// PutBlocks makes immutable blocks durable, each of at most MaxValue bytes, and
+	// returns their digests. Those that are there already stay as they are. A block is
+	// put once before each append of an object that names it, also when it is there:
+	// until that append it is not swept.
+	PutBlocks(ctx context.Context, f Fence, blocks ...[]byte) ([]Digest, error)
+	// Sweep removes the blocks that no object names, and returns how many. A block
+	// that was put under this fence, for an append that was not written since, stays:
+	// that append may be under way.
+	Sweep(ctx context.Context, f Fence) (int, error)
 	// Close gives the store back. Later calls fail.
 	Close() error
 }
@@ -97,6 +118,9 @@ type Key struct {
 func (k Key) String() string { return k.Kind + "/" + k.Name }
 
 func (k Key) check() error {
+	if k.Kind == blockKind {
+		return fmt.Errorf("state: object key %q is that of a block", k.String())
+	}
 	if k.Kind == "" || k.Name == "" || strings.Contains(k.Kind, "/") {
 		return fmt.Errorf("state: object key %q is not kind/name", k.String())
 	}
@@ -134,10 +158,13 @@ func (p *Put) check() error {
 	return nil
 }
 
-// Batch is what one append writes together.
+// Batch is what one append writes together. See the limits of Check.
 type Batch struct {
-	Records []Record // Seq is set by the store
+	Records []Record // Seq, Fence and Append are set by the store
 	Puts    []Put
+	// ID tells this append from every other; "": the store makes one. It is stored
+	// with the first record.
+	ID string
 }
 
 // ErrFenced is the refusal of an append by a writer that is no longer the owner.

@@ -96,11 +96,7 @@ func Record(ctx context.Context, store state.Store, fence state.Fence, inv *inve
 			return err
 		}
 	}
-	if len(b.Puts) == 0 {
-		return nil
-	}
-	_, err = store.Append(ctx, fence, b)
-	return err
+	return state.AppendParts(ctx, store, fence, b.Split()...)
 }
 
 // with is the history with one more acceptance.

@@ -84,7 +84,7 @@ func (a *adoption) record(ctx context.Context, n *inventory.Node, f found) error
 			b.Puts = append(b.Puts, p)
 		}
 	}
-	if _, err := a.keep.Store.Append(ctx, a.keep.Fence, b); err != nil {
+	if err := state.AppendParts(ctx, a.keep.Store, a.keep.Fence, b.Split()...); err != nil {
 		return err
 	}
 	if len(f.seen.Items) > 0 {
@@ -127,11 +127,7 @@ func (a *adoption) groups(ctx context.Context) error {
 		}
 		b.Puts = append(b.Puts, p)
 	}
-	if len(b.Puts) == 0 {
-		return nil
-	}
-	_, err = a.keep.Store.Append(ctx, a.keep.Fence, b)
-	return err
+	return state.AppendParts(ctx, a.keep.Store, a.keep.Fence, b.Split()...)
 }
 
 // nodesNeeded are the nodes that a step of several works on, or follows.

@@ -90,8 +90,10 @@ func (k Writer) Remember(ctx context.Context, s Snapshot, sets map[string]Set) e
 	return k.append(ctx, state.Batch{Puts: []state.Put{p}}, sets)
 }
 
-// append writes a batch with the lists that are not there yet.
+// append writes a batch and the lists that are not there yet: those come first where all
+// are too much for one append, so that whatever names one finds it.
 func (k Writer) append(ctx context.Context, b state.Batch, sets map[string]Set) error {
+	var lists []state.Batch
 	for _, digest := range slices.Sorted(maps.Keys(sets)) {
 		at := state.Key{Kind: setKind, Name: digest}
 		if _, there, err := k.Store.Object(ctx, at); err != nil || there {
@@ -104,13 +106,9 @@ func (k Writer) append(ctx context.Context, b state.Batch, sets map[string]Set) 
 		if err != nil {
 			return err
 		}
-		b.Puts = append(b.Puts, p)
+		lists = append(lists, state.Batch{Puts: []state.Put{p}})
 	}
-	for i := range b.Puts {
-		b.Puts[i].Want = state.Any
-	}
-	_, err := k.Store.Append(ctx, k.Fence, b)
-	return err
+	return state.AppendParts(ctx, k.Store, k.Fence, append(lists, b)...)
 }
 
 // digestOf names a list.

@@ -173,8 +173,7 @@ func (r *run) learn(ctx context.Context, facts []fact.Fact) error {
 		}
 		b.Puts = append(b.Puts, p)
 	}
-	_, err := r.store.Append(ctx, r.fence, b)
-	return err
+	return state.AppendParts(ctx, r.store, r.fence, b.Split()...)
 }
 
 // makePlan takes of what the stage plans the steps that are for these hosts.

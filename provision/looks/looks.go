@@ -91,27 +91,20 @@ func addInherited(b *state.Batch, l Look) error {
 // Record stores what looks have shown. A step that differed, or could not be
 // told, is looked at again by the next plan.
 func Record(ctx context.Context, store state.Store, fence state.Fence, looks []Look) error {
-	const together = 1024
-	for len(looks) > 0 {
-		n := min(together, len(looks))
-		b := state.Batch{}
-		for _, l := range looks[:n] {
-			p, err := state.PutOf(state.Key{Kind: seenKind, Name: string(l.Step)}, l)
-			if err != nil {
-				return err
-			}
-			b.Puts = append(b.Puts, p)
-			if err := addFacts(&b, l); err != nil {
-				return err
-			}
-			if err := addInherited(&b, l); err != nil {
-				return err
-			}
-		}
-		if _, err := store.Append(ctx, fence, b); err != nil {
+	parts := make([]state.Batch, len(looks))
+	for i, l := range looks {
+		b := &parts[i]
+		p, err := state.PutOf(state.Key{Kind: seenKind, Name: string(l.Step)}, l)
+		if err != nil {
 			return err
 		}
-		looks = looks[n:]
+		b.Puts = append(b.Puts, p)
+		if err := addFacts(b, l); err != nil {
+			return err
+		}
+		if err := addInherited(b, l); err != nil {
+			return err
+		}
 	}
-	return nil
+	return state.AppendParts(ctx, store, fence, parts...)
 }

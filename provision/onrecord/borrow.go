@@ -121,6 +121,49 @@ func (s *Borrowed) Objects(ctx context.Context, kind string) ([]state.Object, er
 	return r.Objects(ctx, kind)
 }
 
+// Block implements state.Reader.
+func (s *Borrowed) Block(ctx context.Context, d state.Digest) ([]byte, error) {
+	r, err := s.reader()
+	if err != nil {
+		return nil, err
+	}
+	return r.Block(ctx, d)
+}
+
+// Outcome implements state.Store, from what the owner has now. The appends of a borrower are
+// under the owner's fence, whatever that of f is.
+func (s *Borrowed) Outcome(ctx context.Context, _ state.Fence, id string) (first uint64, done bool, err error) {
+	s.Refresh()
+	r, err := s.reader()
+	if err != nil {
+		return 0, false, err
+	}
+	err = r.Read(ctx, 1, func(x state.Record) error {
+		if x.Append == id {
+			first, done = x.Seq, true
+		}
+		return nil
+	})
+	return first, done, err
+}
+
+// Lease implements state.Store: an owner that has lost its own refuses appends.
+func (s *Borrowed) Lease(state.Fence) state.Lease { return state.Forever{} }
+
+// PutBlocks implements state.Store: plans are stored by the owner, which does their runs.
+func (s *Borrowed) PutBlocks(context.Context, state.Fence, ...[]byte) ([]state.Digest, error) {
+	return nil, errOwnerOnly("stores blocks")
+}
+
+// Sweep implements state.Store: see PutBlocks.
+func (s *Borrowed) Sweep(context.Context, state.Fence) (int, error) {
+	return 0, errOwnerOnly("removes blocks")
+}
+
+func errOwnerOnly(does string) error {
+	return errkind.New(errkind.Refused, "state: only the owner of the state %s", does)
+}
+
 // Claim implements state.Store: the owner has claimed it.
 func (s *Borrowed) Claim(context.Context, string) (state.Fence, error) {
 	return state.Fence{Number: 1}, nil

@@ -106,11 +106,7 @@ func Remember(ctx context.Context, store state.Store, fence state.Fence, inv *in
 		}
 		b.Puts = append(b.Puts, put)
 	}
-	if len(b.Puts) == 0 {
-		return nil
-	}
-	_, err = store.Append(ctx, fence, b)
-	return err
+	return state.AppendParts(ctx, store, fence, b.Split()...)
 }
 
 // tombstone makes the node again that a name stood for, for as long as it takes to

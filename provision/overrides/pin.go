@@ -177,17 +177,16 @@ func (d *Desired) DriverBlock(was Driver, p Pin) (*inventory.Driver, error) {
 
 // RecordPins makes pins durable, before anything is planned by them without a request.
 func RecordPins(ctx context.Context, store state.Store, fence state.Fence, pins []Pin) error {
-	var b state.Batch
+	var parts []state.Batch
 	for _, p := range pins {
 		put, err := state.PutOf(state.Key{Kind: pinKind, Name: p.Node}, p)
 		if err != nil {
 			return err
 		}
-		b.Puts = append(b.Puts, put)
-		b.Records = append(b.Records, state.Record{Kind: Pinned, Time: p.At, Subject: subject.OfNode(p.Node)}.With(p))
+		parts = append(parts, state.Batch{Puts: []state.Put{put},
+			Records: []state.Record{state.Record{Kind: Pinned, Time: p.At, Subject: subject.OfNode(p.Node)}.With(p)}})
 	}
-	_, err := store.Append(ctx, fence, b)
-	return err
+	return state.AppendParts(ctx, store, fence, parts...)
 }
 
 // ReleasePins lets nodes follow the site's files again. A node that is not pinned is
@@ -197,16 +196,15 @@ func ReleasePins(ctx context.Context, store state.Store, fence state.Fence, name
 	if err != nil {
 		return err
 	}
-	var b state.Batch
+	var parts []state.Batch
 	for _, name := range names {
 		p, ok := pins[name]
 		if !ok {
 			return errkind.New(errkind.Refused, "%s is not pinned", name).Do("`ironrail rollback --list " + name + "` shows what it was accepted with.")
 		}
 		p.By, p.At = by, now.UTC()
-		b.Puts = append(b.Puts, state.Put{Key: state.Key{Kind: pinKind, Name: name}, Want: state.Any})
-		b.Records = append(b.Records, state.Record{Kind: Unpinned, Time: now.UTC(), Subject: subject.OfNode(name)}.With(p))
+		parts = append(parts, state.Batch{Puts: []state.Put{{Key: state.Key{Kind: pinKind, Name: name}, Want: state.Any}},
+			Records: []state.Record{state.Record{Kind: Unpinned, Time: now.UTC(), Subject: subject.OfNode(name)}.With(p)}})
 	}
-	_, err = store.Append(ctx, fence, b)
-	return err
+	return state.AppendParts(ctx, store, fence, parts...)
 }

@@ -190,22 +190,18 @@ func (r Replacement) Put(b *state.Batch) error {
 
 // ForgetSuperseded forgets the replacements that the site's files have caught up with.
 func (d *Desired) ForgetSuperseded(ctx context.Context, store state.Store, fence state.Fence) error {
-	var b state.Batch
+	var parts []state.Batch
 	for _, x := range d.Superseded {
 		_, ok, err := store.Object(ctx, state.Key{Kind: replacementKind, Name: x.Node})
 		if err != nil {
 			return err
 		}
 		if ok {
-			b.Puts = append(b.Puts, state.Put{Key: state.Key{Kind: replacementKind, Name: x.Node}, Want: state.Any})
-			b.Records = append(b.Records, state.Record{Kind: state.Note, Time: time.Now().UTC(), Subject: subject.OfNode(x.Node)}.With("the site's files name the chassis now; what stood in for them is forgotten"))
+			parts = append(parts, state.Batch{Puts: []state.Put{{Key: state.Key{Kind: replacementKind, Name: x.Node}, Want: state.Any}},
+				Records: []state.Record{state.Record{Kind: state.Note, Time: time.Now().UTC(), Subject: subject.OfNode(x.Node)}.With("the site's files name the chassis now; what stood in for them is forgotten")}})
 		}
 	}
-	if len(b.Puts) == 0 {
-		return nil
-	}
-	_, err := store.Append(ctx, fence, b)
-	return err
+	return state.AppendParts(ctx, store, fence, parts...)
 }
 
 // inPlaceOf reports whether the replacement says something of a node, be it laid

@@ -166,10 +166,13 @@ var (
 )
 
 // forgetNode takes everything that the state has of a node out of it, in one append
-// with what is put beside.
+// with what is put beside. What is too much for one append goes in several: steps, effects
+// and facts first, so that a node of which something is left still stands in the state, and
+// is forgotten again.
 func forgetNode(ctx context.Context, store state.Store, fence state.Fence, name string, why ForgetReason, now time.Time, beside ...state.Put) error {
 	b := state.Batch{Records: []state.Record{state.Record{Kind: Forgotten, Time: now, Subject: subject.OfNode(name)}.With(why)}}
 	drop := func(k state.Key) { b.Puts = append(b.Puts, state.Put{Key: k, Want: state.Any}) }
+	var below []state.Put
 	for _, kind := range kindsOfNode {
 		if _, ok, err := store.Object(ctx, state.Key{Kind: kind, Name: name}); err != nil {
 			return err
@@ -188,12 +191,14 @@ func forgetNode(ctx context.Context, store state.Store, fence state.Fence, name 
 		}
 		for _, o := range os {
 			if strings.HasPrefix(o.Key.Name, prefix) {
-				drop(o.Key)
+				below = append(below, state.Put{Key: o.Key, Want: state.Any})
 			}
 		}
 	}
 	b.Puts = append(b.Puts, beside...)
-	slices.SortFunc(b.Puts, func(a, b state.Put) int { return strings.Compare(a.Key.String(), b.Key.String()) })
-	_, err := store.Append(ctx, fence, b)
-	return err
+	byKey := func(a, b state.Put) int { return strings.Compare(a.Key.String(), b.Key.String()) }
+	slices.SortFunc(b.Puts, byKey)
+	slices.SortFunc(below, byKey)
+	rest := state.Batch{Puts: below}
+	return state.AppendParts(ctx, store, fence, append(rest.Split(), b)...)
 }

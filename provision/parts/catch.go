@@ -28,9 +28,6 @@ type cursor struct {
 
 var cursorKey = state.Key{Kind: cursorObject, Name: "cursor"}
 
-// perAppend is how many objects are written at once.
-const perAppend = 1000
-
 // CatchUp reads what the journal says of parts since the last time, and writes it
 // down. It is called by the owner of the state only, beside no run. When it is
 // interrupted, the next call goes on and nothing is written twice.
@@ -231,18 +228,12 @@ func (c *catcher) write(f state.Fence, at cursor) error {
 		if err != nil {
 			return err
 		}
-		if b.Puts = append(b.Puts, p); len(b.Puts) == perAppend {
-			if _, err := c.store.Append(c.ctx, f, b); err != nil {
-				return err
-			}
-			b = state.Batch{}
-		}
+		b.Puts = append(b.Puts, p)
 	}
 	p, err := state.PutOf(cursorKey, at)
 	if err != nil {
 		return err
 	}
 	b.Puts = append(b.Puts, p)
-	_, err = c.store.Append(c.ctx, f, b)
-	return err
+	return state.AppendParts(c.ctx, c.store, f, b.Split()...)
 }

@@ -117,14 +117,15 @@ func (o *Request) Disks() map[string]string {
 // old one is believed of it. Nodes come out of quarantine: they get a new chance.
 // The plan is told the versions of what is changed here.
 func Record(ctx context.Context, store state.Store, fence state.Fence, o *Request, p *plan.Plan) error {
-	var b state.Batch
+	var parts []state.Batch // one of each node, that of its chassis first
 	at := o.At.UTC()
 	moved := map[string]uint64{}
 	for _, name := range o.Nodes {
 		me := subject.OfNode(name)
-		b.Records = append(b.Records, state.Record{Kind: RequestRecord, Time: at, Subject: me}.With(o))
-		// A boot attempt of before was of hardware that somebody has touched since.
-		b.Puts = append(b.Puts, state.Put{Key: state.FactKey(install.AttemptFact.Of(me)), Want: state.Any})
+		parts = append(parts, state.Batch{Records: []state.Record{state.Record{Kind: RequestRecord, Time: at, Subject: me}.With(o)},
+			// A boot attempt of before was of hardware that somebody has touched since.
+			Puts: []state.Put{{Key: state.FactKey(install.AttemptFact.Of(me)), Want: state.Any}}})
+		b := &parts[len(parts)-1]
 		n, version, err := state.Get[state.Node](ctx, store, state.NodeKey(name))
 		if err != nil {
 			return err
@@ -141,10 +142,11 @@ func Record(ctx context.Context, store state.Store, fence state.Fence, o *Reques
 		b.Puts, b.Records = append(b.Puts, put), append(b.Records, state.Record{Kind: state.Cleared, Time: at, Subject: me})
 		moved[name] = version
 	}
-	if err := o.recordChassis(ctx, store, &b); err != nil {
+	var chassis state.Batch
+	if err := o.recordChassis(ctx, store, &chassis); err != nil {
 		return err
 	}
-	if _, err := store.Append(ctx, fence, b); err != nil {
+	if err := state.AppendParts(ctx, store, fence, append([]state.Batch{chassis}, parts...)...); err != nil {
 		return err
 	}
 	for name := range moved {

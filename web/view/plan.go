@@ -169,11 +169,11 @@ func readPlan(ctx context.Context, r state.Reader) (*storedPlan, error) {
 	if err != nil || version == state.Absent {
 		return nil, err
 	}
-	p, version, err := state.Get[plan.Plan](ctx, r, state.PlanKey(run.Plan))
-	if err != nil || version == state.Absent {
+	p, err := state.ReadPlan(ctx, r, run.Plan)
+	if err != nil || p == nil {
 		return nil, err
 	}
-	return &storedPlan{Plan: &p, run: run.ID}, nil
+	return &storedPlan{Plan: p, run: run.ID}, nil
 }
 
 // savedPlans lists the saved plans in the site's folder, by name.

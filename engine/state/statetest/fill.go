@@ -5,8 +5,11 @@ package statetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
@@ -48,37 +51,53 @@ func Fill(ctx context.Context, s state.Store, f state.Fence, nodes int) error {
 	if err := appendRun(ctx, s, f, state.RunStarted, run); err != nil {
 		return err
 	}
-	const together = 64 // nodes of one append
-	for from := 0; from < nodes; from += together {
-		var b state.Batch
-		for i := from; i < min(from+together, nodes); i++ {
-			if err := fillNode(&b, fmt.Sprintf("n%05d", i), hardware); err != nil {
-				return err
-			}
-		}
-		if _, err := s.Append(ctx, f, b); err != nil {
-			return err
-		}
+	err = inBatches(ctx, s, f, nodes, func(b *state.Batch, i int) error { return fillNode(b, fmt.Sprintf("n%05d", i), hardware) })
+	if err != nil {
+		return err
 	}
 	return appendRun(ctx, s, f, state.RunEnded, run)
+}
+
+// inBatches appends what add makes of 0 to n-1, one batch each. Many are appended at a time,
+// so that they share a write, and their order is not that of their numbers; few are in order.
+func inBatches(ctx context.Context, s state.Store, f state.Fence, n int, add func(b *state.Batch, i int) error) error {
+	writers := 1
+	if n > 64 {
+		writers = 64
+	}
+	var next atomic.Int64
+	errs := make([]error, writers)
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			for errs[w] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				var b state.Batch
+				if errs[w] = add(&b, i); errs[w] == nil {
+					_, errs[w] = s.Append(ctx, f, b)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // Done stores a good end of every step, as planned, so that a plan of the same
 // steps has nothing to do.
 func Done(ctx context.Context, s state.Store, f state.Fence, steps []plan.Step) error {
-	const together = 1024
-	for from := 0; from < len(steps); from += together {
-		var b state.Batch
-		for _, st := range steps[from:min(from+together, len(steps))] {
-			if err := fillStep(&b, st.ID, st.Subject, st.Version, st.Inputs); err != nil {
+	const together = state.MaxEntries / 3 // a step has two records and an object
+	return inBatches(ctx, s, f, (len(steps)+together-1)/together, func(b *state.Batch, i int) error {
+		for _, st := range steps[i*together : min((i+1)*together, len(steps))] {
+			if err := fillStep(b, st.ID, st.Subject, st.Version, st.Inputs); err != nil {
 				return err
 			}
 		}
-		if _, err := s.Append(ctx, f, b); err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func appendRun(ctx context.Context, s state.Store, f state.Fence, kind state.RecordKind, r state.Run) error {

@@ -24,8 +24,30 @@ import (
 // suite closes it, and opens it again to see what survived.
 type Open func(t *testing.T, dir string) state.Store
 
+// Harness is a store under test, with what can be done to it from outside. A hook that is
+// nil says that the store cannot have the case, and the case is skipped.
+type Harness struct {
+	Open Open
+	// EndLease ends the lease of s, which has claimed, without closing it: it is cut off,
+	// or stood still for too long. It returns when another handle may claim.
+	EndLease func(t *testing.T, s state.Store)
+	// CutOff makes the answer to the next append of s be lost, and later ones too until heal is
+	// called: before the append is written, or after.
+	CutOff func(t *testing.T, s state.Store, when Moment) (heal func())
+	// FillDisk takes the room of s away; more gives it back, and returns the store to go on
+	// with, which may be s.
+	FillDisk func(t *testing.T, dir string, s state.Store) (more func() state.Store)
+	// SlowDown makes one member of s slow, until the test ends.
+	SlowDown func(t *testing.T, s state.Store)
+	// Compact drops the revisions of s that a reader under way may still have to read.
+	Compact func(t *testing.T, s state.Store)
+	// Twin returns another handle on what s stores that takes the fence of s: a writer that
+	// does not know of s.
+	Twin func(t *testing.T, dir string, s state.Store) state.Store
+}
+
 // Run checks a store against the contract of state.Store.
-func Run(t *testing.T, open Open) {
+func Run(t *testing.T, h Harness) {
 	t.Helper()
 	for _, c := range []struct {
 		name string
@@ -33,7 +55,7 @@ func Run(t *testing.T, open Open) {
 	}{
 		{"what was appended is read back", readsBack},
 		{"it survives closing", survives},
-		{"a batch is written whole or not at all", atomic},
+		{"a batch is written whole or not at all", wholeOrNot},
 		{"objects move only from the version wanted", versions},
 		{"a version never comes back", versionsRise},
 		{"objects of a kind come by name", objectsOfKind},
@@ -46,14 +68,24 @@ func Run(t *testing.T, open Open) {
 		{"read may append", appendInRead},
 		{"an error of the reader ends reading", readStops},
 		{"keys and values are checked", checksInput},
+		{"a batch above a limit is refused", limits},
+		{"a batch at every limit is written", atLimits},
+		{"the first record has fence and id", carriesID},
+		{"the outcome of an append is found by fence and id", outcomes},
+		{"blocks are read back, whole or by the next process", blocks},
+		{"an object names blocks that are there", missingBlocks},
+		{"blocks that nothing names are swept", sweeps},
+		{"a block of an append under way is not swept", sweepsBesideAppends},
+		{"a plan lies in blocks and is read back", plans},
 		{"a cancelled append writes nothing", cancelled},
 		{"a closed store refuses", closed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.run(t, open)
+			c.run(t, h.Open)
 		})
 	}
+	h.runHooked(t)
 }
 
 func claimed(t *testing.T, open Open, dir string) (state.Store, state.Fence) {
@@ -126,7 +158,7 @@ func readsBack(t *testing.T, open Open) {
 	var got state.Record
 	stop := errors.New("stop")
 	_ = s.Read(t.Context(), 1, func(r state.Record) error { got = r; return stop })
-	want.Seq = 1
+	want.Seq, want.Fence, want.Append = 1, f.Number, got.Append
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("record\n got %v\nwant %v", got, want)
 	}
@@ -159,7 +191,7 @@ func survives(t *testing.T, open Open) {
 	}
 }
 
-func atomic(t *testing.T, open Open) {
+func wholeOrNot(t *testing.T, open Open) {
 	s, f := claimed(t, open, t.TempDir())
 	mustAppend(t, s, f, state.Batch{Puts: []state.Put{put("a", state.Absent, `1`)}})
 	_, err := s.Append(t.Context(), f, state.Batch{
@@ -366,11 +398,13 @@ func concurrent(t *testing.T, open Open) {
 
 func appendInRead(t *testing.T, open Open) {
 	s, f := claimed(t, open, t.TempDir())
-	var b state.Batch
-	for i := range 1500 {
-		b.Records = append(b.Records, note(strconv.Itoa(i)))
+	for i := range 15 {
+		var b state.Batch
+		for j := range state.MaxEntries {
+			b.Records = append(b.Records, note(strconv.Itoa(100*i+j)))
+		}
+		mustAppend(t, s, f, b)
 	}
-	mustAppend(t, s, f, b)
 	n := 0
 	err := s.Read(t.Context(), 1, func(r state.Record) error {
 		if n++; n <= 20 {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ironrail/ironrail/engine/apply"
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/stage"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/statetest"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
+)
+
+// TestLeaseEnds: when the lease ends, the call under way is cancelled, no effect begins, nothing
+// is recorded, and the run says why it ended; the next owner probes what was begun.
+func TestLeaseEnds(t *testing.T) {
+	t.Parallel()
+	below := state.NewMemory()
+	s := statetest.NewLeasedStore(below)
+	begun, done := 0, 0
+	stages := only(func(ctx context.Context, run stage.Run, st plan.Step) error {
+		for i := range 2 {
+			err := run.Effect(ctx, stage.Effect{Key: fmt.Sprintf("%s/%d", st.ID, i), Kind: plan.Power, Does: "switch it on",
+				Do: func(ctx context.Context) error {
+					begun++
+					s.EndLease()
+					<-ctx.Done()
+					return errkind.New(errkind.Timeout, "%w", context.Cause(ctx))
+				}})
+			if err == nil {
+				done++
+			}
+			if i == 1 && !errors.Is(err, state.ErrLeaseEnded) {
+				t.Errorf("the second effect: %v", err)
+			}
+		}
+		return nil
+	})
+	r, err := apply.Run(t.Context(), config(t, s, steps("n1/a", "n1/b"), stages))
+	if !errors.Is(err, state.ErrLeaseEnded) || errkind.Of(err) != errkind.Refused || errkind.Action(err) == "" || r.Outcome != state.RunInterrupted {
+		t.Errorf("the run ended as %s: %v", r.Outcome, err)
+	}
+	if begun != 1 || done != 0 {
+		t.Errorf("%d effects were begun and %d were done", begun, done)
+	}
+	e, _, err := state.Get[state.Effect](t.Context(), below, state.EffectKey("n1/a/0"))
+	if err != nil || e.State != state.EffectIntended {
+		t.Errorf("the effect under way is left as %s: %v", e.State, err)
+	}
+	if run, _, err := state.Get[state.Run](t.Context(), below, state.LastRun); err != nil || !run.Resumable() {
+		t.Errorf("the run: %+v, %v", run, err)
+	}
+}
+
+// TestManyQuarantinesAreLifted: a run that lifts more quarantines than one append holds
+// lifts all of them, wherever it dies in between.
+func TestManyQuarantinesAreLifted(t *testing.T) {
+	t.Parallel()
+	const nodes = 260
+	var ids []string
+	for i := range nodes {
+		ids = append(ids, fmt.Sprintf("n%d/a", i))
+	}
+	for at := 0; at < 12; at++ {
+		s, bad := state.NewMemory(), true
+		stages := only(func(context.Context, stage.Run, plan.Step) error {
+			if bad {
+				return errkind.New(errkind.Mismatch, "the wrong disk")
+			}
+			return nil
+		})
+		must[apply.Result](t)(apply.Run(t.Context(), config(t, s, steps(ids...), stages)))
+		bad = false
+		next := steps(ids...)
+		next.ID = "p2"
+		crash := &statetest.CrashStore{Store: s, At: at, When: statetest.AfterCommit}
+		if _, err := apply.Run(t.Context(), config(t, crash, next, stages)); (err != nil) != (at > 0) {
+			t.Fatalf("a run that dies at append %d: %v", at, err)
+		}
+		if at > 0 {
+			alive := s.Reopen()
+			c := config(t, alive, next, stages)
+			run, _, err := state.Get[state.Run](t.Context(), alive, state.LastRun)
+			c.Resume = err == nil && run.Plan == next.ID
+			must[apply.Result](t)(apply.Run(t.Context(), c))
+		}
+		for i := range nodes {
+			if isOut(t, s, fmt.Sprintf("n%d", i)) {
+				t.Fatalf("after a death at append %d node %d is in quarantine", at, i)
+			}
+		}
+		if r := must[state.Run](t)(lastOf(t.Context(), s)); r.Clearing || r.Outcome != state.RunDone {
+			t.Errorf("the last run: %+v", r)
+		}
+	}
+}
+
+func lastOf(ctx context.Context, s state.Reader) (state.Run, error) {
+	r, _, err := state.Get[state.Run](ctx, s, state.LastRun)
+	return r, err
+}
+
+// TestALargeFactFailsItsStep, and not the run.
+func TestALargeFactFailsItsStep(t *testing.T) {
+	t.Parallel()
+	s := state.NewMemory()
+	stages := only(func(ctx context.Context, run stage.Run, st plan.Step) error {
+		if st.ID != "n1/a" {
+			return nil
+		}
+		return run.Learn(ctx, hugeFact(t, subject.OfNode("n1")))
+	})
+	r := must[apply.Result](t)(apply.Run(t.Context(), config(t, s, steps("n1/a", "n2/a"), stages)))
+	if a := stepOf(r, "n1/a"); a.State != "failed" || a.Kind != errkind.Unsupported {
+		t.Errorf("the step of the large fact: %+v", a)
+	}
+	if outcome(r, "n2").Outcome != apply.NodeDone {
+		t.Errorf("the other node: %+v", r.Nodes)
+	}
+}
+
+func hugeFact(t *testing.T, of subject.ID) fact.Fact {
+	t.Helper()
+	return fact.Fact{Key: fact.Key{Subject: of, Name: "node.hardware"}, Value: []byte(`"` + strings.Repeat("x", state.MaxValue) + `"`)}
+}

@@ -16,7 +16,7 @@ LDFLAGS := -s -w $(VERSION:%=-X main.release=%)
 OTHER   := $(filter-out $(shell $(GO) env GOARCH),amd64 arm64)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
-.PHONY: build demo docs packages check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-boot bench-write fuzz nightly race-whole large crash repeats score hostile lab lab-image lab-short lab-full lab-real drivers-lab clean
+.PHONY: build demo docs packages check check-tests tests race long peers peers-tests test test-setup lint vet staticcheck bench bench-plan bench-scale bench-boot bench-write fuzz nightly race-whole large crash repeats score hostile lab lab-image lab-short lab-full lab-real drivers-lab stay clean
 
 build:
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/ironrail ./cmd/ironrail-agent ./cmd/ironrail-lab
@@ -163,7 +163,11 @@ fuzz:
 # What CI has no time for: all fuzz targets, a rehearsal that is killed at every
 # record of its journal, two that are repeated with the same seed, large ones, and
 # what is shortened under the race detector, whole.
-nightly: fuzz crash repeats large race-whole
+nightly: fuzz crash repeats large race-whole stay
+
+# An hour of serve on a virtual rack, four weeks by its clock: nothing grows.
+stay:
+	$(GO) test -count=1 -timeout 90m -v -run '^TestLongServeStays$$' ./cmd/ironrail -args -stay=1h
 
 # 1,024 nodes with 20 faults of different kinds, judged by the scorer; an all-reduce over
 # 512 nodes, each kind of fault in whole example sites, a bad image for 128 nodes, and each

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,17 +33,26 @@ const defaultPage = "127.0.0.1:8470"
 // serveFlags are the options of one `ironrail serve`.
 type serveFlags struct {
 	server.Listen
-	boot string
-	page bool // nothing but the page
+	boot  string
+	drift time.Duration
+	page  bool // nothing but the page
 }
+
+// How often is looked for drift: as a rule, and at most.
+const (
+	usualDrift = 24 * time.Hour
+	leastDrift = 10 * time.Second
+)
 
 // check refuses choices that there are not.
 func (f *serveFlags) check(c *cobra.Command) error {
 	switch {
 	case !slices.Contains([]resident.Boot{resident.BootAuto, resident.BootYes, resident.BootNever}, resident.Boot(f.boot)):
 		return fmt.Errorf("--boot %q is not auto, yes or never", f.boot)
-	case f.page && c.Flags().Changed("boot"):
-		return errors.New("--boot is for a serve that owns the site, and --page owns nothing")
+	case f.page && (c.Flags().Changed("boot") || c.Flags().Changed("drift")):
+		return errors.New("--boot and --drift are for a serve that owns the site, and --page owns nothing")
+	case f.drift != 0 && f.drift < leastDrift:
+		return fmt.Errorf("--drift %v: it is 0, or at least %v", f.drift, leastDrift)
 	}
 	return nil
 }
@@ -58,6 +68,11 @@ was given, and what to do. --boot auto, the default, opens these services (DHCP,
 TFTP, HTTP, agent API) where this machine has the controller's address, and a plan
 of the site was applied from here before; --boot yes opens them from the start, or
 is an error; --boot never leaves them to runs.
+
+Each --drift, a day as a rule, nodes are compared with how they were accepted, as by
+` + "`ironrail drift`" + `: never while a run or another command works on the site, whose
+beginning breaks it off. What has changed stands below the node and in the events;
+nothing is changed by it.
 
 The web page shows where every node stands, racks in elevation, why a node is not
 up, findings as work orders, cables as found, the plan, the report, events; the same
@@ -95,6 +110,7 @@ func (a *app) serveCommand() *cobra.Command {
 	addListen(c, &f.Listen, "")
 	c.Flags().StringVar(&f.Address, "listen", f.Address, "`ADDRESS:PORT` of the page; port 0 takes a free one")
 	c.Flags().StringVar(&f.boot, "boot", string(resident.BootAuto), "`WHEN` nodes that boot are answered while no run is active: auto, yes or never")
+	c.Flags().DurationVar(&f.drift, "drift", usualDrift, "look for drift each `TIME` while nothing is done; 0 never does")
 	c.Flags().BoolVar(&f.page, "page", false, "serve the page alone, and own nothing")
 	link := server.Listen{Address: defaultPage}
 	sub := &cobra.Command{

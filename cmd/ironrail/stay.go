@@ -85,7 +85,7 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 
 // residentConfig is what the owner that stays is opened with.
 func (a *app) residentConfig(f serveFlags, o ownership, bus *event.Bus) resident.Config {
-	return resident.Config{Store: o.store, Fence: o.fence, Owner: o.Identity, Bus: bus, Boot: resident.Boot(f.boot), Version: thisVersion(),
+	return resident.Config{Store: o.store, Fence: o.fence, Owner: o.Identity, Bus: bus, Boot: resident.Boot(f.boot), Drift: f.drift, Version: thisVersion(),
 		Load: a.loadAgain, Files: func() string { return filesOf(a.dir) },
 		Before: func(ctx context.Context) {
 			if s, ok := o.store.(*state.Bolt); ok {

@@ -68,6 +68,7 @@ func (r *Resident) Status(ctx context.Context) (control.Status, error) {
 	if r.boot.up != nil && r.run == nil {
 		r.addSeen(&s)
 	}
+	r.addDrift(&s)
 	return s, nil
 }
 
@@ -91,10 +92,7 @@ func (r *Resident) serves() []string {
 func (r *Resident) addSeen(s *control.Status) {
 	for _, n := range s.Nodes {
 		if text := r.boot.up.Seen(n); text != "" {
-			if s.Notes == nil {
-				s.Notes = map[string][]string{}
-			}
-			s.Notes[n.Name] = append(s.Notes[n.Name], text)
+			addNote(s, n.Name, text)
 		}
 	}
 }
@@ -104,6 +102,9 @@ func (r *Resident) Why(ctx context.Context, node string) (control.Why, error) {
 	y, err := with(ctx, r, func(ctx context.Context, b backend) (control.Why, error) { return b.Why(ctx, node) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err == nil {
+		y.Notes = append(y.Notes, r.watch.notes[node]...)
+	}
 	if err == nil && y.Idle && r.boot.up != nil {
 		if text := r.boot.up.Seen(y.Node); text != "" {
 			y.Notes = append(y.Notes, text)

@@ -43,6 +43,7 @@ type Config struct {
 	Owner control.Identity
 	Bus   *event.Bus // for as long as the Resident lives
 	Boot  Boot
+	Drift time.Duration // how often the site is looked at for drift while nothing is done; 0: never
 	// Load opens the site as its files are now. strict refuses files with errors, as for a
 	// plan; else what can be looked at is enough.
 	Load    func(strict bool) (*provision.Site, error)
@@ -67,6 +68,7 @@ type Resident struct {
 	run     *running // nil: none is active
 	last    *running // that ended last; nil: none did
 	boot    booting
+	watch   watch
 	ended   bool
 }
 
@@ -82,6 +84,9 @@ type idle struct {
 // Open opens the site. The caller owns the state, and calls Serve or Close.
 func Open(ctx context.Context, c Config) (*Resident, error) {
 	r := &Resident{cfg: c}
+	if c.Drift > 0 {
+		r.watch.due = time.Now().Add(min(c.Drift, driftFirst))
+	}
 	if err := r.openIdle(ctx); err != nil {
 		return nil, err
 	}
@@ -98,6 +103,7 @@ func (r *Resident) Close(ctx context.Context) error {
 	r.mu.Unlock()
 	_ = r.Stop(ctx) // there may be no run
 	r.Wait()
+	r.awaitDrift()
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	r.closeBoot()
@@ -139,6 +145,8 @@ func (r *Resident) refresh(ctx context.Context) {
 		r.reopen(ctx)
 	case due:
 		_ = r.openBoot(ctx) // it is said by Status
+	default:
+		r.lookForDrift(ctx)
 	}
 }
 

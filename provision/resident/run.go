@@ -57,6 +57,7 @@ func (r *Resident) Borrow(_ context.Context, b control.Borrower) (string, func()
 	}
 	l := &loan{rand.Text(), b}
 	r.loan = l
+	r.breakDrift() // somebody waits
 	return l.id, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -146,6 +147,7 @@ func (r *Resident) begin(ctx context.Context, x *running, q control.RunRequest, 
 	if err != nil {
 		return begun, err
 	}
+	r.awaitDrift()
 	r.closeBoot() // the run has its own, of the site as its plan wants it
 	if err := r.closeIdle(ctx); err != nil {
 		return begun, err

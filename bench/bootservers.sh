@@ -1,6 +1,6 @@
 #!/bin/sh
 # CPU time of the boot services beside nginx (HTTP), dnsmasq (TFTP) and Kea (DHCP), in interleaved
-# rounds: bootservers.sh [ROUNDS [http|tftp|dhcp]]. Needs root, nginx (nginx-light), dnsmasq (dnsmasq-base),
+# rounds: bootservers.sh [ROUNDS [http|tftp|dhcp|storm]]. Needs root, nginx (nginx-light), dnsmasq (dnsmasq-base),
 # kea-dhcp4 (kea-dhcp4-server), ip (iproute2) and sgdisk; the servers have a network of their own.
 set -eu
 cd "$(dirname "$0")/.."

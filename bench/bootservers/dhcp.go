@@ -84,23 +84,11 @@ func serveDHCP(ctx context.Context, clients string) error {
 	return s.Serve(ctx)
 }
 
-// measureDHCP makes the network and compares the servers on it, for clients that ask by broadcast
+// measureDHCP compares the servers, for clients that ask by broadcast
 // and for clients behind a relay agent.
 func measureDHCP(ctx context.Context, rounds int, work, self string) error {
-	for _, words := range []string{
-		"link add " + serverEnd + " type veth peer name " + clientEnd, "addr add " + dhcpServer.String() + "/16 dev " + serverEnd,
-		"link set " + serverEnd + " up", "link set " + clientEnd + " up arp off",
-	} {
-		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(words)...).CombinedOutput(); err != nil {
-			return fmt.Errorf("ip %s: %w: %s", words, err, out)
-		}
-	}
-	ifi, err := net.InterfaceByName(clientEnd)
-	if err != nil {
+	if err := makeNetwork(ctx); err != nil {
 		return err
-	}
-	if out, err := exec.CommandContext(ctx, "ip", "neigh", "add", dhcpRelay.String(), "lladdr", ifi.HardwareAddr.String(), "dev", serverEnd).CombinedOutput(); err != nil {
-		return fmt.Errorf("ip neigh: %w: %s", err, out)
 	}
 	for _, relayed := range []bool{false, true} {
 		what := "DHCP, DISCOVER to ACK, " + strconv.Itoa(dhcpClients) + " clients by broadcast"
@@ -125,6 +113,29 @@ func measureDHCP(ctx context.Context, rounds int, work, self string) error {
 		if err := compare(ctx, rounds, what, perExchange, peers); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// makeNetwork makes the pair of interfaces, unless it is there.
+func makeNetwork(ctx context.Context) error {
+	if _, err := net.InterfaceByName(clientEnd); err == nil {
+		return nil
+	}
+	for _, words := range []string{
+		"link add " + serverEnd + " type veth peer name " + clientEnd, "addr add " + dhcpServer.String() + "/16 dev " + serverEnd,
+		"link set " + serverEnd + " up", "link set " + clientEnd + " up arp off",
+	} {
+		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(words)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %s: %w: %s", words, err, out)
+		}
+	}
+	ifi, err := net.InterfaceByName(clientEnd)
+	if err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "ip", "neigh", "add", dhcpRelay.String(), "lladdr", ifi.HardwareAddr.String(), "dev", serverEnd).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip neigh: %w: %s", err, out)
 	}
 	return nil
 }
@@ -207,6 +218,16 @@ func newAsker(relayed bool) (*asker, error) {
 	if err != nil {
 		return nil, err
 	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	bufErr := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20)
+	})
+	if err := errors.Join(err, bufErr); err != nil {
+		return nil, err
+	}
 	a := &asker{conn: conn, to: net.HardwareAddr{255, 255, 255, 255, 255, 255}, relayed: relayed}
 	if relayed {
 		a.to = server.HardwareAddr
@@ -268,13 +289,14 @@ func (a *asker) frameOf(t byte, more ...byte) []byte {
 }
 
 // send sends a frame in the name of a client.
-func (a *asker) send(b []byte, i int) error {
-	mac := macOf(i)
+func (a *asker) send(b []byte, i int) error { return a.sendAs(b, macOf(i), uint32(i)+1) }
+
+func (a *asker) sendAs(b []byte, mac addr.MAC, xid uint32) error {
 	if !a.relayed {
 		copy(b[6:], mac[:])
 	}
 	copy(b[chaddrAt:], mac[:])
-	binary.BigEndian.PutUint32(b[xidAt:], uint32(i)+1)
+	binary.BigEndian.PutUint32(b[xidAt:], xid)
 	copy(b[bytes.LastIndex(b, uuidHead)+len(uuidHead):], mac[:])
 	_, err := a.conn.WriteTo(b, &packet.Addr{HardwareAddr: a.to})
 	return err

@@ -7,7 +7,7 @@
 // that of their own clock (clock_getcpuclockid(3)). See bench/bootservers.sh, which gives them a
 // network of their own.
 //
-//	bootservers [-rounds N] [-only http|tftp|dhcp]
+//	bootservers [-rounds N] [-only http|tftp|dhcp|storm]
 //	bootservers http STORE ADDRESS      serve a store of images; for the command itself
 //	bootservers tftp FILE ADDRESS       serve a file as a loader
 //	bootservers dhcp CLIENTS            answer DHCP on srv0
@@ -59,7 +59,7 @@ const (
 func main() {
 	log.SetFlags(0)
 	rounds := flag.Int("rounds", 5, "how often each server is measured")
-	only := flag.String("only", "", "measure http, tftp or dhcp alone")
+	only := flag.String("only", "", "measure http, tftp, dhcp or storm alone")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	defer stop()
@@ -74,7 +74,7 @@ func main() {
 	case len(args) == 2 && args[0] == "dhcp":
 		err = serveDHCP(ctx, args[1])
 	default:
-		err = errors.New("usage: bootservers [-rounds N] [-only http|tftp|dhcp]")
+		err = errors.New("usage: bootservers [-rounds N] [-only http|tftp|dhcp|storm]")
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -150,7 +150,7 @@ func measure(ctx context.Context, rounds int, only string) error {
 	for _, m := range []struct {
 		name    string
 		measure func(context.Context, int, string, string) error
-	}{{"http", measureHTTP}, {"tftp", measureTFTP}, {"dhcp", measureDHCP}} {
+	}{{"http", measureHTTP}, {"tftp", measureTFTP}, {"dhcp", measureDHCP}, {"storm", measureStorm}} {
 		if only != "" && only != m.name {
 			continue
 		}
@@ -182,12 +182,21 @@ func measureTFTP(ctx context.Context, rounds int, work, self string) error {
 	if err := os.WriteFile(filepath.Join(work, loader.IPXE), b, 0o644); err != nil {
 		return err
 	}
+	for _, atOnce := range []int{1, 32} {
+		if err := compare(ctx, rounds, fmt.Sprintf("TFTP, window of one block of 1468 bytes, %d at once", atOnce), perGB, tftpPeers(work, self, atOnce)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func tftpPeers(work, self string, atOnce int) []*peer {
 	const own, others = "127.0.0.1:8069", "127.0.0.2:69"
-	return compare(ctx, rounds, "TFTP, window of one block of 1468 bytes", perGB, []*peer{
+	return []*peer{
 		{name: "dnsmasq", argv: []string{"dnsmasq", "--conf-file=/dev/null", "--keep-in-foreground", "--port=0", "--enable-tftp", "--tftp-root=" + work, "--listen-address=127.0.0.2", "--bind-interfaces", "--user=root", "--pid-file=" + filepath.Join(work, "dnsmasq.pid")},
-			fetch: func(ctx context.Context) (int64, error) { return fetchLoaders(ctx, others) }},
-		{name: "ironrail", argv: []string{self, "tftp", filepath.Join(work, loader.IPXE), own}, fetch: func(ctx context.Context) (int64, error) { return fetchLoaders(ctx, own) }},
-	})
+			fetch: func(ctx context.Context) (int64, error) { return fetchLoaders(ctx, others, atOnce) }},
+		{name: "ironrail", argv: []string{self, "tftp", filepath.Join(work, loader.IPXE), own}, fetch: func(ctx context.Context) (int64, error) { return fetchLoaders(ctx, own, atOnce) }},
+	}
 }
 
 // nginxConf has one process, as ours; sendfile, as any that serves images.
@@ -423,24 +432,35 @@ func fetchRange(ctx context.Context, client *http.Client, url string, from, to i
 	return n, err
 }
 
-// fetchLoaders fetches the loader often, one block and one acknowledgement at a time (RFC 1350,
-// with the option blksize of RFC 2348), as firmware does.
-func fetchLoaders(ctx context.Context, address string) (sum int64, err error) {
-	for range loads {
-		n, err := fetchLoader(ctx, address)
-		if sum += n; err != nil {
-			return sum, err
-		}
+// fetchLoaders fetches the loader often, some transfers at once, each of a client of its own with one
+// block and one acknowledgement at a time (RFC 1350, with the option blksize of RFC 2348), as firmware does.
+func fetchLoaders(ctx context.Context, address string, atOnce int) (sum int64, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	sums := make([]int64, atOnce)
+	for i := range atOnce {
+		g.Go(func() error {
+			for range max(1, loads/atOnce) {
+				n, err := fetchLoader(ctx, net.IPv4(127, 0, 1, byte(1+i)), address)
+				if sums[i] += n; err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	return sum, nil
+	err = g.Wait()
+	for _, n := range sums {
+		sum += n
+	}
+	return sum, err
 }
 
-func fetchLoader(ctx context.Context, address string) (n int64, err error) {
+func fetchLoader(ctx context.Context, from net.IP, address string) (n int64, err error) {
 	to, err := net.ResolveUDPAddr("udp4", address)
 	if err != nil {
 		return 0, err
 	}
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: from})
 	if err != nil {
 		return 0, err
 	}

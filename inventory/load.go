@@ -40,8 +40,9 @@ func Load(dir string, opt Options) (*Inventory, Diagnostics, Files) {
 		return &Inventory{Dir: dir}, Diagnostics{{Check: "language.file", Summary: "Folder cannot be read", Detail: fmt.Sprintf("The site's folder %q cannot be read: %s.", dir, reason)}}, nil
 	}
 	defer root.Close()
-	inv, diags, files := LoadFS(root.FS(), opt)
-	inv.Dir = dir
+	reads := newRecorder(root.FS())
+	inv, diags, files := LoadFS(reads, opt)
+	inv.Dir, inv.Reads = dir, reads.list()
 	return inv, diags, files
 }
 

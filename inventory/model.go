@@ -21,7 +21,10 @@ import (
 // sorted by name. It is complete only when Load reported no error; it is never
 // changed after Load and may be read by many goroutines.
 type Inventory struct {
-	Dir         string // the folder that was read
+	Dir string // the folder that was read
+	// Reads are the files and folders in Dir, by path from there, that Load looked for: those of
+	// modules and those that functions read too, and those that were not there. Sorted.
+	Reads       []string
 	Site        Site
 	Variables   []*Variable
 	Controllers []*Controller

@@ -37,7 +37,7 @@ const (
 type Keeper struct {
 	Dir     string                                              // the site's folder
 	State   string                                              // its state folder
-	Load    func() (*inventory.Inventory, error)                // reads the site's files
+	Load    func() (*inventory.Inventory, error)                // reads the site's files; beside an error, what could be understood
 	Open    func(*inventory.Inventory) (*provision.Site, error) // opens the site for its report
 	Version string                                              // of this program
 	Now     func() time.Time
@@ -47,9 +47,11 @@ type Keeper struct {
 	read   time.Time // when last was read
 	took   time.Duration
 	prior  print
-	fault  string  // why the site's files, as in prior, cannot be read
-	stale  bool    // last is a reading from before: the owner did not answer since
-	review *Review // that is shown now; nil: none
+	fault  string   // why the site's files, as in prior, cannot be read
+	reads  []string // the files that the site was made of, or those that it failed with
+	failed error    // of the last reading, which is not repeated sooner than a good one; nil: it was good
+	stale  bool     // last is a reading from before: the owner did not answer since
+	review *Review  // that is shown now; nil: none
 
 	report   cached[report.Input]
 	findings cached[findingsOf]
@@ -92,30 +94,32 @@ func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.Now()
-	if k.last != nil && now.Sub(k.read) < max(leastAge, share*k.took) && now.Sub(k.read) >= 0 {
-		return k.last, nil
+	if k.isRecent(now) {
+		return k.last, k.failed
 	}
 	who, owned, err := control.FindOwner(k.State)
 	if err != nil {
 		return nil, err
 	}
-	found := print{files: printOf(k.Dir), state: fileOf(onrecord.StatePath(k.State))}
-	if k.stands(found, who, owned, now) {
+	found := print{files: printOf(k.Dir, k.reads), state: fileOf(onrecord.StatePath(k.State))}
+	if k.failed == nil && k.stands(found, who, owned, now) {
 		return k.last, nil
 	}
-	begun := time.Now()
+	begun, reads := time.Now(), k.reads
 	s, err := k.readSite(ctx, found.files)
 	if _, silent := errors.AsType[onrecord.OwnedError](err); silent && k.last != nil {
-		k.last, k.read, k.took, k.stale = k.last.withTrouble(err), now, time.Since(begun), true
+		k.last, k.read, k.took, k.stale, k.failed = k.last.withTrouble(err), now, time.Since(begun), true, nil
 		return k.last, nil
 	}
-	if err != nil {
+	if k.read, k.took, k.failed = now, time.Since(begun), err; err != nil {
 		return k.last, err
 	}
-	if k.last != nil && found == k.prior && !k.stale && isSame(s, k.last) {
+	if !slices.Equal(reads, k.reads) {
+		found.files = printOf(k.Dir, k.reads)
+	} else if k.last != nil && found == k.prior && !k.stale && isSame(s, k.last) {
 		s = k.last
 	}
-	k.last, k.read, k.took, k.prior, k.stale = s, now, time.Since(begun), found, false
+	k.last, k.prior, k.stale = s, found, false
 	return s, nil
 }
 
@@ -137,6 +141,12 @@ func isSame(a, b *Snapshot) bool {
 	of := a.Site
 	of.Now = b.Site.Now
 	return a.Trouble == b.Trouble && a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner && reflect.DeepEqual(of, b.Site)
+}
+
+// isRecent reports whether the last reading, good or failed, is not to be repeated yet.
+func (k *Keeper) isRecent(now time.Time) bool {
+	age := now.Sub(k.read)
+	return (k.last != nil || k.failed != nil) && age >= 0 && age < max(leastAge, share*k.took)
 }
 
 // withTrouble is a reading that stands while the owner of the state does not answer, and says so.
@@ -171,6 +181,9 @@ func (k *Keeper) readSite(ctx context.Context, files string) (*Snapshot, error) 
 	}
 	if s.Inv == nil || files != k.prior.files {
 		inv, err := k.Load()
+		if inv != nil {
+			k.reads = inv.Reads
+		}
 		switch {
 		case err == nil:
 			s.Inv, k.fault = inv, ""
@@ -232,8 +245,9 @@ func (k *Keeper) withState(ctx context.Context, s *Snapshot, f func(state.Reader
 	return k.records(s).WithCopy(ctx, f)
 }
 
-// printOf is what says that the files of a site's folder are as they were.
-func printOf(dir string) string {
+// printOf is what says that the files of a site are as they were: those in its folder that
+// may be some of it, and those that it was made of when it was read last.
+func printOf(dir string, reads []string) string {
 	var b strings.Builder
 	list, _ := os.ReadDir(dir) // a folder that cannot be read has no files
 	for _, e := range list {
@@ -242,6 +256,11 @@ func printOf(dir string) string {
 		}
 		if info, err := e.Info(); err == nil {
 			fmt.Fprintf(&b, "%s %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	for _, name := range reads {
+		if name != "." { // it changes with whatever lies in it
+			fmt.Fprintf(&b, "%s %s\n", name, fileOf(filepath.Join(dir, filepath.FromSlash(name))))
 		}
 	}
 	return b.String()
@@ -343,5 +362,5 @@ func (k *Keeper) Forget() {
 	k.stories.forget()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.read, k.prior = time.Time{}, print{}
+	k.read, k.prior, k.failed = time.Time{}, print{}, nil
 }

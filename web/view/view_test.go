@@ -5,6 +5,7 @@ package view_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -506,6 +507,93 @@ func TestCurrent(t *testing.T) {
 	}
 	if s := read(); s.Trouble != "" {
 		t.Errorf("after it was removed: %q", s.Trouble)
+	}
+}
+
+// TestWatchedFiles: a site is read again when any file changes that it is made of: one of a module, one
+// that a function reads, also one that was not there.
+func TestWatchedFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := webtest.Copy(dir, root+"/examples/hgx-h100"); err != nil {
+		t.Fatal(err)
+	}
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("more.hcl", `locals {
+  motto = trimspace(file("notes/motto.txt"))
+  late  = fileexists("notes/late.txt")
+}
+use "extra" { source = "./extra" }
+`)
+	put("notes/motto.txt", "first")
+	put("extra/extra.hcl", "locals { one = 1 }\n")
+	now := time.Now()
+	k := keeperOf(dir)
+	k.Now = func() time.Time { return now }
+	loads := 0
+	load := k.Load
+	k.Load = func() (*inventory.Inventory, error) { loads++; return load() }
+	read := func() *view.Snapshot {
+		t.Helper()
+		now = now.Add(time.Hour)
+		s, err := k.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	read()
+	if read(); loads != 1 {
+		t.Fatalf("%d loads of a site that is as it was", loads)
+	}
+	for i, c := range [][2]string{{"notes/motto.txt", "second one"}, {"extra/extra.hcl", "locals { one = 11 }\n"}, {"notes/late.txt", "here"}, {"extra/new.hcl", "locals { two = 2 }\n"}} {
+		put(c[0], c[1])
+		if read(); loads != i+2 {
+			t.Errorf("%d loads after %s has changed", loads, c[0])
+		}
+	}
+}
+
+// TestFailedReading: what fails is not tried again sooner than it would be read again, and is once that
+// time has passed.
+func TestFailedReading(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := webtest.Copy(dir, root+"/examples/hgx-h100"); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	k := keeperOf(dir)
+	k.Now = func() time.Time { return now }
+	loads := 0
+	load := k.Load
+	var broken error = errors.New("broken")
+	k.Load = func() (*inventory.Inventory, error) {
+		if loads++; broken != nil {
+			return nil, broken
+		}
+		return load()
+	}
+	for range 10 {
+		now = now.Add(10 * time.Millisecond)
+		if _, err := k.Current(t.Context()); !errors.Is(err, broken) {
+			t.Fatal(err)
+		}
+	}
+	if loads != 1 {
+		t.Errorf("%d tries in a tenth of a second", loads)
+	}
+	broken, now = nil, now.Add(time.Minute)
+	if _, err := k.Current(t.Context()); err != nil || loads != 2 {
+		t.Errorf("after a minute: %v, %d tries", err, loads)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -112,7 +113,7 @@ func (a *app) serveCommand() *cobra.Command {
 	c.Flags().StringVar(&f.boot, "boot", string(resident.BootAuto), "`WHEN` nodes that boot are answered while no run is active: auto, yes or never")
 	c.Flags().DurationVar(&f.drift, "drift", usualDrift, "look for drift each `TIME` while nothing is done; 0 never does")
 	c.Flags().BoolVar(&f.page, "page", false, "serve the page alone, and own nothing")
-	link := server.Listen{Address: defaultPage}
+	link, person := server.Listen{Address: defaultPage}, ""
 	sub := &cobra.Command{
 		Use:   "link",
 		Short: "Print a link that logs in once",
@@ -121,11 +122,12 @@ It is good once, for a quarter of an hour. --listen, --host and --cert are those
 that command.`,
 		Example: "  ironrail serve link --listen 192.0.2.10:8470",
 		Args:    asUsage(cobra.NoArgs),
-		RunE:    func(*cobra.Command, []string) error { return a.serveLink(link) },
+		RunE:    func(*cobra.Command, []string) error { return a.serveLink(link, person) },
 	}
 	sub.Flags().StringVar(&link.Address, "listen", link.Address, "`ADDRESS:PORT` that the page listens on")
 	sub.Flags().StringArrayVar(&link.Hosts, "host", nil, "`NAME` by which the browser knows this machine")
 	sub.Flags().StringVar(&link.Certificate, "cert", "", "`FILE` that serve was given: the page speaks TLS on loopback, too")
+	sub.Flags().StringVar(&person, "for", "", "`NAME` of the person that the login page proposes")
 	c.AddCommand(sub)
 	return c
 }
@@ -225,12 +227,12 @@ func (a *app) showPage(ctx context.Context, l *server.Listen) (s *server.Server,
 	return s, func() { cancel(); wg.Wait() }, nil
 }
 
-// quietNames loads the site's files as names does, without saying what is wrong with them:
-// the page says it.
+// quietNames loads the site's files as names does, without saying what is wrong with them: the
+// page says it. Beside an error it returns what could be understood.
 func (a *app) quietNames() (*inventory.Inventory, error) {
 	inv, diags, _ := a.loadInventory()
 	if !inventory.Complete(diags) {
-		return nil, errkind.New(errkind.Invalid, "%w", hasErrors(diags)).Do("`ironrail check` shows them.")
+		return inv, errkind.New(errkind.Invalid, "%w", hasErrors(diags)).Do("`ironrail check` shows them.")
 	}
 	return inv, nil
 }
@@ -246,15 +248,19 @@ func (a *app) sayLogin(s *server.Server) {
 }
 
 // serveLink prints a link that logs in once.
-func (a *app) serveLink(l server.Listen) error {
+func (a *app) serveLink(l server.Listen, person string) error {
 	token, err := guard.ReadToken(a.stateDir(), false)
 	if err != nil {
 		return errkind.New(errkind.NotFound, "%w", err).Do("`ironrail serve` makes it.")
 	}
-	url, err := server.URLOf(l)
+	page, err := server.URLOf(l)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(a.out, url+"login?"+guard.MakeLink(token, a.now()))
+	link := page + "login?" + guard.MakeLink(token, a.now())
+	if person != "" {
+		link += "&for=" + url.QueryEscape(person)
+	}
+	fmt.Fprintln(a.out, link)
 	return nil
 }

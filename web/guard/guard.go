@@ -12,6 +12,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -20,6 +21,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The limits of logins.
@@ -31,6 +34,7 @@ const (
 	allFailures  = 10_000 // of all addresses
 	failureTime  = time.Minute
 	maxForm      = 16 << 10
+	maxName      = 64                // bytes of a name
 	cookieSecure = "__Host-ironrail" // RFC 6265bis, 4.1.3.2: of this host and over TLS alone
 	cookiePlain  = "ironrail"
 )
@@ -51,20 +55,27 @@ type Guard struct {
 	started time.Time
 
 	mu       sync.Mutex           // guards what follows
-	sessions map[string]time.Time // ends of sessions, by the digest of their cookie
+	sessions map[string]session   // by the digest of their cookie
 	used     map[string]time.Time // links that were used, with their end
 	failures []failure            // of logins, lately
 }
 
 // New makes a guard without sessions.
 func New(o Options) *Guard {
-	return &Guard{Options: o, started: o.Now(), sessions: map[string]time.Time{}, used: map[string]time.Time{}}
+	return &Guard{Options: o, started: o.Now(), sessions: map[string]session{}, used: map[string]time.Time{}}
+}
+
+// session is a browser that has logged in.
+type session struct {
+	end time.Time
+	who string // the name that was given at the login
 }
 
 // Login is what the login page shows.
 type Login struct {
 	Link  string // of a link that is good once; it is used by a second click, not by whatever previews it
 	To    string // where to go then
+	Name  string // that was given before
 	Error string
 }
 
@@ -176,13 +187,45 @@ func (g *Guard) Session(r *http.Request) (in bool, csrf string) {
 	if err != nil {
 		return false, ""
 	}
-	g.mu.Lock()
-	end, ok := g.sessions[digestOf(c.Value)]
-	g.mu.Unlock()
-	if !ok || g.Now().After(end) {
+	if _, ok := g.sessionOf(c.Value); !ok {
 		return false, ""
 	}
 	return true, g.mac("form " + c.Value)
+}
+
+// sessionOf is the session with this cookie, where there is one that has not ended.
+func (g *Guard) sessionOf(cookie string) (session, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s, ok := g.sessions[digestOf(cookie)]
+	return s, ok && !g.Now().After(s.end)
+}
+
+// Who names who asks for a change: by the name of the session, or, for a program that has the
+// token, by the field "by" of its form. It proves nothing: whoever can log in may give any name.
+func (g *Guard) Who(r *http.Request) string {
+	if g.hasToken(r) {
+		if by, err := checkName(r.PostFormValue("by")); err == nil {
+			return by + " (API)"
+		}
+		return "API token"
+	}
+	if c, err := r.Cookie(g.cookie()); err == nil {
+		if s, ok := g.sessionOf(c.Value); ok {
+			return s.who + " (web page)"
+		}
+	}
+	return "web page"
+}
+
+// checkName returns the name of a person without space around it. One that is empty, longer than
+// 64 bytes, or has other than printable characters is an error.
+func checkName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" || len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) || !utf8.ValidString(name) {
+		return "", errors.New("no name")
+	}
+	return name, nil
 }
 
 func digestOf(text string) string {
@@ -242,7 +285,7 @@ func (g *Guard) useLink(link string) bool {
 // serveLogin begins a session for who has the token or a link.
 func (g *Guard) serveLogin(w http.ResponseWriter, r *http.Request, login func(http.ResponseWriter, *http.Request, int, Login)) {
 	if r.Method != http.MethodPost {
-		login(w, r, http.StatusOK, Login{Link: r.URL.Query().Get("link"), To: localPath(r.URL.Query().Get("to"))})
+		login(w, r, http.StatusOK, Login{Link: r.URL.Query().Get("link"), To: localPath(r.URL.Query().Get("to")), Name: r.URL.Query().Get("for")})
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -254,17 +297,22 @@ func (g *Guard) serveLogin(w http.ResponseWriter, r *http.Request, login func(ht
 		return
 	}
 	link := r.PostFormValue("link")
+	who, err := checkName(r.PostFormValue("name"))
+	if err != nil { // the link stays good
+		login(w, r, http.StatusBadRequest, Login{Link: link, To: to, Error: "Give your name, of at most 64 letters: holds are recorded with it."})
+		return
+	}
 	if ok := link != "" && g.useLink(link) || link == "" && g.isToken(r.PostFormValue("token")); !ok {
 		g.fail(from)
 		text := "This is not the token."
 		if link != "" {
 			text = "This link was used, or is too old: `ironrail serve link` prints another."
 		}
-		login(w, r, http.StatusForbidden, Login{To: to, Error: text})
+		login(w, r, http.StatusForbidden, Login{To: to, Name: who, Error: text})
 		return
 	}
 	value := randomText()
-	g.begin(value)
+	g.begin(value, who)
 	http.SetCookie(w, &http.Cookie{Name: g.cookie(), Value: value, Path: "/", MaxAge: int(sessionTime / time.Second), HttpOnly: true, Secure: g.Secure || strings.HasPrefix(r.Header.Get("Origin"), "https://"), SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
@@ -278,21 +326,21 @@ func localPath(to string) string {
 }
 
 // begin begins a session, and ends the oldest where there are too many.
-func (g *Guard) begin(value string) {
+func (g *Guard) begin(value, who string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, oldest := g.Now(), ""
-	for id, end := range g.sessions {
-		if now.After(end) {
+	for id, s := range g.sessions {
+		if now.After(s.end) {
 			delete(g.sessions, id)
-		} else if oldest == "" || end.Before(g.sessions[oldest]) {
+		} else if oldest == "" || s.end.Before(g.sessions[oldest].end) {
 			oldest = id
 		}
 	}
 	if len(g.sessions) >= maxSessions {
 		delete(g.sessions, oldest)
 	}
-	g.sessions[digestOf(value)] = now.Add(sessionTime)
+	g.sessions[digestOf(value)] = session{now.Add(sessionTime), who}
 }
 
 // logout ends a session.

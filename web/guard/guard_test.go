@@ -108,7 +108,7 @@ func TestNoToken(t *testing.T) {
 			t.Errorf("%v: %d", headers, got.StatusCode)
 		}
 	}
-	for _, form := range []url.Values{{"token": {""}}, {"link": {"a.1." + macOf("", "link a.1")}}} {
+	for _, form := range []url.Values{{"token": {""}, "name": {"ann"}}, {"name": {"ann"}, "link": {"a.1." + macOf("", "link a.1")}}} {
 		if got := ask(h, "POST", "/login", form, own); got.StatusCode != 403 {
 			t.Errorf("%v: %d", form, got.StatusCode)
 		}
@@ -120,7 +120,7 @@ func TestSessions(t *testing.T) {
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	g, h := guarded(Options{Token: token, Now: func() time.Time { return now }})
 	const own = "Origin: http://127.0.0.1:8470"
-	in := ask(h, "POST", "/login", url.Values{"token": {" " + token + "\n"}, "to": {"/node/n1"}}, own)
+	in := ask(h, "POST", "/login", url.Values{"token": {" " + token + "\n"}, "to": {"/node/n1"}, "name": {" Ann B.\t"}}, own)
 	if in.StatusCode != 303 || in.Header.Get("Location") != "/node/n1" || len(in.Cookies()) != 1 {
 		t.Fatalf("%d to %q", in.StatusCode, in.Header.Get("Location"))
 	}
@@ -135,6 +135,9 @@ func TestSessions(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.AddCookie(c)
 	_, csrf := g.Session(r)
+	if who := g.Who(r); who != "Ann B. (web page)" {
+		t.Errorf("the session is of %q", who)
+	}
 	for form, want := range map[string]int{csrf: 200, "": 401, csrf + "x": 401} {
 		if got := ask(h, "POST", "/node/n1/hold", url.Values{"csrf": {form}}, own, cookie); got.StatusCode != want {
 			t.Errorf("change with %q: %d, want %d", form, got.StatusCode, want)
@@ -147,7 +150,7 @@ func TestSessions(t *testing.T) {
 	if got := ask(h, "GET", "/", nil, cookie); got.StatusCode != 303 {
 		t.Errorf("a session that is past: %d", got.StatusCode)
 	}
-	in = ask(h, "POST", "/login", url.Values{"token": {token}}, own)
+	in = ask(h, "POST", "/login", url.Values{"token": {token}, "name": {"ann"}}, own)
 	c = in.Cookies()[0]
 	cookie = "Cookie: " + c.Name + "=" + c.Value
 	r = httptest.NewRequest("GET", "/", nil)
@@ -171,6 +174,7 @@ func TestLinks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		q.Set("name", "ann")
 		return ask(h, "POST", "/login", q, "Origin: http://127.0.0.1:8470").StatusCode
 	}
 	link := MakeLink(token, now)
@@ -200,7 +204,7 @@ func TestTooManyFailures(t *testing.T) {
 	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	_, h := guarded(Options{Token: token, Now: func() time.Time { return now }})
 	try := func(word string) int {
-		return ask(h, "POST", "/login", url.Values{"token": {word}}, "Origin: http://127.0.0.1:8470").StatusCode
+		return ask(h, "POST", "/login", url.Values{"token": {word}, "name": {"ann"}}, "Origin: http://127.0.0.1:8470").StatusCode
 	}
 	for range maxFailures {
 		if got := try("wrong"); got != 403 {
@@ -210,7 +214,7 @@ func TestTooManyFailures(t *testing.T) {
 	if got := try(token); got != 429 {
 		t.Errorf("after %d failures: %d", maxFailures, got)
 	}
-	r := httptest.NewRequest("POST", "http://127.0.0.1:8470/login", strings.NewReader("token="+token))
+	r := httptest.NewRequest("POST", "http://127.0.0.1:8470/login", strings.NewReader("name=ann&token="+token))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "http://127.0.0.1:8470")
 	r.RemoteAddr = "192.0.2.2:1000" // httptest's own is 192.0.2.1
@@ -304,5 +308,37 @@ func TestCertificate(t *testing.T) {
 	_, late, err := LoadCertificate("", "", dir, []string{"other.example"}, now.Add(certificateTime+time.Hour))
 	if err != nil || late == other {
 		t.Errorf("a certificate that is past: %v", err)
+	}
+}
+
+// TestNames: nobody logs in without a name, which uses up no link; a program says who asks.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	g, h := guarded(Options{Token: token, Now: func() time.Time { return now }})
+	q, err := url.ParseQuery(MakeLink(token, now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", " ", "a\x1bb", "a\nb", "a\u202eb", "\xff", strings.Repeat("a", 65)} {
+		q.Set("name", name)
+		if got := ask(h, "POST", "/login", q, "Origin: http://127.0.0.1:8470"); got.StatusCode != 400 || len(got.Cookies()) > 0 {
+			t.Errorf("%q: %d", name, got.StatusCode)
+		}
+	}
+	q.Set("name", "Zoë")
+	if got := ask(h, "POST", "/login", q, "Origin: http://127.0.0.1:8470"); got.StatusCode != 303 {
+		t.Errorf("the link afterwards: %d", got.StatusCode)
+	}
+	for by, want := range map[string]string{"": "API token", "ann": "ann (API)", "a\x1b": "API token"} {
+		r := httptest.NewRequest("POST", "/api/v1/nodes/n1/hold", strings.NewReader(url.Values{"by": {by}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Authorization", "Bearer "+token)
+		if got := g.Who(r); got != want {
+			t.Errorf("by %q: %q", by, got)
+		}
+	}
+	if got := g.Who(httptest.NewRequest("GET", "/", nil)); got != "web page" {
+		t.Errorf("nobody: %q", got)
 	}
 }

@@ -18,8 +18,11 @@ func (s *Server) serveChange(hold bool) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		node := r.PathValue("name")
-		if err := s.change(ctx, hold, node, r.FormValue("reason")); err != nil {
+		node, who := r.PathValue("name"), "web page"
+		if s.Who != nil {
+			who = s.Who(r)
+		}
+		if err := s.change(ctx, hold, node, who, r.FormValue("reason")); err != nil {
 			s.fail(w, r, err)
 			return
 		}
@@ -34,7 +37,7 @@ func (s *Server) serveChange(hold bool) http.HandlerFunc {
 	}
 }
 
-func (s *Server) change(ctx context.Context, hold bool, node, reason string) error {
+func (s *Server) change(ctx context.Context, hold bool, node, who, reason string) error {
 	snap, err := s.Keeper.Current(ctx)
 	switch {
 	case err != nil:
@@ -46,9 +49,9 @@ func (s *Server) change(ctx context.Context, hold bool, node, reason string) err
 		return errkind.New(errkind.NotFound, "%q is not a node of this site", node)
 	}
 	if hold {
-		err = s.Change.Hold(ctx, node, "web page", reason)
+		err = s.Change.Hold(ctx, node, who, reason)
 	} else {
-		err = s.Change.Release(ctx, node, "web page")
+		err = s.Change.Release(ctx, node, who)
 	}
 	if err == nil {
 		s.Keeper.Forget()

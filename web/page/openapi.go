@@ -40,7 +40,8 @@ func openAPI(version string) ([]byte, error) {
 			"security":   []any{map[string]any{"token": []any{}}},
 			"parameters": []any{map[string]any{"name": "name", "in": "path", "required": true, "schema": map[string]any{"type": "string"}}},
 			"requestBody": map[string]any{"content": map[string]any{"application/x-www-form-urlencoded": map[string]any{"schema": map[string]any{"type": "object",
-				"properties": map[string]any{"reason": map[string]any{"type": "string", "description": "why, for whoever looks at the node next"}}}}}},
+				"properties": map[string]any{"reason": map[string]any{"type": "string", "description": "why, for whoever looks at the node next"},
+					"by": map[string]any{"type": "string", "maxLength": 64, "description": "who asks, with the token; a session has a name"}}}}}},
 			"responses": map[string]any{"200": answerOf("It is done", map[string]any{"type": "object", "required": []string{"node", "held"},
 				"properties": map[string]any{"node": map[string]any{"type": "string"}, "held": map[string]any{"type": "boolean"}}}), "default": fail},
 		}}

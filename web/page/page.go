@@ -52,6 +52,7 @@ const (
 type Options struct {
 	Keeper  *view.Keeper
 	Session func(*http.Request) (in bool, csrf string) // csrf goes with each form of a session; nil: nobody logs in
+	Who     func(*http.Request) string                 // names who asks for a change; nil: nobody does
 	Live    http.Handler                               // the stream of changes; nil: there is none
 	Metrics http.Handler                               // nil: there are none
 	Change  Changer                                    // nil: nothing can be changed

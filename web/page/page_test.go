@@ -296,10 +296,11 @@ func TestChanges(t *testing.T) {
 		return n
 	}
 	s := serve(t, dir, onrecord.Marker{State: filepath.Join(dir, provision.StateFolder), Command: "serve", Now: time.Now})
+	s.Who = func(*http.Request) string { return "ann (web page)" }
 	if got := post(s, "/node/"+webtest.Healthy+"/hold", "reason=riser"); got != 303 {
 		t.Errorf("hold: %d", got)
 	}
-	if n := stateOf(s); !n.Held || !strings.Contains(n.Answer.State, "riser") {
+	if n := stateOf(s); !n.Held || !strings.Contains(n.Answer.State, "riser") || !strings.Contains(n.Answer.State, "ann (web page)") {
 		t.Errorf("%+v", n.Answer)
 	}
 	if got := post(s, prefix+"/nodes/"+webtest.Healthy+"/release", ""); got != 200 {

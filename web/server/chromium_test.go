@@ -193,14 +193,15 @@ func TestPeerLive(t *testing.T) {
 	}
 	b.Wait(`!document.querySelector("main").innerText.includes("riser)") && window.same`)
 
-	b.Open(s.Link(time.Now()))
+	b.Open(s.Link(time.Now()) + "&for=" + "bob")
+	b.Wait(`document.querySelector('input[name="name"]').value === "bob"`)
 	b.Click("main button")
 	b.Wait(`location.pathname === "/"`)
 	b.Open(s.URL() + "node/" + webtest.Healthy)
 	b.Click(`input[name="reason"]`)
 	b.Type("fans are loud")
 	b.Click(`form[action$="/hold"] button`)
-	b.Wait(`document.querySelector("main").innerText.includes("fans are loud")`)
+	b.Wait(`document.querySelector("main").innerText.includes("fans are loud") && document.querySelector("main").innerText.includes("bob (web page)")`)
 	b.Click(`form[action$="/release"] button`)
 	b.Wait(`!!document.querySelector('form[action$="/hold"]')`)
 	if errs := b.Errors(); len(errs) > 0 {
@@ -227,6 +228,8 @@ func TestPeerTLS(t *testing.T) {
 	}
 	link := s.Link(time.Now())
 	b.Open(link)
+	b.Click(`input[name="name"]`)
+	b.Type("ann")
 	b.Click("main button")
 	b.Wait(`location.pathname === "/" && document.querySelector("h1").innerText.includes("nodes are up")`)
 	b.Open(s.URL() + "nodes")
@@ -235,7 +238,7 @@ func TestPeerTLS(t *testing.T) {
 	if b.Eval("document.cookie", &cookie); cookie != "" {
 		t.Errorf("a script can read the session: %q", cookie)
 	}
-	b.Open(link)
+	b.Open(link + "&for=ann")
 	b.Click("main button")
 	b.Wait(`document.body.innerText.includes("was used")`)
 }

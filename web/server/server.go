@@ -121,7 +121,7 @@ func (s *Server) serve(o Options) error {
 	k := &view.Keeper{Dir: o.Dir, State: o.State, Load: o.Load, Open: o.Open, Version: o.Version, Now: o.Now}
 	s.hub, s.keeper, s.folder = live.New(k), k, folder
 	s.metrics = newMetrics(context.Background(), k, o.Version)
-	p, err := page.New(page.Options{Keeper: k, Session: g.Session, Live: s.hub, Metrics: s.metrics.Handler(), Change: o.Change})
+	p, err := page.New(page.Options{Keeper: k, Session: g.Session, Who: g.Who, Live: s.hub, Metrics: s.metrics.Handler(), Change: o.Change})
 	if err != nil {
 		return err
 	}

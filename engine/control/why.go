@@ -26,7 +26,8 @@ func ReadWhy(ctx context.Context, r state.Reader, node string, near ...subject.I
 	}
 	w := Why{Node: n, Steps: []state.Step{}, Effects: []state.Effect{}, Skipped: []state.Record{}}
 	of := map[plan.StepID]bool{}
-	err = r.Read(ctx, 1, func(rec state.Record) error {
+	choice := state.Choice{Subjects: []subject.ID{subject.OfNode(node)}, SubjectKinds: []subject.Kind{subject.Site}, Kinds: []state.RecordKind{state.RunStarted}}
+	err = state.ReadChosen(ctx, r, choice, func(rec state.Record) error {
 		switch {
 		case rec.Kind == state.RunStarted:
 			w.Skipped, w.Near = w.Skipped[:0], nil
@@ -93,7 +94,8 @@ type LastRunRecords struct {
 // ReadLastRun reads what the last run left.
 func ReadLastRun(ctx context.Context, r state.Reader) (LastRunRecords, error) {
 	out := LastRunRecords{Skipped: map[string][]state.Record{}}
-	err := r.Read(ctx, 1, func(rec state.Record) error {
+	choice := state.Choice{SubjectKinds: []subject.Kind{subject.Site}, Kinds: []state.RecordKind{state.RunStarted, state.StepSkipped}}
+	err := state.ReadChosen(ctx, r, choice, func(rec state.Record) error {
 		switch {
 		case rec.Kind == state.RunStarted:
 			clear(out.Skipped)
@@ -120,7 +122,7 @@ func decodeSiteFinding(rec state.Record) (f stage.Finding, ok bool) {
 
 // collect reads the objects behind the steps of a node.
 func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bool, near []subject.ID) error {
-	steps, err := state.ReadSteps(ctx, r)
+	steps, err := state.ReadChosenSteps(ctx, r, of)
 	if err != nil {
 		return err
 	}
@@ -135,14 +137,12 @@ func (w *Why) collect(ctx context.Context, r state.Reader, of map[plan.StepID]bo
 	slices.SortFunc(w.Near, func(a, b stage.Finding) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Cause, b.Cause))
 	})
-	effects, err := state.ReadEffects(ctx, r)
+	effects, err := state.ReadEffectsOf(ctx, r, of)
 	if err != nil {
 		return err
 	}
 	for _, e := range effects {
-		if of[e.Step] {
-			w.Effects = append(w.Effects, e)
-		}
+		w.Effects = append(w.Effects, e)
 	}
 	slices.SortFunc(w.Steps, func(a, b state.Step) int {
 		return cmp.Or(a.Started.Compare(b.Started), a.Ended.Compare(b.Ended), cmp.Compare(a.ID, b.ID))

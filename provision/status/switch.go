@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
 	"github.com/ironrail/ironrail/provision/looks"
@@ -187,7 +188,8 @@ func (k *switchReader) cables(inv *inventory.Inventory, facts func(fact.Key) (fa
 // journal reads the records about the switch.
 func (k *switchReader) journal(ctx context.Context, r state.Reader) error {
 	me := switchos.Of(k.of)
-	err := r.Read(ctx, 1, func(rec state.Record) error {
+	choice := state.Choice{Subjects: []subject.ID{me}, Kinds: []state.RecordKind{state.RunStarted}}
+	err := state.ReadChosen(ctx, r, choice, func(rec state.Record) error {
 		switch {
 		case rec.Kind == state.RunStarted:
 			k.Skipped = k.Skipped[:0]

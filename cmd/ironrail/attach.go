@@ -28,9 +28,6 @@ import (
 
 // executeThere has the owner that stays run an approved plan, shows it, and says how it ended.
 func (a *app) executeThere(ctx context.Context, site *provision.Site, lent *onrecord.Borrowed, o provision.RunOptions) error {
-	if a.metrics != "" {
-		return exit{exitUsage, errors.New("--metrics: serve runs the plan, and has its metrics at /metrics of its page")}
-	}
 	begun, err := lent.Begin(ctx, control.RunRequest{Sum: o.Plan.Sum, Resume: o.Resume, Approval: o.Approval}, o.Plan, site.Keys.Plan)
 	if err != nil {
 		return err

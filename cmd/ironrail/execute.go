@@ -75,6 +75,9 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	end()
 	wg.Wait()
 	receivers.complain()
+	if res.Run != "" {
+		a.saveReport(context.WithoutCancel(ctx), run.Site(), o.Store)
+	}
 	return a.ended(ctx, run.Site(), o.Store, res, err)
 }
 
@@ -131,7 +134,6 @@ func (a *app) ended(ctx context.Context, site *provision.Site, store state.Reade
 		width, lines := screenOf(a.out)
 		writeResult(a.out, res, status.Places(site.Inv), width, lines)
 	}
-	a.saveReport(context.WithoutCancel(ctx), site, store)
 	if err != nil {
 		return err
 	}

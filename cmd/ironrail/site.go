@@ -289,6 +289,9 @@ func (a *app) own(ctx context.Context, command string) (ownership, error) {
 		if err != nil {
 			return ownership{}, err
 		}
+		if a.metrics != "" {
+			return ownership{}, exit{exitUsage, errors.New("--metrics: serve does the run, and has its metrics at /metrics of its page")}
+		}
 		b := control.Borrower{Identity: control.Identity{PID: os.Getpid(), Command: command, Started: a.now()}, Program: thisVersion()}
 		s, err := onrecord.Borrow(ctx, a.stateDir(), b)
 		if err != nil {

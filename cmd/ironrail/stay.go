@@ -91,7 +91,8 @@ func (a *app) residentConfig(f serveFlags, o ownership, bus *event.Bus) resident
 			if s, ok := o.store.(*state.Bolt); ok {
 				a.copyDaily(ctx, s)
 			}
-		}}
+		},
+		After: func(ctx context.Context, site *provision.Site) { a.saveReport(ctx, site, o.store) }}
 }
 
 // loadAgain opens the site as its files are now, without showing what is wrong with them.

@@ -147,8 +147,14 @@ func (r *Resident) PlanDirect(ctx context.Context, q control.DirectRequest) (con
 	return with(ctx, r, func(ctx context.Context, b backend) (control.DirectPlan, error) { return b.PlanDirect(ctx, q) })
 }
 
-// DoDirect implements control.Director.
+// DoDirect implements control.Director. No run begins meanwhile.
 func (r *Resident) DoDirect(ctx context.Context, id string, report func(control.DirectResult)) error {
+	r.mu.Lock()
+	if i := r.idle; i != nil {
+		i.work.Add(1)
+		defer i.work.Add(-1)
+	}
+	r.mu.Unlock()
 	_, err := with(ctx, r, func(ctx context.Context, b backend) (struct{}, error) { return struct{}{}, b.DoDirect(ctx, id, report) })
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
@@ -51,6 +52,9 @@ type Config struct {
 	Version string        // of this program
 	// Before is called before a run begins, such as to keep a copy of the state; nil: nothing is.
 	Before func(context.Context)
+	// After is called when a run has ended, with the site as its plan had it, such as to write its
+	// report; nil: nothing is.
+	After func(context.Context, *provision.Site)
 }
 
 // Resident owns the state of a site. It implements control.Backend and all that goes with it,
@@ -77,6 +81,7 @@ type idle struct {
 	direct *provision.Direct
 	site   *provision.Site
 	users  sync.WaitGroup  // requests under way
+	work   atomic.Int32    // of them, those that do direct work
 	life   context.Context // until it is closed
 	end    context.CancelCauseFunc
 }
@@ -134,7 +139,7 @@ func (r *Resident) refresh(ctx context.Context) {
 	defer r.turn.Unlock()
 	files := r.cfg.Files()
 	r.mu.Lock()
-	active, changed, due := r.run != nil, files != r.files, r.boot.isDue()
+	active, changed, due := r.run != nil || r.works(), files != r.files, r.boot.isDue()
 	r.mu.Unlock()
 	switch {
 	case active:
@@ -149,6 +154,9 @@ func (r *Resident) refresh(ctx context.Context) {
 		r.lookForDrift(ctx)
 	}
 }
+
+// works reports whether direct work is under way while no run is active; r.mu is held.
+func (r *Resident) works() bool { return r.idle != nil && r.idle.work.Load() > 0 }
 
 // reopen replaces what is idle; r.turn is held. Files that cannot be used leave what was.
 func (r *Resident) reopen(ctx context.Context) {

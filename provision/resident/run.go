@@ -112,6 +112,9 @@ func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, s
 	if err == nil && r.run != nil {
 		err = errkind.New(errkind.Refused, "%s is active", r.run.name())
 	}
+	if err == nil && r.works() {
+		err = errkind.New(errkind.Refused, "an operator's command works on nodes at this moment").Do("Run it again once that has ended; `ironrail events` shows it.")
+	}
 	if err == nil {
 		x.by, r.run = r.loan.by, x
 	}
@@ -217,6 +220,9 @@ func (r *Resident) do(ctx context.Context, x *running, run *provision.Running, n
 	res, err := run.Run(ctx)
 	r.cfg.Bus.Emit(event.Event{Type: event.Note, Text: fmt.Sprintf("run %s has ended: %s", x.id, res.Outcome), Data: map[string]string{endOf: x.id}})
 	<-noticed
+	if r.cfg.After != nil {
+		r.cfg.After(context.WithoutCancel(ctx), run.Site())
+	}
 	x.cancel(nil)
 	r.turn.Lock()
 	defer r.turn.Unlock()

@@ -109,6 +109,23 @@ func TestSlurmFiles(t *testing.T) {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 
+	// A file of an earlier form is removed also where all others are as they should be.
+	for _, name := range []string{"topology.yaml", "gres.conf"} {
+		path := filepath.Join(dir, "lab", name)
+		if err := os.WriteFile(path, []byte("left"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if o, err := s.Observe(ctx, run, step); err != nil || o.State != stage.Differs || o.Evidence != name+" is left from before" {
+			t.Errorf("with %s: %v %v", name, o, err)
+		}
+		if err := s.Apply(ctx, run, step); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
 	// n1 is drained: its line says so, and nobody else's changes.
 	if err := s.Apply(ctx, run, steps(t, s)["n1/handover.drain"]); err != nil {
 		t.Fatal(err)

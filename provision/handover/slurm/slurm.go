@@ -171,7 +171,7 @@ func (s *Slurm) Observe(ctx context.Context, _ stage.Run, t handover.Target) (st
 	if err != nil {
 		return stage.Observation{State: stage.Unknown, Evidence: err.Error()}, nil
 	}
-	return handover.ObserveFiles(filepath.Join(s.dir, t.Name), files)
+	return observeFiles(filepath.Join(s.dir, t.Name), files)
 }
 
 // Apply implements handover.Kind. Nodes in service whose drain ironrail made at

@@ -34,6 +34,13 @@ func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, ste
 	}
 	dir := filepath.Join(s.dir, t.Name)
 	e := handover.WriteEffect(string(step)+"/write", "Slurm's node lines", dir, files, func(path string, content []byte) { showFile(run, path, content) })
+	e.Probe = func(context.Context) (stage.Probe, string, error) {
+		o, err := observeFiles(dir, files)
+		if o.State == stage.Conforms {
+			return stage.Done, o.Evidence, err
+		}
+		return stage.NotDone, o.Evidence, err
+	}
 	writeAll := e.Do
 	e.Do = func(ctx context.Context) error {
 		if err := writeAll(ctx); err != nil {
@@ -44,13 +51,35 @@ func (s *Slurm) write(ctx context.Context, run stage.Run, t handover.Target, ste
 	return handover.DoEffect(ctx, run, of, e)
 }
 
-// removeOutdated removes the files of an earlier form, which slurmctld would read as
-// well: topology.yaml takes precedence over topology.conf.
-func removeOutdated(dir string, files []handover.File) error {
-	for _, name := range []string{"gres.conf", "topology.conf", "topology.yaml"} {
-		if slices.ContainsFunc(files, func(f handover.File) bool { return f.Name == name }) {
-			continue
+// observeFiles compares the files in a folder with what they should be; one of an earlier form
+// that is left differs as well.
+func observeFiles(dir string, files []handover.File) (stage.Observation, error) {
+	o, err := handover.ObserveFiles(dir, files)
+	if err != nil || o.State != stage.Conforms {
+		return o, err
+	}
+	for _, name := range outdated(files) {
+		switch _, err := os.Lstat(filepath.Join(dir, name)); {
+		case err == nil:
+			return stage.Observation{State: stage.Differs, Evidence: name + " is left from before"}, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return stage.Observation{State: stage.Unknown}, err
 		}
+	}
+	return o, nil
+}
+
+// outdated names the files that slurmctld would read and that are not among those that are
+// written: topology.yaml takes precedence over topology.conf.
+func outdated(files []handover.File) []string {
+	return slices.DeleteFunc([]string{"gres.conf", "topology.conf", "topology.yaml"}, func(name string) bool {
+		return slices.ContainsFunc(files, func(f handover.File) bool { return f.Name == name })
+	})
+}
+
+// removeOutdated removes the files of an earlier form.
+func removeOutdated(dir string, files []handover.File) error {
+	for _, name := range outdated(files) {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

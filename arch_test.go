@@ -74,6 +74,8 @@ var owned = map[string][]string{
 	"github.com/spf13/cobra":                 {"cmd/"},
 	"github.com/prometheus/client_golang":    {"web/metrics/"},
 	"go.etcd.io/bbolt":                       {"engine/state/"},
+	"go.etcd.io/etcd":                        {"engine/state/etcd/"},
+	"google.golang.org/grpc":                 {"engine/state/etcd/"},
 	"github.com/hashicorp/hcl/v2/hclparse":   {"inventory/"},
 	"testing/synctest":                       {"rehearse/virtual/bubble/"},
 	"mvdan.cc/sh/v3":                         {"rehearse/virtual/system/shell/"},

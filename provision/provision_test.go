@@ -149,7 +149,7 @@ func finished(t *testing.T, p *plan.Plan) state.Store {
 			put(state.NodeKey(s.Subject.Name), state.Node{Name: s.Subject.Name, Accepted: true})
 		}
 	}
-	if _, err := m.Append(ctx, fence, b); err != nil {
+	if err := state.AppendParts(ctx, m, fence, b.Split()...); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -48,7 +48,12 @@ func (l *ledger) recordFacts(step string, fs []fact.Fact) ([]fact.Fact, error) {
 			f.Observed = l.now()
 		}
 		var n entry
-		n.addRecordOf(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject}, state.FactKey(f.Key), f)
+		put, data, err := state.PutFact(context.Background(), l.store, l.fence, f)
+		if err != nil {
+			return nil, l.setFailure(err)
+		}
+		n.puts = append(n.puts, put)
+		n.addRecord(state.Record{Kind: state.FactLearned, Step: step, Subject: f.Key.Subject, Data: data})
 		if f.Key.Subject.Kind == subject.Node {
 			n.changeNode(f.Key.Subject.Name, nil)
 		}

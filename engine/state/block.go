@@ -56,11 +56,11 @@ type blockList struct {
 var listStart = []byte(`{"blocks":["` + digestPrefix)
 
 // BlockKinds are the kinds of object whose values may name blocks.
-var BlockKinds = []string{planKind}
+var BlockKinds = []string{planKind, factKind}
 
 // NamedBlocks returns the blocks that the value of an object names; none for most.
 func NamedBlocks(k Key, value []byte) ([]Digest, error) {
-	if k.Kind != planKind || !bytes.HasPrefix(value, listStart) {
+	if !slices.Contains(BlockKinds, k.Kind) || !bytes.HasPrefix(value, listStart) {
 		return nil, nil
 	}
 	var l blockList

@@ -252,7 +252,11 @@ func Get[T any](ctx context.Context, r Reader, k Key) (v T, version uint64, err 
 	if err != nil || !ok {
 		return v, Absent, err
 	}
-	if err := json.Unmarshal(o.Value, &v); err != nil {
+	raw, err := WholeValue(ctx, r, o)
+	if err == nil {
+		err = json.Unmarshal(raw, &v)
+	}
+	if err != nil {
 		return v, Absent, fmt.Errorf("state: object %s: %w", k, err)
 	}
 	return v, o.Version, nil
@@ -266,7 +270,11 @@ func eachObject[T any](ctx context.Context, r Reader, kind string, f func(T, uin
 	}
 	for _, o := range os {
 		var v T
-		if err := json.Unmarshal(o.Value, &v); err != nil {
+		raw, err := WholeValue(ctx, r, o)
+		if err == nil {
+			err = json.Unmarshal(raw, &v)
+		}
+		if err != nil {
 			return fmt.Errorf("state: object %s: %w", o.Key, err)
 		}
 		f(v, o.Version)

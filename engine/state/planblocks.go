@@ -243,8 +243,11 @@ func decodeStepList(list []byte) (steps []plan.Step, err error) {
 }
 
 // WholeValue is the value of an object with what lies in its blocks: that of a plan is the
-// plan as JSON.
+// plan as JSON, that of a fact the fact.
 func WholeValue(ctx context.Context, r Reader, o Object) (json.RawMessage, error) {
+	if o.Key.Kind == factKind {
+		return wholeFact(ctx, r, o)
+	}
 	l, err := listOfPlan(o.Key, o.Value)
 	if err != nil || l == nil {
 		return o.Value, err

@@ -71,9 +71,13 @@ func newFactFinder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, boo
 		if err != nil || !ok {
 			return fact.Fact{}, false
 		}
-		f, ok := quickFact(k, o.Value)
+		raw, err := wholeFact(ctx, r, o)
+		if err != nil {
+			return fact.Fact{}, false
+		}
+		f, ok := quickFact(k, raw)
 		if !ok {
-			f, ok = fact.Fact{}, json.Unmarshal(o.Value, &f) == nil
+			f, ok = fact.Fact{}, json.Unmarshal(raw, &f) == nil
 		}
 		return f, ok
 	}

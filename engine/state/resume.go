@@ -85,7 +85,11 @@ func ReadFactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Ke
 				continue
 			}
 			var f fact.Fact
-			if err := json.Unmarshal(o.value, &f); err != nil {
+			value, err := wholeFact(ctx, r, Object{Key: Key{factKind, o.name}, Value: o.value})
+			if err == nil {
+				err = json.Unmarshal(value, &f)
+			}
+			if err != nil {
 				return fmt.Errorf("object %s is not readable: %w", o.name, err)
 			}
 			out[f.Key] = f

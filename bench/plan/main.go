@@ -117,7 +117,7 @@ func (b bench) sites(ctx context.Context, dir string) (took []usage, err error) 
 	return took, nil
 }
 
-// makeSites makes the sites in dir: done with its state, and changed with the same.
+// makeSites makes the sites in dir: done with its state and keys, and changed with the same.
 func (b bench) makeSites(ctx context.Context, dir string) error {
 	done, changed := filepath.Join(dir, "done"), filepath.Join(dir, "changed")
 	if err := donesite.Write(done, "examples/csv-12500", b.nodes, ""); err != nil {
@@ -133,10 +133,12 @@ func (b bench) makeSites(ctx context.Context, dir string) error {
 	if err := donesite.Fill(ctx, done, site); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(provision.StatePath(changed)), 0o755); err != nil {
+	state := func(dir string) string { return filepath.Dir(provision.StatePath(dir)) }
+	abs, err := filepath.Abs(state(done))
+	if err != nil {
 		return err
 	}
-	return os.Link(provision.StatePath(done), provision.StatePath(changed)) // plans only read it
+	return os.Symlink(abs, state(changed)) // plans only read it, and the keys beside it
 }
 
 // usage is what a process has taken.

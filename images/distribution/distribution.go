@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -107,8 +108,12 @@ func CheckEncryption(i *inventory.Image) error {
 }
 
 // Families are the distributions that are known
-// (wiki.debian.org/DebianReleases, wiki.ubuntu.com/Releases).
-func Families() []Family {
+// (wiki.debian.org/DebianReleases, wiki.ubuntu.com/Releases). They are shared: nobody
+// changes them.
+func Families() []Family { return families() }
+
+// families is made once: a plan asks for the family of every node many times.
+var families = sync.OnceValue(func() []Family {
 	return []Family{
 		{Name: Debian, Title: "Debian", Manager: Apt, OwnArchive: true,
 			Components: []string{"contrib", "non-free", "non-free-firmware"}, Keyring: "usr/share/keyrings/debian-archive-keyring.gpg",
@@ -124,7 +129,7 @@ func Families() []Family {
 			Boot:   entries, Disk: entriesImage, Holds: []string{"python3-dnf-plugin-versionlock"},
 			parts: 1, kernels: "kernel-core-", whole: "kernel-", headers: "kernel-devel"},
 	}
-}
+})
 
 // Find returns a family by its name; false where it is not known.
 func Find(name string) (Family, bool) {
@@ -160,8 +165,14 @@ func ParseRelease(family, text string) (Release, bool) {
 	if number, ok := f.codenames[version]; ok {
 		version = number
 	}
-	parts := strings.Split(version, ".") // a point release is the same release
-	version = strings.Join(parts[:min(f.parts, len(parts))], ".")
+	for i, dots := 0, 0; i < len(version); i++ { // a point release is the same release
+		if version[i] != '.' {
+			continue
+		}
+		if dots++; dots == f.parts {
+			version = version[:i]
+		}
+	}
 	if _, err := strconv.ParseFloat(version, 64); err != nil {
 		return Release{}, false
 	}

@@ -38,6 +38,7 @@ var (
 	metaKinds   = []byte("kinds")   // a tally of the objects; since format 2
 	metaSum     = []byte("sum")     // checksum of these, see metaSumOf; since format 2
 	metaLast    = []byte("last")    // the ids of the last write, see writeMarker; since format 3
+	metaMirror  = []byte("mirror")  // where the original stood; only a Mirror has it
 )
 
 // lockWait bounds the wait for readers of the file to go away, and readers' for
@@ -69,15 +70,20 @@ type Bolt struct {
 var _ Store = (*Bolt)(nil)
 
 // Open opens the state file at path for writing, and makes it when there is
-// none. The error is of kind refused when another process has it open.
-func Open(path string) (*Bolt, error) { return openFile(path, false) }
+// none. The error is of kind refused when another process has it open, and when it is a
+// Mirror.
+func Open(path string) (*Bolt, error) { return openFile(path, opening{}) }
 
 // OpenReadOnly opens an existing state file for reading. Appends and claims are
 // refused. The error is os.ErrNotExist when there is no file, and of kind
 // refused while another process writes it.
-func OpenReadOnly(path string) (*Bolt, error) { return openFile(path, true) }
+func OpenReadOnly(path string) (*Bolt, error) { return openFile(path, opening{readOnly: true}) }
 
-func openFile(path string, readOnly bool) (*Bolt, error) {
+// opening is what a file is opened for. The zero value is for writing the original.
+type opening struct{ readOnly, mirror bool }
+
+func openFile(path string, as opening) (*Bolt, error) {
+	readOnly := as.readOnly
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular(): // a pipe would be waited for without end
@@ -90,10 +96,8 @@ func openFile(path string, readOnly bool) (*Bolt, error) {
 		return nil, err
 	}
 	b := &Bolt{path: path, readOnly: readOnly, kinds: tally{}, unnamed: unnamed{}}
-	if found != nil && !found.empty && !readOnly {
-		if b.migrated, err = migrateFile(path, found); err != nil {
-			return nil, err
-		}
+	if b.migrated, err = as.prepare(path, found); err != nil {
+		return nil, err
 	}
 	if b.migrated > 0 {
 		found = nil // it was of the file before, and the new one was read back
@@ -112,6 +116,21 @@ func openFile(path string, readOnly bool) (*Bolt, error) {
 		return nil, err
 	}
 	return b, nil
+}
+
+// prepare refuses a file that is not what it is opened for, and brings an original that is
+// to be written to this format. It returns the format that it had; 0: it was in this one.
+func (as opening) prepare(path string, found *shape) (from int, err error) {
+	if as.readOnly || found == nil || found.empty {
+		return 0, nil
+	}
+	switch _, is := found.meta[string(metaMirror)]; {
+	case is != as.mirror:
+		return 0, otherKind(path, is)
+	case is:
+		return 0, nil // an older one is made anew
+	}
+	return migrateFile(path, found)
 }
 
 // errInUse is bbolt's word for a lock that somebody else holds.

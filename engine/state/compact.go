@@ -130,6 +130,9 @@ func Compact(ctx context.Context, path string, runs int, dry bool) (c Compaction
 		return c, err
 	}
 	defer old.Close()
+	if err := old.refuseMirror(); err != nil {
+		return c, err
+	}
 	if c, err = old.planCompaction(ctx, max(runs, 1)); err != nil || dry {
 		return c, err
 	}

@@ -19,7 +19,7 @@ func migrateFile(path string, found *shape) (from int, err error) {
 	if format >= Format || format < 1 {
 		return 0, nil
 	}
-	old, err := openFile(path, true)
+	old, err := OpenReadOnly(path)
 	if err != nil {
 		return 0, err
 	}

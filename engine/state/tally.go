@@ -119,6 +119,9 @@ func metaSumOf(get func([]byte) []byte, journal, objects uint64) []byte {
 		sum = crc32.Update(sum, castagnoli, binary.BigEndian.AppendUint32(nil, uint32(len(v))))
 		sum = crc32.Update(sum, castagnoli, v)
 	}
+	if v := get(metaMirror); v != nil {
+		sum = crc32.Update(crc32.Update(sum, castagnoli, metaMirror), castagnoli, v)
+	}
 	sum = crc32.Update(sum, castagnoli, seqKey(journal))
 	return fmt.Appendf(nil, "%08x", crc32.Update(sum, castagnoli, seqKey(objects)))
 }

@@ -108,7 +108,7 @@ func (s *Store) look(ctx context.Context, mine clientv3.LeaseID) (seen, error) {
 				c.Owner = "another controller"
 			}
 			return at, errkind.New(errkind.Refused, "state: %w", &ownedError{s.keys.prefix, c.Owner}).
-				Do("Wait until it ends, or ask it with ironrail status. If it died, its lease ends within 8 seconds.")
+				Do("Wait until it ends, or ask it with ironrail status. If it died or is cut off, another can be the owner within 15 seconds.")
 		}
 		at.created = kv.CreateRevision
 	}

@@ -110,8 +110,8 @@ func addLender(m *http.ServeMux, b Backend) {
 		return lentObject{Known: ok, Version: o.Version, Value: o.Value}, err
 	})))
 	m.HandleFunc("POST /run", lent(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a long plan
-		answerJSON(w, func() (any, error) { return readRun(r, l) })
+		body := &deadlineReader{r: r.Body, out: http.NewResponseController(w), each: lineTime}
+		answerJSON(w, func() (any, error) { return readRun(r, body, l) })
 	}))
 	m.HandleFunc("GET /run", lent(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is read
@@ -202,10 +202,27 @@ func readAppend(r *http.Request, l Lender) (any, error) {
 	return l.Append(r.Context(), r.FormValue("loan"), b)
 }
 
+// deadlineReader gives the client time for each part of a long body, and not for all: one
+// that was stopped in the middle keeps the owner from nothing for long.
+type deadlineReader struct {
+	r    io.Reader
+	out  *http.ResponseController
+	each time.Duration
+}
+
+// Read implements io.Reader. No deadline is left: one that passes later looks like a client
+// that is gone.
+func (d *deadlineReader) Read(b []byte) (int, error) {
+	_ = d.out.SetReadDeadline(time.Now().Add(d.each))
+	n, err := d.r.Read(b)
+	_ = d.out.SetReadDeadline(time.Time{})
+	return n, err
+}
+
 // readRun begins the run that a borrower asks for: a line with the request, and the plan as
 // it is saved in a file.
-func readRun(r *http.Request, l Lender) (any, error) {
-	in := bufio.NewReaderSize(io.LimitReader(r.Body, mostPlan), mostRequest)
+func readRun(r *http.Request, body io.Reader, l Lender) (any, error) {
+	in := bufio.NewReaderSize(io.LimitReader(body, mostPlan), mostRequest)
 	line, err := in.ReadSlice('\n')
 	var q RunRequest
 	if err == nil {

@@ -66,8 +66,9 @@ type Resident struct {
 
 	mu      sync.Mutex // guards what follows
 	idle    *idle
-	trouble string // why the site's files, as they are now, are not in use
-	files   string // that idle was opened of
+	trouble string          // why the site's files, as they are now, are not in use
+	files   string          // that idle was opened of
+	site    *provision.Site // that was opened last
 	loan    *loan
 	run     *running // nil: none is active
 	last    *running // that ended last; nil: none did
@@ -139,7 +140,7 @@ func (r *Resident) refresh(ctx context.Context) {
 	defer r.turn.Unlock()
 	files := r.cfg.Files()
 	r.mu.Lock()
-	active, changed, due := r.run != nil || r.works(), files != r.files, r.boot.isDue()
+	active, changed, due := r.run != nil || r.works(), files != r.files || r.idle == nil, r.boot.isDue()
 	r.mu.Unlock()
 	switch {
 	case active:
@@ -160,10 +161,12 @@ func (r *Resident) works() bool { return r.idle != nil && r.idle.work.Load() > 0
 
 // reopen replaces what is idle; r.turn is held. Files that cannot be used leave what was.
 func (r *Resident) reopen(ctx context.Context) {
-	old := r.take()
+	r.mu.Lock()
+	old := r.idle // answers until the new one does
+	r.mu.Unlock()
 	if err := r.openIdle(ctx); err != nil {
 		r.mu.Lock()
-		r.idle, r.trouble = old, "the site's files have changed and are not in use yet: "+errkind.Line(err)
+		r.trouble = notInUse(err)
 		r.mu.Unlock()
 		return
 	}
@@ -174,20 +177,30 @@ func (r *Resident) reopen(ctx context.Context) {
 	_ = r.openBoot(ctx) // it is said by Status
 }
 
-// openIdle opens what is idle.
+// notInUse says that the site's files cannot be used.
+func notInUse(err error) string {
+	return "the site's files have changed and are not in use yet: " + errkind.Line(err)
+}
+
+// openIdle opens what is idle, of the site's files as they are now.
 func (r *Resident) openIdle(ctx context.Context) error {
 	files := r.cfg.Files()
 	site, err := r.cfg.Load(false)
 	if err != nil {
 		return err
 	}
+	return r.openSite(ctx, site, files, "")
+}
+
+// openSite opens what is idle, of a site that is of these files; trouble says why these are not in use.
+func (r *Resident) openSite(ctx context.Context, site *provision.Site, files, trouble string) error {
 	d, err := site.OpenDirect(ctx, r.cfg.Store, r.cfg.Fence, r.cfg.Bus, r.cfg.Owner)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.idle, r.files, r.trouble = &idle{direct: d, site: site}, files, ""
+	r.idle, r.site, r.files, r.trouble = &idle{direct: d, site: site}, site, files, trouble
 	r.idle.life, r.idle.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -32,7 +33,8 @@ type running struct {
 	from    uint64             // number of its first event
 	backend *provision.Backend // nil while it is being checked
 	cancel  context.CancelCauseFunc
-	drain   func()
+	drain   func()        // closes drained
+	drained chan struct{} // nothing new is started
 	done    chan struct{} // closed at its end
 	end     control.RunEnd
 }
@@ -88,6 +90,13 @@ func (r *Resident) check(id string) error {
 	return nil
 }
 
+// checkNow is check for who does not hold r.mu.
+func (r *Resident) checkNow(id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.check(id)
+}
+
 // Append implements control.Lender.
 func (r *Resident) Append(ctx context.Context, id string, b state.Batch) (uint64, error) {
 	r.mu.Lock()
@@ -106,7 +115,9 @@ func (r *Resident) Append(ctx context.Context, id string, b state.Batch) (uint64
 func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, sealed io.Reader) (control.RunBegun, error) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
-	x := &running{done: make(chan struct{})}
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	drain := make(chan struct{})
+	x := &running{done: make(chan struct{}), cancel: cancel, drained: drain, drain: sync.OnceFunc(func() { close(drain) })}
 	r.mu.Lock()
 	err := r.check(id)
 	if err == nil && r.run != nil {
@@ -120,26 +131,35 @@ func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, s
 	}
 	r.mu.Unlock()
 	if err != nil {
+		cancel(nil)
 		return control.RunBegun{}, err
 	}
-	begun, err := r.begin(context.WithoutCancel(ctx), x, q, sealed)
+	begun, err := r.begin(life, id, x, q, sealed)
 	if err != nil {
+		if life.Err() != nil {
+			err = context.Cause(life) // it was stopped
+		}
+		cancel(nil)
 		r.mu.Lock()
-		r.run = nil
+		r.run, x.end = nil, control.NewRunEnd(apply.Result{}, err)
 		r.mu.Unlock()
 		close(x.done)
-		r.settle(ctx)
+		r.settle(context.WithoutCancel(ctx))
 	}
 	return begun, err
 }
 
-// begin checks a plan and begins to do it; r.turn is held.
-func (r *Resident) begin(ctx context.Context, x *running, q control.RunRequest, sealed io.Reader) (begun control.RunBegun, err error) {
+// begin checks a plan and begins to do it, unless whoever asked is gone by then: a Ctrl-C before
+// the first step means that there is none; r.turn is held.
+func (r *Resident) begin(ctx context.Context, id string, x *running, q control.RunRequest, sealed io.Reader) (begun control.RunBegun, err error) {
 	site, err := r.cfg.Load(true)
 	if err != nil {
 		return begun, err
 	}
 	p, err := r.admit(ctx, site, q, sealed)
+	if gone := r.checkNow(id); gone != nil {
+		err = gone
+	}
 	if err != nil {
 		return begun, err
 	}
@@ -155,8 +175,10 @@ func (r *Resident) begin(ctx context.Context, x *running, q control.RunRequest, 
 	if err := r.closeIdle(ctx); err != nil {
 		return begun, err
 	}
-	drain := make(chan struct{})
-	o := provision.RunOptions{Plan: p, Store: r.cfg.Store, Fence: r.cfg.Fence, Bus: r.cfg.Bus, Resume: q.Resume, Approval: q.Approval, Drain: drain}
+	if err := r.checkNow(id); err != nil { // the copy of the state, consoles and the like may have taken long
+		return begun, err
+	}
+	o := provision.RunOptions{Plan: p, Store: r.cfg.Store, Fence: r.cfg.Fence, Bus: r.cfg.Bus, Resume: q.Resume, Approval: q.Approval, Drain: x.drained}
 	if q.Approval != nil {
 		o.EraseApproved = q.Approval.Erase
 	}
@@ -165,9 +187,8 @@ func (r *Resident) begin(ctx context.Context, x *running, q control.RunRequest, 
 	if err != nil {
 		return begun, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
-	x.id, x.from, x.cancel, x.drain = run.ID(), from, cancel, sync.OnceFunc(func() { close(drain) })
+	r.site, x.id, x.from = site, run.ID(), from
 	x.backend = run.Backend(r.cfg.Bus, r.cfg.Owner)
 	r.mu.Unlock()
 	noticed := make(chan struct{})
@@ -256,16 +277,19 @@ func untilEnd(s *event.Subscription) func(context.Context) (event.Event, error) 
 // settle opens what is idle when a run has ended or did not begin; r.turn is held.
 func (r *Resident) settle(ctx context.Context) {
 	r.mu.Lock()
-	ended, there := r.ended, r.idle != nil
+	ended, there, before := r.ended, r.idle != nil, r.site
 	r.mu.Unlock()
 	if ended || there {
 		return
 	}
-	if err := r.openIdle(ctx); err != nil {
-		r.mu.Lock()
-		r.trouble, r.files = errkind.Line(err), ""
-		r.mu.Unlock()
-		return
+	if err := r.openIdle(ctx); err != nil { // somebody edits the files: nodes are answered as before
+		again := r.openSite(ctx, before, "", notInUse(err))
+		if again != nil {
+			r.mu.Lock()
+			r.trouble = errkind.Line(again)
+			r.mu.Unlock()
+			return
+		}
 	}
 	_ = r.openBoot(ctx) // it is said by Status
 }
@@ -289,22 +313,16 @@ func (r *Resident) Result(ctx context.Context, run string) (control.RunEnd, erro
 	}
 }
 
-// active is the run that is active; nil: there is none, or it is being checked.
+// active is the run that is active, from the moment on at which its plan is checked; nil: there is none.
 func (r *Resident) active() *running {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.run == nil || r.run.backend == nil {
-		return nil
-	}
 	return r.run
 }
 
 // Wait waits for the end of the run that is active.
 func (r *Resident) Wait() {
-	r.mu.Lock()
-	x := r.run
-	r.mu.Unlock()
-	if x != nil {
+	if x := r.active(); x != nil {
 		<-x.done
 	}
 }

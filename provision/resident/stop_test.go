@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resident
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ironrail/ironrail/engine/control"
+	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
+)
+
+// alone is a Resident of the smallest site, whose files cannot be read while *broken.
+func alone(t *testing.T) (r *Resident, broken *bool) {
+	t.Helper()
+	dir := t.TempDir()
+	inv, diags, _ := provision.Load("../../cmd/ironrail/testdata", inventory.Options{Now: time.Now()})
+	if inv == nil || !inventory.Complete(diags) {
+		t.Fatal(diags)
+	}
+	store, err := state.Open(filepath.Join(dir, "owned.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence, err := store.Claim(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken = new(bool)
+	load := func(bool) (*provision.Site, error) {
+		if *broken {
+			return nil, errors.New("site.hcl:1: something is missing")
+		}
+		return provision.Open(inv, provision.Options{State: dir})
+	}
+	r, err = Open(t.Context(), Config{Store: store, Fence: fence, Owner: control.Identity{Command: "serve"}, Bus: event.NewBus(100), Boot: BootNever,
+		Load: load, Files: func() string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(r.Close(context.Background()), store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r, broken
+}
+
+// TestFilesBreakInRun: when a run ends while somebody edits the site's files, what was in use
+// before goes on answering, and says so; files that are right again are taken.
+func TestFilesBreakInRun(t *testing.T) {
+	r, broken := alone(t)
+	r.turn.Lock()
+	if err := r.closeIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	*broken = true
+	r.settle(t.Context())
+	r.turn.Unlock()
+	s, err := r.Status(t.Context())
+	if err != nil || !strings.Contains(strings.Join(s.Serves, "\n"), "are not in use yet: site.hcl:1: something is missing") {
+		t.Errorf("status after the run: %q, %v", s.Serves, err)
+	}
+	*broken = false
+	r.mu.Lock()
+	r.files = "others"
+	r.mu.Unlock()
+	r.refresh(t.Context())
+	if s, err = r.Status(t.Context()); err != nil || strings.Contains(strings.Join(s.Serves, "\n"), "not in use") {
+		t.Errorf("status after the files were fixed: %q, %v", s.Serves, err)
+	}
+}
+
+// beginning has a command ask for a run, and hands back the rest of its plan, which is not sent yet.
+func beginning(t *testing.T, r *Resident) (plan *io.PipeWriter, end func(), begun <-chan error) {
+	t.Helper()
+	loan, end, err := r.Borrow(t.Context(), control.Borrower{Identity: control.Identity{Command: "apply"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Begin(t.Context(), loan, control.RunRequest{}, sealed)
+		ended <- err
+	}()
+	if _, err := io.WriteString(w, "{"); err != nil { // it is being read
+		t.Fatal(err)
+	}
+	return w, end, ended
+}
+
+// TestStopBeforeBegin: a run is stopped, drained and forgotten while its plan is still checked:
+// by an operator, by the end of the owner, and by the end of the command that asked for it.
+func TestStopBeforeBegin(t *testing.T) {
+	r, _ := alone(t)
+	w, end, begun := beginning(t, r)
+	if err := errors.Join(r.Drain(t.Context()), r.Stop(t.Context())); err != nil {
+		t.Error(err)
+	}
+	_ = w.Close()
+	if err := <-begun; errkind.Of(err) != errkind.Interrupted || !strings.Contains(err.Error(), "stopped by the operator") {
+		t.Errorf("a run that was stopped: %v", err)
+	}
+	end()
+	w, end, begun = beginning(t, r)
+	end() // Ctrl-C
+	_ = w.Close()
+	if err := <-begun; err == nil || !strings.Contains(err.Error(), "does not have the state any more") {
+		t.Errorf("a run of a command that is gone: %v", err)
+	}
+	w, end, begun = beginning(t, r)
+	defer end()
+	closed := make(chan error, 1)
+	go func() { closed <- r.Close(context.Background()) }()
+	select {
+	case <-closed:
+		t.Error("closed while a plan is read")
+	case <-time.After(50 * time.Millisecond):
+	}
+	_ = w.Close()
+	if err := <-begun; errkind.Of(err) != errkind.Interrupted {
+		t.Errorf("a run while the owner ends: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}

@@ -33,8 +33,17 @@ type Borrowed struct {
 // Borrow borrows the state from the owner of a folder. The error is an OwnedError when
 // another command has it, or a run is active.
 func Borrow(ctx context.Context, folder string, b control.Borrower) (*Borrowed, error) {
-	c := control.NewClient(folder)
-	loan, end, err := c.Borrow(ctx, b)
+	var c *control.Client
+	var loan string
+	var end func()
+	owned, err := AskOwner(folder, func(asked *control.Client) (err error) {
+		c = asked
+		loan, end, err = c.Borrow(ctx, b)
+		return err
+	})
+	if err == nil && !owned {
+		err = errkind.New(errkind.Interrupted, "serve has ended just now").Do("Run the command again.")
+	}
 	if k := errkind.Of(err); k == errkind.Refused || k == errkind.Interrupted {
 		return nil, OwnedError{err}
 	}
@@ -51,24 +60,21 @@ func Borrow(ctx context.Context, folder string, b control.Borrower) (*Borrowed, 
 	return s, nil
 }
 
-// copyState opens a copy of the state that an owner has; drop closes and removes it.
+// copyState opens a copy of the state that an owner has; drop closes it. It has no name any
+// more: nothing is left of it however this process ends.
 func copyState(ctx context.Context, c *control.Client) (r *state.Bolt, drop func(), err error) {
 	file, err := os.CreateTemp("", "ironrail-state-*.db")
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
+	defer os.Remove(file.Name())
 	if err := errors.Join(c.Snapshot(ctx, file), file.Close()); err != nil {
 		return nil, nil, err
 	}
 	if r, err = state.OpenReadOnly(file.Name()); err != nil {
 		return nil, nil, err
 	}
-	return r, func() { _ = r.Close(); _ = os.Remove(file.Name()) }, nil
+	return r, func() { _ = r.Close() }, nil
 }
 
 // reader is the copy that is read.

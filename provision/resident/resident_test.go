@@ -5,6 +5,7 @@ package resident_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -76,6 +77,8 @@ func borrow(t *testing.T, folder, command, version string) (*onrecord.Borrowed, 
 // program of another version is refused by name, and a loan ends with its connection.
 func TestLoan(t *testing.T) {
 	folder := owner(t)
+	copies := t.TempDir()
+	t.Setenv("TMPDIR", copies)
 	if _, err := borrow(t, folder, "apply", "v1"); err == nil || !strings.Contains(err.Error(), "serve is ironrail v2, and apply is v1") {
 		t.Errorf("an older program: %v", err)
 	}
@@ -98,6 +101,9 @@ func TestLoan(t *testing.T) {
 	all, err := s.Objects(t.Context(), "test")
 	if err != nil || len(all) != 1 || all[0].Version != o.Version {
 		t.Errorf("a copy after the append: %v, %v", all, err)
+	}
+	if left, err := os.ReadDir(copies); err != nil || len(left) > 0 {
+		t.Errorf("a command that is killed now leaves %v, %v", left, err)
 	}
 	if _, err := s.Append(t.Context(), state.Fence{}, state.Batch{Puts: []state.Put{{Key: k, Want: o.Version + 1, Value: []byte(`2`)}}}); err == nil || !strings.Contains(err.Error(), "is at version") {
 		t.Errorf("an append to what has moved: %v", err)
@@ -130,5 +136,25 @@ func TestLoan(t *testing.T) {
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestOwnerStarts: a command that comes while the owner reads its site is refused as one that
+// comes second, and says what to do.
+func TestOwnerStarts(t *testing.T) {
+	folder := t.TempDir()
+	o, err := control.AcquireToStay(folder, "serve", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = borrow(t, folder, "apply", "v2")
+	if _, owned := errors.AsType[onrecord.OwnedError](err); !owned || !strings.Contains(err.Error(), "does not answer yet") || errkind.Action(err) == "" {
+		t.Errorf("while it starts: %v", err)
+	}
+	if err := o.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = borrow(t, folder, "apply", "v2"); err == nil || errkind.Action(err) != "Run the command again." {
+		t.Errorf("once it has ended: %v", err)
 	}
 }

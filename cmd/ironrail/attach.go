@@ -43,10 +43,13 @@ func (a *app) followRun(ctx context.Context, site *provision.Site, c *control.Cl
 	defer stop()
 	var wg sync.WaitGroup
 	wg.Go(func() { newView(a, p).predicted(a.shown).follow(bus.Subscribe(0)) })
-	wg.Go(func() {
-		copyEvents(ctx, c, begun, bus)
-	})
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	wg.Go(func() { copyEvents(following, c, begun, bus) })
 	end, gone := c.Result(ctx, begun.Run)
+	if gone != nil {
+		unfollow() // an owner that is up again knows no end of that run
+	}
 	err := end.Err()
 	wg.Wait()
 	switch {

@@ -4,6 +4,7 @@ package apply
 
 import (
 	"context"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -26,10 +27,16 @@ func (e *Executor) watchLease(ctx context.Context) {
 	}
 }
 
-// checkLease refuses what must not begin after the lease, also before watchLease has run.
+// checkLease refuses what must not begin after the lease, also before watchLease has run, and
+// in a process that was stopped: it goes on before whoever keeps the lease has looked at the
+// time.
 func (l *ledger) checkLease() error {
+	lease := l.store.Lease(l.fence)
+	if until, ends := lease.Until(); ends && !time.Now().Before(until) {
+		return l.setFailure(errLeaseEnded())
+	}
 	select {
-	case <-l.store.Lease(l.fence).Ended():
+	case <-lease.Ended():
 		return l.setFailure(errLeaseEnded())
 	default:
 		return l.failure()

@@ -4,10 +4,14 @@ package apply_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/plan"
@@ -57,6 +61,91 @@ func TestLeaseEnds(t *testing.T) {
 	}
 	if run, _, err := state.Get[state.Run](t.Context(), below, state.LastRun); err != nil || !run.Resumable() {
 		t.Errorf("the run: %+v, %v", run, err)
+	}
+}
+
+// lateLease is a lease whose time has passed and whose keeper has not noticed: the process
+// was stopped meanwhile.
+type lateLease struct {
+	state.Store
+	passed atomic.Bool
+}
+
+func (s *lateLease) Lease(state.Fence) state.Lease { return s }
+
+func (s *lateLease) Until() (time.Time, bool) {
+	if s.passed.Load() {
+		return time.Now().Add(-time.Second), true
+	}
+	return time.Now().Add(time.Hour), true
+}
+
+func (s *lateLease) Ended() <-chan struct{} { return nil }
+
+// Append lets the lease pass with the intent of an effect.
+func (s *lateLease) Append(ctx context.Context, f state.Fence, b state.Batch) (uint64, error) {
+	n, err := s.Store.Append(ctx, f, b)
+	for _, r := range b.Records {
+		if r.Kind == state.EffectIntent {
+			s.passed.Store(true)
+		}
+	}
+	return n, err
+}
+
+// TestLeasePasses: a process that was stopped until its lease had passed begins no effect,
+// although nothing has said yet that the lease has ended.
+func TestLeasePasses(t *testing.T) {
+	t.Parallel()
+	s := &lateLease{Store: state.NewMemory()}
+	var begun atomic.Bool
+	stages := only(func(ctx context.Context, run stage.Run, st plan.Step) error {
+		return run.Effect(ctx, stage.Effect{Key: string(st.ID), Kind: plan.Power, Does: "switch it on",
+			Do: func(context.Context) error { begun.Store(true); return nil }})
+	})
+	_, err := apply.Run(t.Context(), config(t, s, steps("n1/a"), stages))
+	if !errors.Is(err, state.ErrLeaseEnded) || begun.Load() {
+		t.Errorf("the effect was begun: %v; the run ended with %v", begun.Load(), err)
+	}
+}
+
+// TestManyAreAffected: a finding that takes many nodes out of service is not kept with all
+// their names at each of them.
+func TestManyAreAffected(t *testing.T) {
+	t.Parallel()
+	const nodes = 400
+	s := state.NewMemory()
+	stages := only(func(ctx context.Context, run stage.Run, _ plan.Step) error {
+		f := stage.Finding{Suspects: []stage.Suspect{{Subject: subject.ID{Kind: subject.Site, Name: "role.worker"}}}, Cause: "two kinds of nodes", Action: "compare them"}
+		for i := range nodes {
+			f.Affected = append(f.Affected, subject.OfNode(fmt.Sprintf("n%d", i)))
+			f.About = append(f.About, subject.OfNode(fmt.Sprintf("other%d", i)))
+		}
+		return run.Blame(ctx, f)
+	})
+	if _, err := apply.Run(t.Context(), config(t, s, steps("n0/a"), stages)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes {
+		name := fmt.Sprintf("n%d", i)
+		o, ok, err := s.Object(t.Context(), state.NodeKey(name))
+		if err != nil || !ok || len(o.Value) > 1000 {
+			t.Fatalf("node %s: %v, %d bytes: %v", name, ok, len(o.Value), err)
+		}
+		n := must[map[string]state.Node](t)(state.ReadNodes(t.Context(), s))[name]
+		if n.Quarantine == nil || !slices.Equal(n.Quarantine.Finding.Affected, []subject.ID{subject.OfNode(name)}) {
+			t.Fatalf("node %s: %+v", name, n.Quarantine)
+		}
+	}
+	whole := 0
+	if err := s.Read(t.Context(), 1, func(r state.Record) error {
+		var f stage.Finding
+		if r.Kind == state.FindingMade && json.Unmarshal(r.Data, &f) == nil && len(f.Affected) == nodes && len(f.About) == nodes {
+			whole++
+		}
+		return nil
+	}); err != nil || whole != 1 {
+		t.Errorf("%d records have the whole finding: %v", whole, err)
 	}
 }
 

@@ -175,6 +175,7 @@ type lentObject struct {
 
 // lentBatch is a state.Batch as it travels.
 type lentBatch struct {
+	ID      string         `json:"id,omitempty"`
 	Records []state.Record `json:"records"`
 	Puts    []lentPut      `json:"puts"`
 }
@@ -189,7 +190,7 @@ func readAppend(r *http.Request, l Lender) (any, error) {
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return nil, errkind.New(errkind.Invalid, "the records are not readable: %w", err)
 	}
-	b := state.Batch{Records: in.Records}
+	b := state.Batch{ID: in.ID, Records: in.Records}
 	for _, p := range in.Puts {
 		x := state.Put{Key: p.Key, Want: p.Want, Value: p.Value}
 		if p.Delete {
@@ -252,7 +253,7 @@ func (c *Client) Borrow(ctx context.Context, b Borrower) (loan string, end func(
 
 // Append appends to the borrowed state, and returns the number of the first record.
 func (c *Client) Append(ctx context.Context, loan string, b state.Batch) (first uint64, err error) {
-	out := lentBatch{Records: b.Records}
+	out := lentBatch{ID: b.ID, Records: b.Records}
 	for _, p := range b.Puts {
 		out.Puts = append(out.Puts, lentPut{Key: p.Key, Want: p.Want, Delete: p.Value == nil, Value: p.Value})
 	}

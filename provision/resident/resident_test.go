@@ -108,6 +108,10 @@ func TestLoan(t *testing.T) {
 	if _, err := s.Append(t.Context(), state.Fence{}, state.Batch{Puts: []state.Put{{Key: k, Want: o.Version + 1, Value: []byte(`2`)}}}); err == nil || !strings.Contains(err.Error(), "is at version") {
 		t.Errorf("an append to what has moved: %v", err)
 	}
+	first, err := s.Append(t.Context(), state.Fence{}, state.Batch{ID: "MINE", Records: []state.Record{{Kind: state.Note, Data: []byte(`"a"`)}}})
+	if at, done, errOutcome := s.Outcome(t.Context(), state.Fence{}, "MINE"); err != nil || errOutcome != nil || !done || at != first {
+		t.Errorf("the outcome of append %d: %d %v %v, %v", first, at, done, errOutcome, err)
+	}
 	if _, err := s.Append(t.Context(), state.Fence{}, state.Batch{Puts: []state.Put{{Key: k, Want: o.Version}}}); err != nil {
 		t.Error(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // program is a compiled pattern with what is known of the texts that it matches.
@@ -74,8 +75,8 @@ func neededIn(re *syntax.Regexp) []string {
 	var found []string
 	switch re.Op {
 	case syntax.OpLiteral:
-		if text := string(re.Rune); re.Flags&syntax.FoldCase == 0 || !strings.ContainsFunc(text, unicode.IsLetter) {
-			found = []string{text}
+		if isOneText(re) {
+			found = []string{string(re.Rune)}
 		}
 	case syntax.OpCapture, syntax.OpPlus:
 		found = neededIn(re.Sub[0])
@@ -102,6 +103,12 @@ func neededIn(re *syntax.Regexp) []string {
 		return nil
 	}
 	return found
+}
+
+// isOneText reports whether a literal matches its own bytes and no others: letters of the
+// other case, and, as U+FFFD does, bytes that are no UTF-8.
+func isOneText(re *syntax.Regexp) bool {
+	return !slices.Contains(re.Rune, utf8.RuneError) && (re.Flags&syntax.FoldCase == 0 || !slices.ContainsFunc(re.Rune, unicode.IsLetter))
 }
 
 // shortest returns the length of the shortest of some texts; 0 of none.

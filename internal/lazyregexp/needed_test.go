@@ -18,6 +18,7 @@ func TestNeeded(t *testing.T) {
 		`(?m)^\s+device\s+node GUID`:     {"node GUID"},
 		`(?:abc|defg)+x`:                 {"abc", "defg"},
 		`(?i)nvls`:                       nil,
+		`abc|x\x{fffd}`:                  nil,
 		`(?:abc)?\d*`:                    nil,
 		`a|bcd`:                          nil,
 		`(?:abc|\d+)`:                    nil,
@@ -33,13 +34,13 @@ func TestNeeded(t *testing.T) {
 
 // patterns are of each form that the packages have; those of FuzzAsRegexp are tried as well.
 var patterns = []string{
-	`(?m)^\s*(?:abc|de) x$`, `(?m)^ab.*cd$`, `^ab\b`, `(?s)ab.c`, `(?m)\bab[^c]+`, `(?i)ab`, `ab|cd\n`, `(?:ab){2,3}c?`, `()ab$`, `(?m)ab\z`, "a\nb", `(?m)^$|ab`,
+	`(?m)^\s*(?:abc|de) x$`, `(?m)^ab.*cd$`, `^ab\b`, `(?s)ab.c`, `(?m)\bab[^c]+`, `(?i)ab`, `ab|cd\n`, `(?:ab){2,3}c?`, `()ab$`, `(?m)ab\z`, "a\nb", `(?m)^$|ab`, `a\x{fffd}`,
 }
 
 // FuzzAsRegexp: each method answers as that of package regexp does.
 func FuzzAsRegexp(f *testing.F) {
 	for _, p := range patterns {
-		for _, text := range []string{"", "ab", "\nab\n", "x\n  abc x\ny", "ab\ncd\n", "abxcd\nab", "ab c\n\nabab c", "AB", "cd\n"} {
+		for _, text := range []string{"", "ab", "\nab\n", "x\n  abc x\ny", "ab\ncd\n", "abxcd\nab", "ab c\n\nabab c", "AB", "cd\n", "a\xff"} {
 			f.Add(p, text)
 		}
 	}

@@ -16,12 +16,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
@@ -116,7 +118,7 @@ func TestMigrationCutsPlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overwritePlan(t, path, "plan/"+want.ID, raw)
+	overwriteObject(t, path, "plan/"+want.ID, raw)
 	s, err := state.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +146,43 @@ func TestMigrationCutsPlans(t *testing.T) {
 	}
 }
 
-// overwritePlan puts another value into a file of format 2, with its checksum.
-func overwritePlan(t *testing.T, path, key string, value []byte) {
+// TestMigrationCutsFacts: a fact that was one large value lies in blocks afterwards and is
+// read as it was.
+func TestMigrationCutsFacts(t *testing.T) {
+	t.Parallel()
+	path := oldFormat(t, 2)
+	name := fact.Name[map[string]string]("install.image") // one that the file has
+	x, err := name.New(subject.OfNode("n00000"), map[string]string{"steps": strings.Repeat("pairs ", 3*state.MaxValue/6)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Observed = time.Unix(1, 0).UTC()
+	raw, err := json.Marshal(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overwriteObject(t, path, state.FactKey(x.Key).String(), raw)
+	s, err := state.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	wantFact(t, s, x)
+	f, err := s.Claim(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Sweep(t.Context(), f); err != nil {
+		t.Error(err)
+	}
+	wantFact(t, s, x)
+	if err := s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// overwriteObject puts another value into a file of format 2, with its checksum.
+func overwriteObject(t *testing.T, path, key string, value []byte) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -169,13 +170,40 @@ const (
 // LimitMemory makes the garbage collector wait for as long as the program stays
 // within what a plan of so many nodes takes, and no longer: nearly all that planning
 // allocates lives to its end. A lower limit that the environment sets (GOMEMLIMIT)
-// stays. The function that it returns puts back what was before.
+// stays. The function that it returns puts back what was before, once all have called
+// it who limit at the same time.
 func LimitMemory(nodes int) (restore func()) {
-	percent := debug.SetGCPercent(400)
-	limit := debug.SetMemoryLimit(-1) // only asks
-	debug.SetMemoryLimit(min(limit, max(planMemory, int64(nodes)*planMemoryPerNode)))
-	return func() {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
+	return patience.begin(max(planMemory, int64(nodes)*planMemoryPerNode))
+}
+
+// CollectLess makes the garbage collector wait while files are loaded: nearly all that a load
+// allocates lives to its end. restore is as that of LimitMemory.
+func CollectLess() (restore func()) { return patience.begin(math.MaxInt64) }
+
+// patience is what the collector was set to before somebody made it wait. A resident
+// process loads and plans at the same time: the last one puts back what the first one found.
+var patience collector
+
+type collector struct {
+	mu      sync.Mutex // guards what follows, and the settings
+	users   int
+	percent int   // before the first of them
+	limit   int64 // bytes, before the first of them
+}
+
+func (c *collector) begin(limit int64) (restore func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.users++; c.users == 1 {
+		c.percent, c.limit = debug.SetGCPercent(400), debug.SetMemoryLimit(-1) // -1 only asks
 	}
+	debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), limit))
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.users--; c.users == 0 {
+			debug.SetGCPercent(c.percent)
+			debug.SetMemoryLimit(c.limit)
+		}
+	})
 }

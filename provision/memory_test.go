@@ -41,3 +41,24 @@ func TestLimitMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitMemoryTogether: those who load and plan at the same time end in any order, and
+// what was before them is put back by the last.
+func TestLimitMemoryTogether(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 50))
+	load := provision.CollectLess()
+	plan := provision.LimitMemory(3)
+	if got := debug.SetMemoryLimit(-1); got != 640<<20 {
+		t.Errorf("limit %d beside a load", got)
+	}
+	load()
+	load() // once is enough
+	if got := debug.SetGCPercent(400); got != 400 {
+		t.Errorf("percent %d while one plans still", got)
+	}
+	plan()
+	if percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); percent != 100 || limit != 1<<50 {
+		t.Errorf("percent %d, limit %d afterwards", percent, limit)
+	}
+}

@@ -98,7 +98,7 @@ func TestServe(t *testing.T) {
 	}
 	var out bytes.Buffer
 	a := &app{in: strings.NewReader(""), out: &out, err: io.Discard, environ: os.LookupEnv, now: time.Now}
-	if code := a.run(t.Context(), []string{"-C", dir, "status"}); code != 0 || !strings.Contains(out.String(), "web page: riser") {
+	if code := a.run(t.Context(), []string{"-C", dir, "status"}); code != 0 || !strings.Contains(out.String(), "API token: riser") {
 		t.Errorf("%d: %s", code, out.String())
 	}
 	out.Reset()
@@ -110,7 +110,9 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code, body := ask("POST", "login", "", link.Query()); code != 200 || !strings.Contains(body, "Log out") {
+	form := link.Query()
+	form.Set("name", "ann")
+	if code, body := ask("POST", "login", "", form); code != 200 || !strings.Contains(body, "Log out") {
 		t.Errorf("with the link: %d %.300s", code, body)
 	}
 	if end() != exitDone {

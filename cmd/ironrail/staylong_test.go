@@ -135,7 +135,7 @@ func (s *stayer) begin() (notices <-chan string) {
 		}
 	}()
 	serve := s.command("--rack", "--json", "serve", "--listen", "127.0.0.1:0", "--boot", "yes", "--drift", "20s")
-	serve.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=8000000", "GOGC=100")
+	serve.Env = append(os.Environ(), "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=8000000", "GOGC=10")
 	out, err := serve.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)

@@ -49,7 +49,7 @@ func (s *Store) Claim(ctx context.Context, owner string) (state.Fence, error) {
 		if err := s.checkFree(ctx); err != nil {
 			return state.Fence{}, err
 		}
-		l, err := grant(ctx, s.client)
+		l, err := grant(ctx, s.client, s.lease)
 		if err != nil {
 			return state.Fence{}, err
 		}

@@ -6,6 +6,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -33,6 +34,8 @@ type Config struct {
 	// of this controller. Certificate and key are read anew for each connection, so that
 	// they can be replaced while ironrail runs.
 	CA, Cert, Key string
+
+	lease time.Duration // of the owner; 0: leaseTTL
 }
 
 // Bounds in time. A call to etcd ends with the first of its own deadline, that of its
@@ -53,6 +56,7 @@ type Store struct {
 	trust  *tls.Config
 	keys   keys
 	info   state.Info
+	lease  time.Duration // that an owner gets
 
 	groups commit.Queue[*pending]
 	commit sync.Mutex // held while the owner writes
@@ -84,7 +88,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, trust: trust, keys: keys{c.Prefix}, fresh: map[string]int{}}
+	s := &Store{client: client, trust: trust, keys: keys{c.Prefix}, lease: cmp.Or(c.lease, leaseTTL), fresh: map[string]int{}}
 	s.groups.Fits = fits
 	if err = s.checkMembers(ctx, c.Endpoints); err == nil {
 		err = s.load(ctx)

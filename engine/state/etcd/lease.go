@@ -28,17 +28,17 @@ type lease struct {
 var _ state.Lease = (*lease)(nil)
 
 // grant asks for a lease, and keeps it alive until it is given back or lost.
-func grant(ctx context.Context, client *clientv3.Client) (*lease, error) {
+func grant(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*lease, error) {
 	asked := time.Now()
 	resp, err := retry(ctx, callTime, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
 		asked = time.Now()
-		return client.Grant(ctx, int64(leaseTTL/time.Second))
+		return client.Grant(ctx, int64(ttl/time.Second))
 	})
 	if err != nil {
 		return nil, explain("lease", err)
 	}
 	keep, stop := context.WithCancel(context.Background())
-	l := &lease{id: resp.ID, ended: make(chan struct{}), done: make(chan struct{}), stop: stop, until: asked.Add(leaseTTL - leaseMargin)}
+	l := &lease{id: resp.ID, ended: make(chan struct{}), done: make(chan struct{}), stop: stop, until: asked.Add(ttl - leaseMargin)}
 	go func() {
 		defer close(l.done)
 		l.keepAlive(keep, client)

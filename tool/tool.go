@@ -65,6 +65,18 @@ type Format struct {
 	// those of an MPI job do. Of any other format, the lines of two nodes in one
 	// file are refused.
 	Merged bool
+	// Stream begins to read an output of any length, line by line, in memory that does
+	// not grow with it; nil, and false for how an output begins: it is read whole.
+	Stream func(begin []byte) (Stream, bool)
+}
+
+// Stream reads one output. Its functions are called by one goroutine.
+type Stream struct {
+	// Line takes the next line, without its end, and reports whether it is surely one of
+	// this format.
+	Line func(string) bool
+	// End returns what Parse of all lines would; it is called once.
+	End func() (any, Problems, error)
 }
 
 // Summarizer is content that a person can read at a glance. The content of every

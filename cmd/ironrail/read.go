@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,6 +47,7 @@ all the same. Problems that an output has do not change the exit code.`,
 // read reads every file, and shows what was understood before it complains about
 // what was not.
 func (a *app) read(names []string) error {
+	debug.SetGCPercent(30) // a log of any length is read in 64 MiB
 	var failed []error
 	for _, name := range names {
 		reading, err := a.readOutput(name)
@@ -71,11 +72,8 @@ func (a *app) readOutput(name string) (recognise.Reading, error) {
 		defer f.Close()
 		from = f
 	}
-	data, err := io.ReadAll(io.LimitReader(from, recognise.MaxSize+1))
-	if err != nil {
-		return recognise.Reading{}, withoutPath(err)
-	}
-	return recognise.Read(name, data)
+	r, err := recognise.ReadFrom(name, from)
+	return r, withoutPath(err)
 }
 
 // withoutPath is an error of a file without its name, which stands before it.

@@ -28,6 +28,10 @@ var Formats = []tool.Format{{
 		}
 		return l, p, nil
 	},
+	Stream: func([]byte) (tool.Stream, bool) {
+		s := NewStream()
+		return tool.Stream{Line: s.read, End: func() (any, tool.Problems, error) { return s.End() }}, true
+	},
 }}
 
 // Level is how much an event counts.
@@ -87,6 +91,9 @@ var stamps = []*lazyregexp.Regexp{
 
 // splitTimestamp takes the time off a line; false if it has none.
 func splitTimestamp(line string) (time, rest string, ok bool) {
+	if time, rest, ok = cutStamp(line); ok {
+		return time, rest, true
+	}
 	for _, s := range stamps {
 		if m := s.FindStringSubmatch(line); m != nil {
 			return m[1], line[len(m[0]):], true
@@ -147,7 +154,10 @@ type Stream struct {
 func NewStream() *Stream { return &Stream{l: Log{Events: []Event{}}} }
 
 // Line reads the next line.
-func (s *Stream) Line(line string) {
+func (s *Stream) Line(line string) { s.read(line) }
+
+// read reads the next line, and reports whether it begins as those of a kernel log do.
+func (s *Stream) read(line string) (stamped bool) {
 	s.l.Lines++
 	line = strings.TrimRight(line, "\r\n")
 	time, rest, ok := splitTimestamp(line)
@@ -157,16 +167,17 @@ func (s *Stream) Line(line string) {
 	s.last = s.l.identity(rest, s.last)
 	e, found := parseEvent(rest)
 	if !found {
-		return
+		return ok
 	}
 	if s.lost = s.lost || len(s.l.Events) == mostEvents; s.lost {
-		return
+		return ok
 	}
-	e.Line, e.Time, e.Text = s.l.Lines, time, strings.Clone(rest[:min(len(rest), longest)])
+	e.Line, e.Time, e.Text = s.l.Lines, strings.Clone(time), strings.Clone(rest[:min(len(rest), longest)])
 	s.l.Events = append(s.l.Events, e)
 	if e.Level == Fatal {
 		s.problems.Add(tool.Failed, e.Line, "%s", e)
 	}
+	return ok
 }
 
 // Lost reports whether there were more events than are kept; those that came first
@@ -177,6 +188,9 @@ func (s *Stream) Lost() bool { return s.lost }
 func (s *Stream) End() (Log, tool.Problems, error) {
 	if s.stamped == 0 && len(s.l.Events) == 0 {
 		return Log{}, nil, errNone
+	}
+	if s.lost {
+		s.problems.Add(tool.Truncated, 0, "there are more than %d events: the first ones are shown", mostEvents)
 	}
 	return s.l, s.problems, nil
 }
@@ -189,6 +203,9 @@ var (
 // identity notes which GPU is at an address. NVRM names the address and then,
 // on the next line, the serial number; bus is that of the line above.
 func (l *Log) identity(line, bus string) string {
+	if !strings.Contains(line, "NVRM: GPU ") {
+		return ""
+	}
 	if m := nvrmGPU.FindStringSubmatch(line); m != nil {
 		g := l.gpu(NormalizeAddress(m[1]))
 		g.UUID = m[2]

@@ -84,7 +84,7 @@ type Warning struct {
 
 // Format is the format of NCCL's log.
 func Format() tool.Format {
-	return tool.Format{Name: "nccl-log", Is: matchFormat, Parse: parseAny, Merged: true}
+	return tool.Format{Name: "nccl-log", Is: matchFormat, Parse: parseAny, Merged: true, Stream: stream}
 }
 
 // entry is the head of a line of the log: host, process and thread, device, and,
@@ -125,7 +125,7 @@ type reader struct {
 func Parse(data []byte) (Content, tool.Problems, error) {
 	s := NewStream()
 	for line := range strings.Lines(string(data)) {
-		s.read(line)
+		s.Line(line)
 	}
 	return s.End()
 }

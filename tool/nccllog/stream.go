@@ -33,6 +33,19 @@ func NewStream() *Stream {
 	return &Stream{r: r}
 }
 
+// stream is a Stream as tool.Format has it.
+func stream([]byte) (tool.Stream, bool) {
+	s := NewStream()
+	return tool.Stream{
+		Line: func(line string) bool {
+			found := s.found
+			s.Line(line)
+			return s.found > found || s.lost != ""
+		},
+		End: func() (any, tool.Problems, error) { return s.End() },
+	}, true
+}
+
 // Line reads the next line, which may be one of another program.
 func (s *Stream) Line(line string) {
 	if s.lost == "" {
@@ -52,6 +65,9 @@ func (s *Stream) End() (Content, tool.Problems, error) {
 	s.r.finish()
 	var problems tool.Problems
 	checkContent(&s.r.c, len(s.r.begun), &problems)
+	if s.lost != "" {
+		problems.Add(tool.Truncated, s.r.line, "there are %s: the log was read up to there", s.lost)
+	}
 	return s.r.c, problems, nil
 }
 

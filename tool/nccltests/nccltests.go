@@ -110,12 +110,12 @@ type Spread struct {
 
 // NCCL is the format of nccl-tests.
 func NCCL() tool.Format {
-	return tool.Format{Name: "nccl-tests", Is: func(b []byte) int { return matchFormat(b, false) }, Parse: parseAny, Merged: true}
+	return tool.Format{Name: "nccl-tests", Is: func(b []byte) int { return matchFormat(b, false) }, Parse: parseAny, Merged: true, Stream: stream}
 }
 
 // RCCL is the format of rccl-tests.
 func RCCL() tool.Format {
-	return tool.Format{Name: "rccl-tests", Is: func(b []byte) int { return matchFormat(b, true) }, Parse: parseAny, Merged: true}
+	return tool.Format{Name: "rccl-tests", Is: func(b []byte) int { return matchFormat(b, true) }, Parse: parseAny, Merged: true, Stream: stream}
 }
 
 var (

@@ -34,6 +34,27 @@ func NewStream() *Stream {
 	return s
 }
 
+// stream is a Stream as tool.Format has it, of a table.
+func stream(begin []byte) (tool.Stream, bool) {
+	if isJSON(begin) || csvHead.Match(begin) {
+		return tool.Stream{}, false
+	}
+	s := NewStream()
+	return tool.Stream{
+		Line: func(line string) bool {
+			s.Line(line)
+			return strings.Contains(line, "NCCL ") || strings.HasPrefix(line, "#") || begun.MatchString(line)
+		},
+		End: func() (any, tool.Problems, error) {
+			c, problems, err := s.End()
+			if s.lost != "" {
+				problems.Add(tool.Truncated, s.r.line, "there are %s: the output was read up to there", s.lost)
+			}
+			return c, problems, err
+		},
+	}, true
+}
+
 // Line reads the next line, without its line break.
 func (s *Stream) Line(line string) {
 	if s.lost != "" {

@@ -239,10 +239,11 @@ func (g group) lines(text [][]byte) [2]int {
 
 // readOthers reads the outputs that stand beside the one of a reading, and notes
 // each among its problems.
-func (r *Reading) readOthers(text []byte, others []group) {
+func (r *Reading) readOthers(text []byte, others []group, o origin) {
 	lines := bytes.Split(text, []byte("\n"))
 	for i, g := range others {
-		at := g.lines(lines)
+		from := g.lines(lines)
+		at := [2]int{o.lineOf(from[0]), o.lineOf(from[1])}
 		if i == mostParts {
 			r.Problems.Add(tool.Missing, at[0], "%d more outputs stand from here on, and were not read: give the output of one program a file", len(others)-i)
 			return
@@ -255,11 +256,7 @@ func (r *Reading) readOthers(text []byte, others []group) {
 		if problems == nil {
 			problems = tool.Problems{}
 		}
-		for i := range problems {
-			if problems[i].Line > 0 {
-				problems[i].Line += at[0] - 1
-			}
-		}
+		o.place(g.Name, problems, from[0])
 		r.Others = append(r.Others, Other{Lines: at, Kind: g.Name, Problems: problems, Content: content})
 		r.Problems.Add(tool.Missing, at[0], "the content is not all of the file: lines %d to %d are another output, of %s, which is among the others", at[0], at[1], g.Name)
 	}

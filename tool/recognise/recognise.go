@@ -16,7 +16,8 @@ import (
 	"github.com/ironrail/ironrail/tool"
 )
 
-// MaxSize is the largest output that is read, in bytes.
+// MaxSize is the largest output that is read whole, in bytes. Logs have no largest size:
+// see ReadFrom.
 const MaxSize = 64 << 20
 
 // Reading is what was understood of one output.
@@ -45,9 +46,12 @@ func Kinds() []string {
 // and the others beside it: none is lost. An output that no format, or more than
 // one, claims is an error that says so; so is one that is too large, compressed,
 // or lines of several nodes mixed where each node's are an output of its own.
-func Read(name string, data []byte) (Reading, error) { return readAs(knownFormats(), name, data) }
+func Read(name string, data []byte) (Reading, error) {
+	return readAs(knownFormats(), name, data, origin{})
+}
 
-func readAs(known []tool.Format, name string, data []byte) (Reading, error) {
+// readAs is Read of a text that stands somewhere in its file.
+func readAs(known []tool.Format, name string, data []byte, o origin) (Reading, error) {
 	if err := checkReadable(data); err != nil {
 		return Reading{}, err
 	}
@@ -69,8 +73,9 @@ func readAs(known []tool.Format, name string, data []byte) (Reading, error) {
 		if err := checkSeparate(c); err != nil {
 			return Reading{}, err
 		}
+		o.place(c.Name, problems, 1)
 		r := Reading{File: name, Kind: c.Name, Problems: problems, Content: content}
-		r.readOthers(c.text.data, others)
+		r.readOthers(c.text.data, others, o)
 		if r.Problems == nil {
 			r.Problems = tool.Problems{}
 		}

@@ -257,7 +257,7 @@ func TestChoice(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := readAs(known, "f", []byte(c.in))
+			r, err := readAs(known, "f", []byte(c.in), origin{})
 			if r.Kind != c.kind || fmt.Sprint(err) != "<nil>" != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("got %q, %v; want %q, %q", r.Kind, err, c.kind, c.err)
 			}

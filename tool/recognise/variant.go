@@ -12,8 +12,27 @@ import (
 // variant is an output without what others put around it. Its lines are those of
 // the file, one for one, so that a line number is right in each.
 type variant struct {
-	data   []byte
-	labels []string // that were taken off its lines, each once, in the order of the file
+	data    []byte
+	labels  []string // that were taken off its lines, each once, in the order of the file
+	layers  []layer  // what was taken off each line, where it is not wrapped
+	wrapped bool     // more than labels and blanks was taken off
+}
+
+// layer is what was taken off the lines of a text that have it: blanks, or a label.
+type layer struct {
+	indent []byte
+	label  *label // nil: the blanks
+}
+
+// off takes it off one line.
+func (l layer) off(line []byte) []byte {
+	if l.label == nil {
+		return bytes.TrimPrefix(line, l.indent)
+	}
+	if m := l.label.pattern.FindIndex(line); m != nil {
+		return line[m[1]:]
+	}
+	return line
 }
 
 // listVariants returns a text as it is, then without the labels of launchers and
@@ -39,13 +58,14 @@ const mostLayers = 3
 // stripVariant takes off indentation and the labels of launchers, layer by layer. Only
 // one layer can be that of nodes or ranks.
 func stripVariant(data []byte) variant {
-	v := variant{data: stripIndent(data)}
+	v := variant{data: stripIndent(data), layers: []layer{{indent: indentOf(data)}}}
 	for range mostLayers {
 		next, ok := stripLabels(v.data)
 		if !ok {
 			break
 		}
 		v.data = stripIndent(next.data)
+		v.layers = append(append(v.layers, next.layers...), layer{indent: indentOf(next.data)})
 		if len(next.labels) > len(v.labels) {
 			v.labels = next.labels
 		}
@@ -121,8 +141,9 @@ var launchers = []label{
 
 // stripLabels takes the labels of a launcher off; false when there are none.
 func stripLabels(data []byte) (variant, bool) {
-	for _, l := range launchers {
+	for i, l := range launchers {
 		if v, ok := l.off(data); ok {
+			v.layers = []layer{{label: &launchers[i]}}
 			return v, true
 		}
 	}
@@ -132,6 +153,9 @@ func stripLabels(data []byte) (variant, bool) {
 // off takes one kind of label off. One that other text may look like must stand
 // on four lines of five, and each of several labels on three lines on average.
 func (l label) off(data []byte) (variant, bool) {
+	if !l.worth(data) {
+		return variant{}, false
+	}
 	var v variant
 	seen, lines, marked := map[string]bool{}, 0, 0
 	v.data = eachLine(data, func(line []byte) []byte {
@@ -159,8 +183,37 @@ func (l label) off(data []byte) (variant, bool) {
 	return v, true
 }
 
+// worth reports whether the label may stand on enough lines: not where a fifth of all
+// lines that a text can have lack it.
+func (l label) worth(data []byte) bool {
+	lines, unmarked := bytes.Count(data, []byte("\n"))+1, 0
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		switch {
+		case len(bytes.TrimSpace(line)) == 0:
+		case l.pattern.FindIndex(line) == nil:
+			unmarked++
+		case l.sure:
+			return true
+		}
+		if !l.sure && unmarked*5 > lines {
+			return false
+		}
+	}
+	return !l.sure
+}
+
 // stripIndent takes off the blanks that every line that is not blank begins with.
 func stripIndent(data []byte) []byte {
+	common := indentOf(data)
+	if len(common) == 0 {
+		return data
+	}
+	return eachLine(data, func(line []byte) []byte { return bytes.TrimPrefix(line, common) })
+}
+
+// indentOf returns these blanks.
+func indentOf(data []byte) []byte {
 	var common []byte
 	first := true
 	for line := range bytes.Lines(data) {
@@ -176,10 +229,10 @@ func stripIndent(data []byte) []byte {
 			common = common[:len(common)-1]
 		}
 		if len(common) == 0 {
-			return data
+			return nil
 		}
 	}
-	return eachLine(data, func(line []byte) []byte { return bytes.TrimPrefix(line, common) })
+	return common
 }
 
 // cutFence leaves what stands between the fences of Markdown, each block without

@@ -35,6 +35,9 @@ func claimsWithin(known []tool.Format, v variant, best []claim) []claim {
 	if len(v.data) > 4*looked {
 		more = mostLike(known, unwrapVariants(v))
 	}
+	for i := range more {
+		more[i].text.wrapped = true
+	}
 	return more
 }
 

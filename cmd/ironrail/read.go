@@ -47,7 +47,7 @@ all the same. Problems that an output has do not change the exit code.`,
 // read reads every file, and shows what was understood before it complains about
 // what was not.
 func (a *app) read(names []string) error {
-	debug.SetGCPercent(30) // a log of any length is read in 64 MiB
+	debug.SetGCPercent(30) // of a log that is read line by line little is kept
 	var failed []error
 	for _, name := range names {
 		reading, err := a.readOutput(name)

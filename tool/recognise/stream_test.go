@@ -5,11 +5,14 @@ package recognise
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ironrail/ironrail/tool"
@@ -122,8 +125,16 @@ func TestLongLineByLine(t *testing.T) {
 			}
 			streamed++
 			want, wantErr := Read("f", data)
-			got, err := readFrom("f", bytes.NewReader(data), whole)
-			g, w := asJSON(t, got, err), asJSON(t, want, wantErr)
+			w := asJSON(t, want, wantErr)
+			var in io.Reader = bytes.NewReader(data)
+			if round%2 == 0 {
+				in = onlyReader{in}
+			}
+			got, err := readFrom("f", in, whole, MaxSize)
+			differ(t, fmt.Sprintf("%s, round %d, begun as %s", name, round, l.format.Name), asJSON(t, got, err), w)
+			// As it is too long to be read again: some of other outputs is read otherwise.
+			got, err = readFrom("f", bytes.NewReader(data), whole, whole)
+			g := asJSON(t, got, err)
 			if err == nil && wantErr == nil && got.Kind != want.Kind { // which of several outputs is the file's own depends on how far below it is
 				g, w = outputs(t, got), outputs(t, want)
 			}
@@ -131,17 +142,45 @@ func TestLongLineByLine(t *testing.T) {
 				g, w = placed.ReplaceAllString(g, ""), placed.ReplaceAllString(w, "")
 			}
 			g, w = versions.ReplaceAllString(g, ""), versions.ReplaceAllString(w, "")
-			if g != w {
-				at := 0
-				for at < min(len(g), len(w)) && g[at] == w[at] {
-					at++
-				}
-				at = max(at-200, 0)
-				t.Errorf("%s, round %d, begun as %s: got\n[...]%.500s\nwant\n[...]%.500s", name, round, l.format.Name, g[min(at, len(g)):], w[min(at, len(w)):])
-			}
+			differ(t, fmt.Sprintf("%s, round %d, begun as %s, not read again", name, round, l.format.Name), g, w)
 		}
 	}
 	if streamed < rounds {
 		t.Errorf("only %d logs were read line by line", streamed)
+	}
+}
+
+// onlyReader hides what else an input can do, as a pipe cannot.
+type onlyReader struct{ io.Reader }
+
+// differ reports where one of two texts differs from the other.
+func differ(t *testing.T, name, g, w string) {
+	t.Helper()
+	if g == w {
+		return
+	}
+	at := 0
+	for at < min(len(g), len(w)) && g[at] == w[at] {
+		at++
+	}
+	at = max(at-200, 0)
+	t.Errorf("%s: got\n[...]%.500s\nwant\n[...]%.500s", name, g[min(at, len(g)):], w[min(at, len(w)):])
+}
+
+// TestLineIsCut: of a line that is longer than can be held, the beginning is read, which
+// is a problem, unless the file can be read whole.
+func TestLineIsCut(t *testing.T) {
+	t.Parallel()
+	log := bytes.Repeat([]byte("[    1.500000] usb 1-1: new device\n"), 1000)
+	data := slices.Concat(log, []byte("[    2.500000] "), bytes.Repeat([]byte("x"), 2*longestLine), []byte("\n[    3.500000] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"), log)
+	for most, cut := range map[int]bool{MaxSize: false, len(data) - 1: true} {
+		r, err := readFrom("f", bytes.NewReader(data), 8<<10, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slices.ContainsFunc(r.Problems, func(p tool.Problem) bool { return p.Kind == tool.Truncated && p.Line == 1001 })
+		if got != cut || !strings.Contains(asJSON(t, r, nil), `"line":1002`) {
+			t.Errorf("at most %d: %+v", most, r)
+		}
 	}
 }

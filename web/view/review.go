@@ -4,6 +4,7 @@ package view
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/internal/subject"
@@ -117,7 +118,7 @@ func (p *Plan) addTreatments(of *plan.Plan) {
 		}
 		like := waves[at.Name] + "\x00" + plan.Treatment(at.Name, by[at])
 		if i, known := alike[like]; known {
-			p.Treatments[i].Of = append(p.Treatments[i].Of, at.Name)
+			p.Treatments[i].join(at.Name)
 			continue
 		}
 		alike[like] = len(p.Treatments)
@@ -126,6 +127,18 @@ func (p *Plan) addTreatments(of *plan.Plan) {
 	p.Treatments = append(p.Treatments, others...)
 	p.MoreTreatments = max(0, len(p.Treatments)-MostTreatments)
 	p.Treatments = slices.Clip(p.Treatments[:len(p.Treatments)-p.MoreTreatments])
+}
+
+// join adds a node that is treated alike. Which disks are erased is said of each node alone, in
+// Erases: those of the first would be taken for those of all.
+func (t *PlanTreatment) join(node string) {
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		if what, _, listed := strings.Cut(s.Erases, ": "); listed {
+			s.Erases = what + ": of each node those that are listed above"
+		}
+	}
+	t.Of = append(t.Of, node)
 }
 
 func newTreatment(of, wave string, steps []plan.Step) PlanTreatment {

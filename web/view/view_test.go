@@ -271,6 +271,8 @@ func TestReview(t *testing.T) {
 	}
 	if l := p.Treatments; len(l) != 3 || !slices.Equal(l[0].Of, []string{"n1", "n2"}) || !slices.Equal(l[1].Of, []string{"n3"}) {
 		t.Errorf("%+v", l)
+	} else if alike, alone := l[0].Steps[0].Erases, l[1].Steps[0].Erases; strings.Contains(alike, "serial") || !strings.Contains(alike, "EVERYTHING") || !strings.Contains(alone, "serial n3") {
+		t.Errorf("of two nodes %q, of one %q", alike, alone)
 	}
 	if o, err := k.Overview(t.Context()); err != nil || o.Review == nil || o.Review.Digest != "sha256:ab" || o.Review.Approved {
 		t.Errorf("%+v, %v", o.Review, err)

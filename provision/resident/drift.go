@@ -58,6 +58,14 @@ func (r *Resident) lookForDrift(ctx context.Context) {
 	}()
 }
 
+// lookAfterRun has the site looked at soon where a run may have fixed what the last look has
+// shown, so that it does not stand below a node for a day; r.mu is held.
+func (w *watch) lookAfterRun(now time.Time) {
+	if soon := now.Add(driftFirst); len(w.notes) > 0 && soon.Before(w.due) {
+		w.due = soon
+	}
+}
+
 // takeDrift keeps what a look has shown, and says what is new in it.
 func (r *Resident) takeDrift(d observe.Drift, err error, broken bool) {
 	r.mu.Lock()

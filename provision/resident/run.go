@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/apply"
 	"github.com/ironrail/ironrail/engine/control"
@@ -250,6 +251,7 @@ func (r *Resident) do(ctx context.Context, x *running, run *provision.Running, n
 	r.mu.Lock()
 	x.end = control.NewRunEnd(res, err)
 	r.run, r.last = nil, x
+	r.watch.lookAfterRun(time.Now())
 	r.mu.Unlock()
 	r.settle(context.WithoutCancel(ctx))
 	close(x.done)

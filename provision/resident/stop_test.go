@@ -135,3 +135,22 @@ func TestStopBeforeBegin(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLookAfterRun: what the last look has shown is looked at again soon after a run, and only then.
+func TestLookAfterRun(t *testing.T) {
+	now := time.Now()
+	shown := map[string][]string{"n1": {"drifted: link"}}
+	for _, c := range []struct {
+		w    watch
+		want time.Time
+	}{
+		{watch{due: now.Add(time.Hour), notes: shown}, now.Add(driftFirst)},
+		{watch{due: now.Add(time.Second), notes: shown}, now.Add(time.Second)},
+		{watch{due: now.Add(time.Hour)}, now.Add(time.Hour)},
+		{watch{notes: shown}, time.Time{}}, // none is taken
+	} {
+		if c.w.lookAfterRun(now); !c.w.due.Equal(c.want) {
+			t.Errorf("%d notes: due %v, want %v", len(c.w.notes), c.w.due, c.want)
+		}
+	}
+}

@@ -120,22 +120,6 @@ func addLender(m *http.ServeMux, b Backend) {
 	m.HandleFunc("POST /stop", lent(serveJSON(func(r *http.Request) (any, error) { return nil, l.Stop(r.Context()) })))
 }
 
-// answerJSON writes what f returns as JSON, however long that takes.
-func answerJSON(w http.ResponseWriter, f func() (any, error)) {
-	v, err := f()
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		writeError(w, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(raw, '\n')) // a client that is gone needs no answer
-}
-
 // serveBorrow lends the state for as long as the client holds the connection.
 func serveBorrow(w http.ResponseWriter, r *http.Request, l Lender) {
 	var b Borrower

@@ -91,24 +91,29 @@ func limitRequests(h http.Handler) http.Handler {
 	})
 }
 
-// serveJSON writes what f returns as JSON.
+// serveJSON writes what f returns within answerTime as JSON.
 func serveJSON(f func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
-		v, err := f(r.WithContext(ctx))
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		raw, err := json.Marshal(v)
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(raw, '\n')) // a client that is gone needs no answer
+		answerJSON(w, func() (any, error) { return f(r.WithContext(ctx)) })
 	}
+}
+
+// answerJSON writes what f returns as JSON, however long that takes.
+func answerJSON(w http.ResponseWriter, f func() (any, error)) {
+	v, err := f()
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(raw, '\n')) // a client that is gone needs no answer
 }
 
 // failure is an error as it travels.

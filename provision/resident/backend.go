@@ -50,6 +50,12 @@ func with[T any](ctx context.Context, r *Resident, f func(context.Context, backe
 	return f(ctx, b)
 }
 
+// doWith is with for what has no answer but an error.
+func doWith(ctx context.Context, r *Resident, f func(context.Context, backend) error) error {
+	_, err := with(ctx, r, func(ctx context.Context, b backend) (struct{}, error) { return struct{}{}, f(ctx, b) })
+	return err
+}
+
 // Status implements control.Backend.
 func (r *Resident) Status(ctx context.Context) (control.Status, error) {
 	s, err := with(ctx, r, func(ctx context.Context, b backend) (control.Status, error) { return b.Status(ctx) })
@@ -125,14 +131,12 @@ func (r *Resident) Switch(ctx context.Context, word string) (control.Switch, err
 
 // Hold implements control.Backend.
 func (r *Resident) Hold(ctx context.Context, node string, h control.HoldRequest) error {
-	_, err := with(ctx, r, func(ctx context.Context, b backend) (struct{}, error) { return struct{}{}, b.Hold(ctx, node, h) })
-	return err
+	return doWith(ctx, r, func(ctx context.Context, b backend) error { return b.Hold(ctx, node, h) })
 }
 
 // Release implements control.Backend.
 func (r *Resident) Release(ctx context.Context, node string, h control.HoldRequest) error {
-	_, err := with(ctx, r, func(ctx context.Context, b backend) (struct{}, error) { return struct{}{}, b.Release(ctx, node, h) })
-	return err
+	return doWith(ctx, r, func(ctx context.Context, b backend) error { return b.Release(ctx, node, h) })
 }
 
 // AskBMCs implements control.Backend.
@@ -155,16 +159,12 @@ func (r *Resident) DoDirect(ctx context.Context, id string, report func(control.
 		defer i.work.Add(-1)
 	}
 	r.mu.Unlock()
-	_, err := with(ctx, r, func(ctx context.Context, b backend) (struct{}, error) { return struct{}{}, b.DoDirect(ctx, id, report) })
-	return err
+	return doWith(ctx, r, func(ctx context.Context, b backend) error { return b.DoDirect(ctx, id, report) })
 }
 
 // Console implements control.Consoler.
 func (r *Resident) Console(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
-	_, err := with(ctx, r, func(ctx context.Context, b backend) (struct{}, error) {
-		return struct{}{}, b.Console(ctx, q, w, keys, up)
-	})
-	return err
+	return doWith(ctx, r, func(ctx context.Context, b backend) error { return b.Console(ctx, q, w, keys, up) })
 }
 
 // Events implements control.Backend.

@@ -55,6 +55,16 @@ func (r *rig) open(t *testing.T, dir string) state.Store {
 	return s
 }
 
+// beOwner makes a store the owner.
+func beOwner(t *testing.T, s state.Store) state.Fence {
+	t.Helper()
+	f, err := s.Claim(t.Context(), "owner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 func (r *rig) route(s state.Store) *etcdtest.Route {
 	r.mu.Lock()
 	defer r.mu.Unlock()

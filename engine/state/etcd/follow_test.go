@@ -112,10 +112,7 @@ func TestPeerFollow(t *testing.T) {
 	peertest.Need(t, "etcd")
 	r := newRig(t)
 	s := r.open(t, "x").(*Store)
-	fence, err := s.Claim(t.Context(), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fence := beOwner(t, s)
 	path := filepath.Join(t.TempDir(), "copy.db")
 	reopen := func(s *Store, loads int) *Follower {
 		t.Helper()
@@ -238,10 +235,7 @@ func TestPeerFollowCut(t *testing.T) {
 	peertest.Need(t, "etcd")
 	r := newRig(t)
 	writer, reader := r.open(t, "x").(*Store), r.open(t, "x").(*Store)
-	fence, err := writer.Claim(t.Context(), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fence := beOwner(t, writer)
 	writeSome(t, writer, fence, "before")
 	was := contents(t, writer)
 	f, err := OpenFollower(t.Context(), reader, filepath.Join(t.TempDir(), "copy.db"))
@@ -285,10 +279,7 @@ func TestPeerFollowFrom(t *testing.T) {
 	peertest.Need(t, "etcd")
 	r := newRig(t)
 	s := r.open(t, "x").(*Store)
-	fence, err := s.Claim(t.Context(), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fence := beOwner(t, s)
 	writeSome(t, s, fence, "before")
 	want := contents(t, s)
 	path := filepath.Join(t.TempDir(), "copy.db")
@@ -348,10 +339,7 @@ func TestPeerFollowRemoved(t *testing.T) {
 	peertest.Need(t, "etcd")
 	r := newRig(t)
 	s := r.open(t, "x").(*Store)
-	fence, err := s.Claim(t.Context(), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fence := beOwner(t, s)
 	writeSome(t, s, fence, "before")
 	want := contents(t, s)
 	path := filepath.Join(t.TempDir(), "copy.db")

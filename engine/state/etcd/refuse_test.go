@@ -131,10 +131,7 @@ func TestPeerDamage(t *testing.T) {
 	r := newRig(t)
 	s := r.open(t, "x").(*Store)
 	defer s.Close()
-	f, err := s.Claim(t.Context(), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := beOwner(t, s)
 	key := state.Key{Kind: "thing", Name: "a"}
 	for i := range 3 {
 		if _, err := s.Append(t.Context(), f, state.Batch{Records: []state.Record{{Kind: state.Note}}, Puts: []state.Put{{Key: key, Want: state.Any, Value: json.RawMessage(strconv.Itoa(i))}}}); err != nil {

@@ -238,10 +238,7 @@ func TestPeerMembersLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	f, err := s.Claim(t.Context(), "owner")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := beOwner(t, s)
 	var acked []string
 	write := func(n int) {
 		t.Helper()

@@ -367,7 +367,7 @@ func (h Harness) runHooked(t *testing.T) {
 	}
 }
 
-// leaseEnds: after its lease an owner that lives on writes nothing, and is told; the next
+// leaseEnds: after its lease an owner that lives on writes nothing, and gets an error; the next
 // one goes on after its last record.
 func leaseEnds(t *testing.T, h Harness) {
 	dir := t.TempDir()

@@ -22,7 +22,8 @@ const (
 	maxRequests = 64 // at once; more are told to come again
 	maxName     = 253
 	answerTime  = 60 * time.Second // for one answer that is no stream
-	lineTime    = 10 * time.Second // for a client to take one event
+	lineTime    = 10 * time.Second // for a client to take one event, or partSize of another answer
+	partSize    = 64 << 10         // bytes
 )
 
 // Serve answers on ln until ctx is done, and then closes it. Version is the
@@ -32,6 +33,7 @@ func Serve(ctx context.Context, ln net.Listener, b Backend, version string) erro
 		Handler:           Handler(b, version),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      answerTime + lineTime, // of what sets none of its own
 		IdleTimeout:       60 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -112,8 +114,18 @@ func answerJSON(w http.ResponseWriter, f func() (any, error)) {
 		writeError(w, err)
 		return
 	}
+	writeJSON(w, http.StatusOK, raw)
+}
+
+// writeJSON answers with a document. A client that stops reading it is given up.
+func writeJSON(w http.ResponseWriter, code int, raw []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(raw, '\n')) // a client that is gone needs no answer
+	w.WriteHeader(code)
+	out := http.NewResponseController(w)
+	_, err := (&deadlineWriter{w: w, out: out}).Write(append(raw, '\n'))
+	if err == nil {
+		_ = out.Flush() // within the last deadline; a client that is gone needs no answer
+	}
 }
 
 // failure is an error as it travels.
@@ -140,9 +152,7 @@ func writeError(w http.ResponseWriter, err error) {
 		code = http.StatusInternalServerError
 	}
 	raw, _ := json.Marshal(f) // of strings: cannot fail
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_, _ = w.Write(append(raw, '\n'))
+	writeJSON(w, code, raw)
 }
 
 // parseNode reads the node of a request.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -38,7 +39,7 @@ func serveSnapshot(w http.ResponseWriter, r *http.Request, b Backend) {
 	}
 }
 
-// deadlineWriter gives the client time for each write, and not for all.
+// deadlineWriter gives the client lineTime for each partSize that is written, and not for all.
 type deadlineWriter struct {
 	w     io.Writer
 	out   *http.ResponseController
@@ -48,8 +49,15 @@ type deadlineWriter struct {
 // Write implements io.Writer.
 func (p *deadlineWriter) Write(b []byte) (int, error) {
 	p.began = true
-	_ = p.out.SetWriteDeadline(time.Now().Add(lineTime))
-	return p.w.Write(b)
+	done := 0
+	for part := range slices.Chunk(b, partSize) {
+		_ = p.out.SetWriteDeadline(time.Now().Add(lineTime))
+		n, err := p.w.Write(part)
+		if done += n; err != nil {
+			return done, err
+		}
+	}
+	return done, nil
 }
 
 // Snapshot writes a copy of the owner's state file to w. What came before an error

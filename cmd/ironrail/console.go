@@ -17,7 +17,10 @@ import (
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/keystroke"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/direct"
+	"github.com/ironrail/ironrail/provision/observe"
 )
 
 // consoleFlags are the options of console.
@@ -100,19 +103,36 @@ func (a *app) openConsole(ctx context.Context, q control.ConsoleRequest, w io.Wr
 	if err != nil {
 		return err
 	}
-	reader, closeState, err := a.openReader()
-	if err != nil {
-		return err
-	}
-	defer closeState()
-	ob, err := site.Observer(ctx, reader)
+	console, err := a.findConsole(ctx, site, q)
 	if err != nil {
 		return err
 	}
 	if q.Type {
-		return ob.Type(ctx, reader, q.Node, q.By, w, keys, up)
+		if err := console.CheckIdentity(ctx, site.Inv); err != nil {
+			return err
+		}
 	}
-	return ob.Console(ctx, reader, q.Node, w, up)
+	return console.Open(ctx, w, keys, up)
+}
+
+// findConsole finds the console of a node. The state is open for that time alone: a console stays open for
+// hours, and apply cannot begin while anybody has the state open.
+func (a *app) findConsole(ctx context.Context, site *provision.Site, q control.ConsoleRequest) (observe.Console, error) {
+	reader, closeState, err := a.openReader()
+	if err != nil {
+		return observe.Console{}, err
+	}
+	defer closeState()
+	ob, err := site.Observer(ctx, reader)
+	if err != nil {
+		return observe.Console{}, err
+	}
+	if q.Type {
+		if err := direct.CheckHold(ctx, reader, q.Node, q.By); err != nil {
+			return observe.Console{}, err
+		}
+	}
+	return ob.FindConsole(reader, q.Node)
 }
 
 // typeAt connects this terminal with the console of a node. The terminal is put back however it ends.

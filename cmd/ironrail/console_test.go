@@ -17,8 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/peertest/ipmisim"
+	"github.com/ironrail/ironrail/provision"
 )
 
 // hangs is when a peer that makes no progress counts as hung.
@@ -103,12 +105,13 @@ func pseudoTerminal(t *testing.T) (terminal, user *os.File) {
 }
 
 // TestPeerConsoleTyping types at the console of an independent implementation of IPMI, from a terminal:
-// keys reach the node, Ctrl-C as well, what the node prints comes back as it is, and the terminal is
-// as before at the end.
+// keys reach the node, Ctrl-C as well, what the node prints comes back as it is, nobody is kept from the
+// state meanwhile, and the terminal is as before at the end.
 func TestPeerConsoleTyping(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "ipmi_sim")
 	dir, line := simulatedLine(t)
+	ironrail(t, dir, 0, "hold", "n1", "--reason", "so that there is a state")
 	terminal, user := pseudoTerminal(t)
 	before, err := term.GetState(int(terminal.Fd()))
 	if err != nil {
@@ -136,6 +139,11 @@ func TestPeerConsoleTyping(t *testing.T) {
 	await(t, "the help", func() bool {
 		return strings.Contains(talk.String(), "~. ends; ~B sends a break; ~~ sends ~; ~? is this")
 	})
+	begins, err := state.Open(provision.StatePath(dir)) // as apply does
+	if err != nil {
+		t.Fatalf("apply does not begin while a console is open: %v", err)
+	}
+	_ = begins.Close()
 	if _, err := io.WriteString(user, "~."); err != nil {
 		t.Fatal(err)
 	}

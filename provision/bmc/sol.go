@@ -23,22 +23,16 @@ const (
 	serialRetryMost   = 30 * time.Second
 )
 
-// Console copies what a node prints on its serial console to w, as the BMC sends
-// it over LAN (IPMI 2.0, sections 15 and 24), until ctx ends. It never sends a
-// character; Terminal does. It opens a session of its own besides those of a Pool, most BMCs have
-// four, and gives payload and session back at its end. A lost BMC is called again,
+// Terminal copies what a node prints on its serial console to w, as the BMC sends
+// it over LAN (IPMI 2.0, sections 15 and 24), until ctx ends, and types what comes from keys, in order
+// and one text at a time; nil: it never sends a character. It opens a session of its own besides those of a
+// Pool, most BMCs have four, and gives payload and session back at its end. A lost BMC is called again,
 // with up to 30 s between two tries; what was printed meanwhile is not seen, since
-// BMCs keep nothing. A console that somebody else has open is left to them: the
-// error is of kind Refused.
+// BMCs keep nothing, and keys that a BMC took just before it was lost may not have reached the node. A
+// console that somebody else has open is left to them: the error is of kind Refused.
 //
 // up is called each time that the console is open; nil: nobody.
 // The end of ctx is no error. An error of w ends the copy and is returned.
-func Console(ctx context.Context, t Target, o Options, w io.Writer, up func()) error {
-	return Terminal(ctx, t, o, w, nil, up)
-}
-
-// Terminal is Console, and types what comes from keys, in order and one text at a time. Keys that a
-// BMC took just before it was lost may not have reached the node.
 func Terminal(ctx context.Context, t Target, o Options, w io.Writer, keys <-chan string, up func()) error {
 	t = t.withDefaults()
 	if err := t.check(); err != nil {

@@ -78,7 +78,7 @@ func watch(t *testing.T, target Target) (out *atomicBuffer, up chan struct{}, en
 	ctx, cancel := context.WithCancel(t.Context())
 	out, up = &atomicBuffer{}, make(chan struct{}, 10)
 	done := make(chan error, 1)
-	go func() { done <- Console(ctx, target, Options{}, out, func() { up <- struct{}{} }) }()
+	go func() { done <- Terminal(ctx, target, Options{}, out, nil, func() { up <- struct{}{} }) }()
 	return out, up, func() error { cancel(); return <-done }
 }
 
@@ -108,7 +108,7 @@ func TestPeerConsole(t *testing.T) {
 	if got := out.String(); got != want.String() {
 		t.Errorf("%d characters differ from the %d that were printed", len(got), want.Len())
 	}
-	if err := Console(t.Context(), s.target(), Options{}, io.Discard, nil); errkind.Of(err) != errkind.Refused {
+	if err := Terminal(t.Context(), s.target(), Options{}, io.Discard, nil, nil); errkind.Of(err) != errkind.Refused {
 		t.Errorf("a second reader: %v (%v), want refused", err, errkind.Of(err))
 	}
 	if err := end(); err != nil {
@@ -159,13 +159,13 @@ func TestPeerConsoleBesidesARun(t *testing.T) {
 func TestPeerConsoleWithout(t *testing.T) {
 	t.Parallel()
 	s := startSim(t) // has no serial line
-	err := Console(t.Context(), s.target(), Options{}, io.Discard, nil)
+	err := Terminal(t.Context(), s.target(), Options{}, io.Discard, nil, nil)
 	if k := errkind.Of(err); k != errkind.Refused && k != errkind.Unsupported {
 		t.Errorf("a BMC without serial over LAN: %v (%v)", err, k)
 	}
 	bad := s.target()
 	bad.Protocol = Redfish
-	if err := Console(t.Context(), bad, Options{}, io.Discard, nil); errkind.Of(err) != errkind.Unsupported {
+	if err := Terminal(t.Context(), bad, Options{}, io.Discard, nil, nil); errkind.Of(err) != errkind.Unsupported {
 		t.Errorf("Redfish: %v", err)
 	}
 }

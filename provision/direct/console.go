@@ -14,33 +14,38 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// CheckTyping refuses to type at the console of a node that somebody else has on hold, and at one whose
-// BMC says that it is of another node. Who holds a node types at it.
-func CheckTyping(ctx context.Context, inv *inventory.Inventory, r state.Reader, open func(node string) (BMC, error), node, by string) error {
+// CheckHold refuses to type at the console of a node that somebody else has on hold. Who holds a node types
+// at it.
+func CheckHold(ctx context.Context, r state.Reader, node, by string) error {
+	now, _, err := state.Get[state.Node](ctx, r, state.NodeKey(node))
+	if err == nil && now.Hold != nil && now.Hold.By != by {
+		err = errHeldBy(node, now.Hold)
+	}
+	return err
+}
+
+// CheckIdentity refuses a node whose BMC says that it is of another one.
+func CheckIdentity(ctx context.Context, inv *inventory.Inventory, open func(node string) (BMC, error), node string) error {
 	n, ok := inv.Node(node)
 	if !ok {
 		return errkind.New(errkind.NotFound, "%s is not in the inventory", node)
 	}
-	now, _, err := state.Get[state.Node](ctx, r, state.NodeKey(node))
-	if err != nil {
-		return err
-	}
-	if now.Hold != nil && now.Hold.By != by {
-		return errHeldBy(n.Name, now.Hold)
-	}
 	d := Desk{cfg: Config{Inv: inv, BMC: open}}
-	_, _, err = d.reach(ctx, n)
+	_, _, err := d.reach(ctx, n)
 	return err
 }
 
 // Console copies a console to w, as open opens it, and types what comes from keys where the request asks
-// for it: with the rules of CheckTyping, and with who typed, from when to when, in the journal. What was
+// for it: by the rules of CheckHold and CheckIdentity, and with who typed, from when to when, in the journal. What was
 // typed is nowhere.
 func (d *Desk) Console(ctx context.Context, q control.ConsoleRequest, open func(keys <-chan string) error, keys <-chan string) error {
 	if !q.Type {
 		return open(nil)
 	}
-	if err := CheckTyping(ctx, d.cfg.Inv, d.cfg.Store, d.cfg.BMC, q.Node, q.By); err != nil {
+	if err := CheckHold(ctx, d.cfg.Store, q.Node, q.By); err != nil {
+		return err
+	}
+	if err := CheckIdentity(ctx, d.cfg.Inv, d.cfg.BMC, q.Node); err != nil {
 		return err
 	}
 	x := state.Direct{Node: q.Node, Verb: "console", Does: "type at its console", By: q.By, At: d.now(), State: state.EffectIntended}

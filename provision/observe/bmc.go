@@ -10,6 +10,8 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/direct"
 	"github.com/ironrail/ironrail/provision/reach"
@@ -48,37 +50,36 @@ func (o Observer) AskBMC(ctx context.Context, node string, r state.Reader) (cont
 	return l, b.Pool.Close(end)
 }
 
-// Console copies what a node prints on its serial console to w until ctx ends; up
-// is called each time that the console is open. It opens a session of its own at
-// the node's BMC, besides that of a run. See bmc.Console.
-func (o Observer) Console(ctx context.Context, r state.Reader, node string, w io.Writer, up func()) error {
-	if _, err := selection.CheckNames(o.Inv, []string{node}); err != nil {
-		return err
-	}
-	n, _ := o.Inv.Node(node)
-	t, err := o.BMCs(reach.Facts(r)).Target(n, n.Serial)
-	if err != nil {
-		return err
-	}
-	return bmc.Console(ctx, t, bmc.Options{Network: o.Network}, w, up)
+// Console is the serial console of a node, found: nothing of the state is used any more, so that the state
+// may be closed while the console is open.
+type Console struct {
+	target  bmc.Target
+	pool    *bmc.Pool
+	network network.Network
 }
 
-// Type is Console, and types what comes from keys, by the rules of direct.CheckTyping; by is who types.
-func (o Observer) Type(ctx context.Context, r state.Reader, node, by string, w io.Writer, keys <-chan string, up func()) error {
+// FindConsole finds the console of a node, with what the state knows of its BMC. It connects to nothing.
+func (o Observer) FindConsole(r state.Reader, node string) (Console, error) {
 	if _, err := selection.CheckNames(o.Inv, []string{node}); err != nil {
-		return err
+		return Console{}, err
 	}
-	b := o.BMCs(reach.Facts(r))
 	n, _ := o.Inv.Node(node)
+	b := o.BMCs(reach.Facts(r))
 	t, err := b.Target(n, n.Serial)
-	if err != nil {
-		return err
-	}
-	err = direct.CheckTyping(ctx, o.Inv, r, func(string) (direct.BMC, error) { return b.Pool.Handle(t), nil }, node, by)
+	return Console{t, b.Pool, o.Network}, err
+}
+
+// Open copies what the node prints to w until ctx ends, and types what comes from keys, nil: nothing; up is
+// called each time that the console is open. It has a session of its own at the node's BMC. See bmc.Terminal.
+func (c Console) Open(ctx context.Context, w io.Writer, keys <-chan string, up func()) error {
+	return bmc.Terminal(ctx, c.target, bmc.Options{Network: c.network}, w, keys, up)
+}
+
+// CheckIdentity refuses a BMC that says that it is of another node, over a session that ends with the
+// question.
+func (c Console) CheckIdentity(ctx context.Context, inv *inventory.Inventory) error {
+	err := direct.CheckIdentity(ctx, inv, func(string) (direct.BMC, error) { return c.pool.Handle(c.target), nil }, c.target.Node)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 	defer cancel()
-	if err := errors.Join(err, b.Pool.Close(end)); err != nil { // the console takes a session of its own
-		return err
-	}
-	return bmc.Terminal(ctx, t, bmc.Options{Network: o.Network}, w, keys, up)
+	return errors.Join(err, c.pool.Close(end))
 }

@@ -47,7 +47,7 @@ func reader(ctx context.Context, at netip.AddrPort, o bmc.Options) (out *heard, 
 	ctx, cancel := context.WithCancel(ctx)
 	out, up = &heard{}, make(chan struct{}, 4)
 	done := make(chan error, 1)
-	go func() { done <- bmc.Console(ctx, consoleOf(at), o, out, func() { up <- struct{}{} }) }()
+	go func() { done <- bmc.Terminal(ctx, consoleOf(at), o, out, nil, func() { up <- struct{}{} }) }()
 	return out, up, func() error { cancel(); return <-done }
 }
 
@@ -76,7 +76,7 @@ func TestSerial(t *testing.T) {
 	if got := out.String(); got != want.String() {
 		t.Errorf("%d characters, want %d; they begin with %.60q", len(got), want.Len(), got)
 	}
-	if err := bmc.Console(t.Context(), consoleOf(at), bmc.Options{}, io.Discard, nil); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "somebody else has the console open") {
+	if err := bmc.Terminal(t.Context(), consoleOf(at), bmc.Options{}, io.Discard, nil, nil); errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), "somebody else has the console open") {
 		t.Errorf("a second reader: %v, want refused, since somebody else has it", err)
 	}
 	if err := end(); err != nil {
@@ -129,7 +129,7 @@ func TestSerialTyped(t *testing.T) {
 func TestSerialOff(t *testing.T) {
 	t.Parallel()
 	at := serve(t, hardware(nil), ipmi.Options{})
-	if err := bmc.Console(t.Context(), consoleOf(at), bmc.Options{}, io.Discard, nil); errkind.Of(err) != errkind.Unsupported {
+	if err := bmc.Terminal(t.Context(), consoleOf(at), bmc.Options{}, io.Discard, nil, nil); errkind.Of(err) != errkind.Unsupported {
 		t.Errorf("%v, want unsupported", err)
 	}
 }

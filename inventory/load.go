@@ -37,12 +37,12 @@ func Load(dir string, opt Options) (*Inventory, Diagnostics, Files) {
 		if p, ok := errors.AsType[*fs.PathError](err); ok {
 			reason = p.Err
 		}
-		return &Inventory{Dir: dir}, Diagnostics{{Check: "language.file", Summary: "Folder cannot be read", Detail: fmt.Sprintf("The site's folder %q cannot be read: %s.", dir, reason)}}, nil
+		return &Inventory{Dir: dir, Sources: missingFolder(dir)}, Diagnostics{{Check: "language.file", Summary: "Folder cannot be read", Detail: fmt.Sprintf("The site's folder %q cannot be read: %s.", dir, reason)}}, nil
 	}
 	defer root.Close()
-	reads := newRecorder(root.FS())
-	inv, diags, files := LoadFS(reads, opt)
-	inv.Dir, inv.Reads = dir, reads.list()
+	sources := &Sources{FS: root.FS(), dir: dir, was: map[string]string{}}
+	inv, diags, files := LoadFS(sources, opt)
+	inv.Dir, inv.Sources = dir, sources
 	return inv, diags, files
 }
 

@@ -22,9 +22,9 @@ import (
 // changed after Load and may be read by many goroutines.
 type Inventory struct {
 	Dir string // the folder that was read
-	// Reads are the files and folders in Dir, by path from there, that Load looked for: those of
-	// modules and those that functions read too, and those that were not there. Sorted.
-	Reads       []string
+	// Sources are the files and folders in Dir that Load looked for: those of modules and those
+	// that functions read too, and those that were not there. nil without Load.
+	Sources     *Sources
 	Site        Site
 	Variables   []*Variable
 	Controllers []*Controller

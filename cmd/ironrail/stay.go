@@ -4,14 +4,11 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -39,7 +36,7 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, err := a.loadAgain(false); err != nil { // also makes the keys of a site that has none, for which nobody may own the state
+	if _, _, err := a.loadAgain(false); err != nil { // also makes the keys of a site that has none, for which nobody may own the state
 		return errors.Join(err, page.Close())
 	}
 	o, err := a.ownAlone(ctx, residentCommand)
@@ -86,7 +83,7 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 // residentConfig is what the owner that stays is opened with.
 func (a *app) residentConfig(f serveFlags, o ownership, bus *event.Bus) resident.Config {
 	return resident.Config{Store: o.store, Fence: o.fence, Owner: o.Identity, Bus: bus, Boot: resident.Boot(f.boot), Drift: f.drift, Version: thisVersion(),
-		Load: a.loadAgain, Files: func() string { return filesOf(a.dir) },
+		Load: a.loadAgain,
 		Before: func(ctx context.Context) {
 			if s, ok := o.store.(*state.Bolt); ok {
 				a.copyDaily(ctx, s)
@@ -96,16 +93,17 @@ func (a *app) residentConfig(f serveFlags, o ownership, bus *event.Bus) resident
 }
 
 // loadAgain opens the site as its files are now, without showing what is wrong with them.
-func (a *app) loadAgain(strict bool) (*provision.Site, error) {
+func (a *app) loadAgain(strict bool) (*provision.Site, *inventory.Sources, error) {
 	inv, diags, _ := a.loadInventory()
 	if !inventory.Complete(diags) || strict && withoutGaps(diags).HasErrors() {
-		return nil, hasErrors(diags)
+		return nil, inv.Sources, hasErrors(diags)
 	}
 	agent, err := agentProgram()
 	if err != nil {
-		return nil, err
+		return nil, inv.Sources, err
 	}
-	return a.openSite(inv, provision.Options{Agent: agent})
+	site, err := a.openSite(inv, provision.Options{Agent: agent})
+	return site, inv.Sources, err
 }
 
 // notify says something to the manager of services; one that does not listen is no reason to stop.
@@ -162,34 +160,4 @@ func (a *app) awaitStop(ctx, life context.Context, signals <-chan os.Signal, r *
 	case <-life.Done():
 	}
 	return nil
-}
-
-// mostFiles bounds what is looked at to see whether the files of a site have changed.
-const mostFiles = 10_000
-
-// filesOf changes when the files of a site do: their names, sizes and times.
-func filesOf(dir string) string {
-	h, n := sha256.New(), 0
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read is not there
-		if err != nil {
-			return nil
-		}
-		if path != dir && strings.HasPrefix(d.Name(), ".") {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if n++; n > mostFiles {
-			return fs.SkipAll
-		}
-		if d.IsDir() || !slices.Contains([]string{".hcl", ".csv", ".lock", ".json"}, filepath.Ext(path)) {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			fmt.Fprintf(h, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
-		}
-		return nil
-	})
-	return string(h.Sum(nil))
 }

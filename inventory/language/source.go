@@ -38,7 +38,7 @@ func readSources(in folder, lim Limits, total *sizes, diags *diag.List) ([]*sour
 	var files []*sourceFile
 	for _, e := range entries {
 		name := e.Name()
-		if e.IsDir() || strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".hcl") && !strings.HasSuffix(name, ".hcl.json") {
+		if !IsSource(e) {
 			continue
 		}
 		src, err := ReadFile(in.fsys, path.Join(in.dir, name), lim.FileBytes)
@@ -65,6 +65,12 @@ func readSources(in folder, lim Limits, total *sizes, diags *diag.List) ([]*sour
 		*diags = append(*diags, f.diags...)
 	}
 	return files, nil
+}
+
+// IsSource reports whether an entry of a folder is a file of the language.
+func IsSource(e fs.DirEntry) bool {
+	name := e.Name()
+	return !e.IsDir() && !strings.HasPrefix(name, ".") && (strings.HasSuffix(name, ".hcl") || strings.HasSuffix(name, ".hcl.json"))
 }
 
 // add counts one more file; the error is about what is too much.

@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 )
 
@@ -46,10 +47,9 @@ type Config struct {
 	Boot  Boot
 	Drift time.Duration // how often the site is looked at for drift while nothing is done; 0: never
 	// Load opens the site as its files are now. strict refuses files with errors, as for a
-	// plan; else what can be looked at is enough.
-	Load    func(strict bool) (*provision.Site, error)
-	Files   func() string // changes when the site's files do
-	Version string        // of this program
+	// plan; else what can be looked at is enough. Also beside an error it returns what it has read.
+	Load    func(strict bool) (*provision.Site, *inventory.Sources, error)
+	Version string // of this program
 	// Before is called before a run begins, such as to keep a copy of the state; nil: nothing is.
 	Before func(context.Context)
 	// After is called when a run has ended, with the site as its plan had it, such as to write its
@@ -66,9 +66,9 @@ type Resident struct {
 
 	mu      sync.Mutex // guards what follows
 	idle    *idle
-	trouble string          // why the site's files, as they are now, are not in use
-	files   string          // that idle was opened of
-	site    *provision.Site // that was opened last
+	trouble string             // why the site's files, as they are now, are not in use
+	files   *inventory.Sources // that were read last; nil: they are read anew
+	site    *provision.Site    // that was opened last
 	loan    *loan
 	run     *running // nil: none is active
 	last    *running // that ended last; nil: none did
@@ -138,16 +138,12 @@ func (r *Resident) refresh(ctx context.Context) {
 		return
 	}
 	defer r.turn.Unlock()
-	files := r.cfg.Files()
 	r.mu.Lock()
-	active, changed, due := r.run != nil || r.works(), files != r.files || r.idle == nil, r.boot.isDue()
+	active, files, idle, due := r.run != nil || r.works(), r.files, r.idle, r.boot.isDue()
 	r.mu.Unlock()
 	switch {
 	case active:
-	case changed:
-		r.mu.Lock()
-		r.files = files // files that are wrong are not read again and again
-		r.mu.Unlock()
+	case idle == nil || files.HaveChanged():
 		r.reopen(ctx)
 	case due:
 		_ = r.openBoot(ctx) // it is said by Status
@@ -184,23 +180,25 @@ func notInUse(err error) string {
 
 // openIdle opens what is idle, of the site's files as they are now.
 func (r *Resident) openIdle(ctx context.Context) error {
-	files := r.cfg.Files()
-	site, err := r.cfg.Load(false)
+	site, files, err := r.cfg.Load(false)
+	r.mu.Lock()
+	r.files = files // those that are wrong are not read again before they change
+	r.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return r.openSite(ctx, site, files, "")
+	return r.openSite(ctx, site, "")
 }
 
-// openSite opens what is idle, of a site that is of these files; trouble says why these are not in use.
-func (r *Resident) openSite(ctx context.Context, site *provision.Site, files, trouble string) error {
+// openSite opens what is idle, of a site; trouble says why the files, as they are now, are not in use.
+func (r *Resident) openSite(ctx context.Context, site *provision.Site, trouble string) error {
 	d, err := site.OpenDirect(ctx, r.cfg.Store, r.cfg.Fence, r.cfg.Bus, r.cfg.Owner)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.idle, r.site, r.files, r.trouble = &idle{direct: d, site: site}, site, files, trouble
+	r.idle, r.site, r.trouble = &idle{direct: d, site: site}, site, trouble
 	r.idle.life, r.idle.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	return nil
 }

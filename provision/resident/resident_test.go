@@ -31,8 +31,11 @@ func owner(t *testing.T) (folder string) {
 		t.Fatal(diags)
 	}
 	folder = filepath.Join(dir, "state")
-	load := func(bool) (*provision.Site, error) { return provision.Open(inv, provision.Options{State: folder}) }
-	if _, err := load(true); err != nil {
+	load := func(bool) (*provision.Site, *inventory.Sources, error) {
+		site, err := provision.Open(inv, provision.Options{State: folder})
+		return site, inv.Sources, err
+	}
+	if _, _, err := load(true); err != nil {
 		t.Fatal(err)
 	}
 	o, err := control.AcquireToStay(folder, "serve", time.Now())
@@ -48,7 +51,7 @@ func owner(t *testing.T) (folder string) {
 		t.Fatal(err)
 	}
 	r, err := resident.Open(t.Context(), resident.Config{Store: store, Fence: fence, Owner: o.Identity, Bus: event.NewBus(100), Boot: resident.BootAuto,
-		Load: load, Files: func() string { return "" }, Version: "v2"})
+		Load: load, Version: "v2"})
 	if err != nil {
 		t.Fatal(err)
 	}

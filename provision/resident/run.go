@@ -153,7 +153,7 @@ func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, s
 // begin checks a plan and begins to do it, unless whoever asked is gone by then: a Ctrl-C before
 // the first step means that there is none; r.turn is held.
 func (r *Resident) begin(ctx context.Context, id string, x *running, q control.RunRequest, sealed io.Reader) (begun control.RunBegun, err error) {
-	site, err := r.cfg.Load(true)
+	site, _, err := r.cfg.Load(true)
 	if err != nil {
 		return begun, err
 	}
@@ -285,7 +285,7 @@ func (r *Resident) settle(ctx context.Context) {
 		return
 	}
 	if err := r.openIdle(ctx); err != nil { // somebody edits the files: nodes are answered as before
-		again := r.openSite(ctx, before, "", notInUse(err))
+		again := r.openSite(ctx, before, notInUse(err))
 		if again != nil {
 			r.mu.Lock()
 			r.trouble = errkind.Line(again)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,14 +37,15 @@ func alone(t *testing.T) (r *Resident, broken *bool) {
 		t.Fatal(err)
 	}
 	broken = new(bool)
-	load := func(bool) (*provision.Site, error) {
+	load := func(bool) (*provision.Site, *inventory.Sources, error) {
 		if *broken {
-			return nil, errors.New("site.hcl:1: something is missing")
+			return nil, inv.Sources, errors.New("site.hcl:1: something is missing")
 		}
-		return provision.Open(inv, provision.Options{State: dir})
+		site, err := provision.Open(inv, provision.Options{State: dir})
+		return site, inv.Sources, err
 	}
 	r, err = Open(t.Context(), Config{Store: store, Fence: fence, Owner: control.Identity{Command: "serve"}, Bus: event.NewBus(100), Boot: BootNever,
-		Load: load, Files: func() string { return "" }})
+		Load: load})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,12 +74,56 @@ func TestFilesBreakInRun(t *testing.T) {
 	}
 	*broken = false
 	r.mu.Lock()
-	r.files = "others"
+	r.files = nil
 	r.mu.Unlock()
 	r.refresh(t.Context())
 	if s, err = r.Status(t.Context()); err != nil || strings.Contains(strings.Join(s.Serves, "\n"), "not in use") {
 		t.Errorf("status after the files were fixed: %q, %v", s.Serves, err)
 	}
+}
+
+// TestFunctionFiles: a file that a function reads is watched, also where the site cannot be loaded without it.
+func TestFunctionFiles(t *testing.T) {
+	r, _ := alone(t)
+	dir, folder := t.TempDir(), t.TempDir()
+	site, err := os.ReadFile("../../cmd/ironrail/testdata/site.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("site.hcl", string(site)+"\nlocals { motto = trimspace(file(\"motto.txt\")) }\n")
+	loads := 0
+	r.cfg.Load = func(bool) (*provision.Site, *inventory.Sources, error) {
+		loads++
+		inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Now()})
+		if !inventory.Complete(diags) {
+			return nil, inv.Sources, errors.New("motto.txt is missing")
+		}
+		s, err := provision.Open(inv, provision.Options{State: folder})
+		return s, inv.Sources, err
+	}
+	look := func(want int, trouble string) {
+		t.Helper()
+		r.refresh(t.Context())
+		r.refresh(t.Context()) // which finds nothing new
+		s, err := r.Status(t.Context())
+		if said := strings.Join(s.Serves, "\n"); err != nil || loads != want || strings.Contains(said, "not in use yet") != (trouble != "") || !strings.Contains(said, trouble) {
+			t.Errorf("%d loads, want %d; status %q, %v", loads, want, said, err)
+		}
+	}
+	r.mu.Lock()
+	r.files = nil
+	r.mu.Unlock()
+	look(1, "motto.txt is missing")
+	put("motto.txt", "first")
+	look(2, "")
+	put("motto.txt", "second one")
+	look(3, "")
 }
 
 // beginning has a command ask for a run, and hands back the rest of its plan, which is not sent yet.

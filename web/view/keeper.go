@@ -8,10 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"reflect"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -46,12 +43,13 @@ type Keeper struct {
 	last   *Snapshot
 	read   time.Time // when last was read
 	took   time.Duration
-	prior  print
-	fault  string   // why the site's files, as in prior, cannot be read
-	reads  []string // the files that the site was made of, or those that it failed with
-	failed error    // of the last reading, which is not repeated sooner than a good one; nil: it was good
-	stale  bool     // last is a reading from before: the owner did not answer since
-	review *Review  // that is shown now; nil: none
+	state  string               // fileOf the state, as of last
+	files  *inventory.Sources   // that were loaded last
+	inv    *inventory.Inventory // of them, or of those before where fault is not empty
+	fault  string               // why the files cannot be used
+	failed error                // of the last reading, which is not repeated sooner than a good one; nil: it was good
+	stale  bool                 // last is a reading from before: the owner did not answer since
+	review *Review              // that is shown now; nil: none
 
 	report   cached[report.Input]
 	findings cached[findingsOf]
@@ -83,12 +81,6 @@ type Snapshot struct {
 	review   *Review         // nil: no plan waits for its approval
 }
 
-// print is what says that nothing has changed.
-type print struct {
-	files string // names, sizes and times of the site's files
-	state string // of the file of the state
-}
-
 // Current reads the site where the last reading is old and something has changed.
 func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 	k.mu.Lock()
@@ -101,12 +93,13 @@ func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := print{files: printOf(k.Dir, k.reads), state: fileOf(onrecord.StatePath(k.State))}
-	if k.failed == nil && k.stands(found, who, owned, now) {
+	edited, kept := k.files.HaveChanged(), fileOf(onrecord.StatePath(k.State))
+	same := !edited && kept == k.state
+	if k.failed == nil && same && k.stands(who, owned, now) {
 		return k.last, nil
 	}
-	begun, reads := time.Now(), k.reads
-	s, err := k.readSite(ctx, found.files)
+	begun := time.Now()
+	s, err := k.readSite(ctx, edited)
 	if _, silent := errors.AsType[onrecord.OwnedError](err); silent && k.last != nil {
 		k.last, k.read, k.took, k.stale, k.failed = k.last.withTrouble(err), now, time.Since(begun), true, nil
 		return k.last, nil
@@ -114,18 +107,16 @@ func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 	if k.read, k.took, k.failed = now, time.Since(begun), err; err != nil {
 		return k.last, err
 	}
-	if !slices.Equal(reads, k.reads) {
-		found.files = printOf(k.Dir, k.reads)
-	} else if k.last != nil && found == k.prior && !k.stale && isSame(s, k.last) {
+	if k.last != nil && same && !k.stale && isSame(s, k.last) {
 		s = k.last
 	}
-	k.last, k.prior, k.stale = s, found, false
+	k.last, k.state, k.stale = s, kept, false
 	return s, nil
 }
 
-// stands reports whether the last reading is as good as a new one.
-func (k *Keeper) stands(found print, who control.Identity, owned bool, now time.Time) bool {
-	if k.last == nil || k.stale || found != k.prior {
+// stands reports whether the last reading is as good as a new one, of files and a state that are as they were.
+func (k *Keeper) stands(who control.Identity, owned bool, now time.Time) bool {
+	if k.last == nil || k.stale {
 		return false
 	}
 	if !owned && k.last.Owner == nil {
@@ -140,7 +131,7 @@ func (k *Keeper) stands(found print, who control.Identity, owned bool, now time.
 func isSame(a, b *Snapshot) bool {
 	of := a.Site
 	of.Now = b.Site.Now
-	return a.Trouble == b.Trouble && a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner && reflect.DeepEqual(of, b.Site)
+	return a.Inv == b.Inv && a.Trouble == b.Trouble && a.Owner != nil && b.Owner != nil && *a.Owner == *b.Owner && reflect.DeepEqual(of, b.Site)
 }
 
 // isRecent reports whether the last reading, good or failed, is not to be repeated yet.
@@ -174,26 +165,26 @@ func (k *Keeper) Status(ctx context.Context) (control.Status, error) {
 }
 
 // readSite reads the site; its files only where they have changed.
-func (k *Keeper) readSite(ctx context.Context, files string) (*Snapshot, error) {
+func (k *Keeper) readSite(ctx context.Context, edited bool) (*Snapshot, error) {
 	s := &Snapshot{At: k.Now(), Generation: 1, review: k.review}
 	if k.last != nil {
-		s.Generation, s.Inv = k.last.Generation+1, k.last.Inv
+		s.Generation = k.last.Generation + 1
 	}
-	if s.Inv == nil || files != k.prior.files {
+	if k.inv == nil || edited {
 		inv, err := k.Load()
-		if inv != nil {
-			k.reads = inv.Reads
+		if k.files = nil; inv != nil {
+			k.files = inv.Sources
 		}
 		switch {
 		case err == nil:
-			s.Inv, k.fault = inv, ""
-		case s.Inv == nil:
+			k.inv, k.fault = inv, ""
+		case k.inv == nil:
 			return nil, err
 		default:
 			k.fault = err.Error()
 		}
 	}
-	s.Trouble = k.fault
+	s.Inv, s.Trouble = k.inv, k.fault
 	var err error
 	s.Site, s.Owner, err = k.records(s).Standings(ctx)
 	if _, owned := errors.AsType[onrecord.OwnedError](err); owned && k.last == nil {
@@ -243,27 +234,6 @@ func (k *Keeper) withState(ctx context.Context, s *Snapshot, f func(state.Reader
 		return err
 	}
 	return k.records(s).WithCopy(ctx, f)
-}
-
-// printOf is what says that the files of a site are as they were: those in its folder that
-// may be some of it, and those that it was made of when it was read last.
-func printOf(dir string, reads []string) string {
-	var b strings.Builder
-	list, _ := os.ReadDir(dir) // a folder that cannot be read has no files
-	for _, e := range list {
-		if strings.HasPrefix(e.Name(), ".") || !slices.Contains([]string{".hcl", ".csv", ".lock", ".json"}, filepath.Ext(e.Name())) {
-			continue
-		}
-		if info, err := e.Info(); err == nil {
-			fmt.Fprintf(&b, "%s %d %d\n", e.Name(), info.Size(), info.ModTime().UnixNano())
-		}
-	}
-	for _, name := range reads {
-		if name != "." { // it changes with whatever lies in it
-			fmt.Fprintf(&b, "%s %s\n", name, fileOf(filepath.Join(dir, filepath.FromSlash(name))))
-		}
-	}
-	return b.String()
 }
 
 // fileOf is what says that a file is as it was; "" for one that is not there.
@@ -362,5 +332,5 @@ func (k *Keeper) Forget() {
 	k.stories.forget()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.read, k.prior, k.failed = time.Time{}, print{}, nil
+	k.read, k.files, k.failed = time.Time{}, nil, nil
 }

@@ -101,11 +101,11 @@ func OpenSite(inv *inventory.Inventory) (*provision.Site, error) {
 	return provision.Open(inv, provision.Options{Look: true})
 }
 
-// Load loads a site as commands that show what is on record do.
+// Load loads a site as commands that show what is on record do. Beside an error it returns what was understood.
 func Load(dir string) (*inventory.Inventory, error) {
 	inv, diags, _ := provision.Load(dir, inventory.Options{Now: time.Now()})
 	if diags.HasErrors() {
-		return nil, fmt.Errorf("%s: %s", diags[0].Summary, diags[0].Detail)
+		return inv, fmt.Errorf("%s: %s", diags[0].Summary, diags[0].Detail)
 	}
 	return inv, nil
 }

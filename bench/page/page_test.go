@@ -226,7 +226,7 @@ func TestLongPages(t *testing.T) {
 	if first.Generation != 1 || h.loads.Load() != 1 {
 		t.Errorf("for all that the state was read %d times and the files %d times", first.Generation, h.loads.Load())
 	}
-	m := onrecord.Marker{State: h.state, Command: "bench", Now: time.Now}
+	m := onrecord.Marker{Place: onrecord.Place{Folder: h.state}, Command: "bench", Now: time.Now}
 	if err := m.Hold(t.Context(), h.inv.Nodes[1].Name, "ann", ""); err != nil {
 		t.Fatal(err)
 	}

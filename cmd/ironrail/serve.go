@@ -192,7 +192,7 @@ func (a *app) openPage(l server.Listen) (*server.Server, error) {
 		return nil, err
 	}
 	if !kept {
-		m := onrecord.Marker{State: a.stateDir(), Command: "serve", Now: a.now}
+		m := onrecord.Marker{Place: a.place(), Command: "serve", Now: a.now}
 		if a.rack {
 			m.Claimed = func(ctx context.Context, s state.Store, f state.Fence) error {
 				return markVirtual(ctx, ownership{store: s, fence: f})

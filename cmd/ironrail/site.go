@@ -252,16 +252,12 @@ func (a *app) statePath() string {
 
 // openReader opens the state for reading; without one it is empty. While another
 // process owns it, its file is not readable.
-func (a *app) openReader() (state.Reader, func(), error) { return onrecord.OpenState(a.stateDir()) }
-
-// inUse gives the error of a state file that another process has open, without
-// owning its folder, the exit code of an owned one.
-func inUse(err error) error {
-	if errkind.Of(err) == errkind.Refused {
-		return exit{exitOwned, err}
-	}
-	return err
+func (a *app) openReader() (state.Reader, func(), error) {
+	return a.place().Read(context.Background()) // its calls have deadlines
 }
+
+// place is where the state of the site lies.
+func (a *app) place() onrecord.Place { return onrecord.Place{Folder: a.stateDir()} }
 
 // asked asks the owner of the state; false when there is none.
 func (a *app) asked(ask func(*control.Client) error) (bool, error) {
@@ -292,7 +288,7 @@ func (a *app) own(ctx context.Context, command string) (ownership, error) {
 			return ownership{}, exit{exitUsage, errors.New("--metrics: serve does the run, and has its metrics at /metrics of its page")}
 		}
 		b := control.Borrower{Identity: control.Identity{PID: os.Getpid(), Command: command, Started: a.now()}, Program: thisVersion()}
-		s, err := onrecord.Borrow(ctx, a.stateDir(), b)
+		s, err := a.place().Borrow(ctx, b)
 		if err != nil {
 			return ownership{}, err
 		}
@@ -303,30 +299,20 @@ func (a *app) own(ctx context.Context, command string) (ownership, error) {
 
 // ownAlone takes the state for a command, and borrows it from nobody.
 func (a *app) ownAlone(ctx context.Context, command string) (o ownership, err error) {
-	take := control.AcquireFolder
-	if command == residentCommand {
-		take = control.AcquireToStay
-	}
-	o.Owner, err = take(a.stateDir(), command, a.now())
-	if errkind.Of(err) == errkind.Refused {
-		return o, exit{exitOwned, err}
-	}
+	own, err := a.place().Own(ctx, command, command == residentCommand, a.now())
 	if err != nil {
 		return o, err
 	}
-	file, err := state.Open(a.statePath())
-	if err != nil {
-		return o, errors.Join(inUse(err), o.Release())
+	o = ownership{Owner: own.Owner, store: own.Store, fence: own.Fence}
+	if a.rack {
+		if err := markVirtual(ctx, o); err != nil {
+			o.giveBack()
+			return o, err
+		}
 	}
-	o.store = file
-	if o.fence, err = o.store.Claim(ctx, o.String()); err == nil && a.rack {
-		err = markVirtual(ctx, o)
+	if file, ok := o.store.(*state.Bolt); ok {
+		a.keepCopies(ctx, file, command)
 	}
-	if err != nil {
-		o.giveBack()
-		return o, err
-	}
-	a.keepCopies(ctx, file, command)
 	return o, nil
 }
 

@@ -30,13 +30,13 @@ type Borrowed struct {
 	stale bool // something was appended since the copy was made
 }
 
-// Borrow borrows the state from the owner of a folder. The error is an OwnedError when
+// Borrow borrows the state from the owner of the folder. The error is an OwnedError when
 // another command has it, or a run is active.
-func Borrow(ctx context.Context, folder string, b control.Borrower) (*Borrowed, error) {
+func (p Place) Borrow(ctx context.Context, b control.Borrower) (*Borrowed, error) {
 	var c *control.Client
 	var loan string
 	var end func()
-	owned, err := AskOwner(folder, func(asked *control.Client) (err error) {
+	owned, err := AskOwner(p.Folder, func(asked *control.Client) (err error) {
 		c = asked
 		loan, end, err = c.Borrow(ctx, b)
 		return err

@@ -9,13 +9,12 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Marker puts nodes of a site on hold and releases them: through the owner of the state, or
 // in the state, which it owns for that moment.
 type Marker struct {
-	State   string // the state folder
+	Place   Place
 	Command string // as the owner is called: serve
 	Now     func() time.Time
 	// Claimed is called with a state that this process owns for the moment, before it is
@@ -35,33 +34,21 @@ func (m Marker) Release(ctx context.Context, node, by string) error {
 
 func (m Marker) mark(ctx context.Context, node string, h state.Hold, ask func(*control.Client, context.Context, string, control.HoldRequest) error,
 	write func(context.Context, state.Store, state.Fence, string, state.Hold) error) (err error) {
-	owned, err := AskOwner(m.State, func(c *control.Client) error {
+	owned, err := AskOwner(m.Place.Folder, func(c *control.Client) error {
 		return ask(c, ctx, node, control.HoldRequest{By: h.By, Reason: h.Reason})
 	})
 	if owned || err != nil {
 		return err
 	}
-	o, err := control.AcquireFolder(m.State, m.Command, m.Now())
-	if errkind.Of(err) == errkind.Refused {
-		return OwnedError{err} // a run began just now
-	}
+	o, err := m.Place.Own(ctx, m.Command, false, m.Now())
 	if err != nil {
-		return err
+		return err // such as a run that began just now
 	}
-	defer func() { err = errors.Join(err, o.Release()) }()
-	s, err := state.Open(StatePath(m.State))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	fence, err := s.Claim(ctx, o.String())
-	if err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, o.Close()) }()
 	if m.Claimed != nil {
-		if err := m.Claimed(ctx, s, fence); err != nil {
+		if err := m.Claimed(ctx, o.Store, o.Fence); err != nil {
 			return err
 		}
 	}
-	return write(ctx, s, fence, node, h)
+	return write(ctx, o.Store, o.Fence, node, h)
 }

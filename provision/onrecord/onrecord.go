@@ -6,10 +6,6 @@ package onrecord
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
@@ -17,7 +13,6 @@ import (
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
-	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/keys"
 	"github.com/ironrail/ironrail/provision/status"
 )
@@ -30,57 +25,6 @@ func (e OwnedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the wrapped error, with its kind and action.
 func (e OwnedError) Unwrap() error { return e.Err }
-
-// StatePath is the file of the state in a state folder.
-func StatePath(folder string) string {
-	return filepath.Join(folder, filepath.Base(provision.StatePath("")))
-}
-
-// OpenState opens the state in a state folder for reading; one that is not there is
-// empty. While its owner is one that stays, it is a copy of now; it is an OwnedError while
-// another process owns it.
-func OpenState(folder string) (state.Reader, func(), error) {
-	who, owned, err := control.FindOwner(folder)
-	if err != nil {
-		return nil, nil, err
-	}
-	if owned && who.Resident {
-		return openCopy(context.Background(), folder) // its calls have deadlines
-	}
-	if owned {
-		return nil, nil, OwnedError{errkind.New(errkind.Refused, "the state of this site belongs to %s", who).
-			Do("Wait until it ends; `ironrail status` says how far it is.")}
-	}
-	path := StatePath(folder)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return state.Empty{}, func() {}, nil
-	}
-	s, err := state.OpenReadOnly(path)
-	if errkind.Of(err) == errkind.Refused {
-		err = OwnedError{err}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return s, func() { s.Close() }, nil
-}
-
-// openCopy opens a copy of the state of an owner, whichever it is.
-func openCopy(ctx context.Context, folder string) (state.Reader, func(), error) {
-	var r *state.Bolt
-	var drop func()
-	_, err := AskOwner(folder, func(c *control.Client) (err error) {
-		r, drop, err = copyState(ctx, c)
-		return err
-	})
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case r == nil: // it has ended just now
-		return OpenState(folder)
-	}
-	return r, drop, nil
-}
 
 // AskOwner asks the owner of a state folder; false when there is none. It is
 // an OwnedError when the owner does not answer yet.
@@ -103,6 +47,8 @@ type Site struct {
 	Inv   *inventory.Inventory
 	Now   func() time.Time
 }
+
+func (s Site) place() Place { return Place{Folder: s.State} }
 
 // Standings are where all nodes stand: as the owner says, or as the state has it. Owner is
 // nil when there is none.
@@ -173,7 +119,7 @@ func (s Site) Switch(ctx context.Context, word string) (y control.Switch, runnin
 // WithState calls f with the state, which must be one of this site. It is an OwnedError
 // while another process owns it.
 func (s Site) WithState(ctx context.Context, f func(state.Reader) error) error {
-	r, closeState, err := OpenState(s.State)
+	r, closeState, err := s.place().Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -186,7 +132,7 @@ func (s Site) WithState(ctx context.Context, f func(state.Reader) error) error {
 
 // WithCopy is WithState with a copy of the state while any process owns it.
 func (s Site) WithCopy(ctx context.Context, f func(state.Reader) error) error {
-	r, closeState, err := openCopy(ctx, s.State)
+	r, closeState, err := s.place().readCopy(ctx)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func owner(t *testing.T) (folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := state.Open(onrecord.StatePath(folder))
+	store, err := state.Open(onrecord.Place{Folder: folder}.File())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func owner(t *testing.T) (folder string) {
 
 // borrow borrows the state as a command of a version of the program.
 func borrow(t *testing.T, folder, command, version string) (*onrecord.Borrowed, error) {
-	return onrecord.Borrow(t.Context(), folder, control.Borrower{Identity: control.Identity{PID: 7, Command: command, Started: time.Now()}, Program: version})
+	return onrecord.Place{Folder: folder}.Borrow(t.Context(), control.Borrower{Identity: control.Identity{PID: 7, Command: command, Started: time.Now()}, Program: version})
 }
 
 // TestLoan: one command at a time changes the state, under the versions of what it has read; a

@@ -95,7 +95,7 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	url, folder := serve(t)
 	first, second := follow(t, url), follow(t, url)
-	m := onrecord.Marker{State: folder, Command: "test", Now: time.Now}
+	m := onrecord.Marker{Place: onrecord.Place{Folder: folder}, Command: "test", Now: time.Now}
 	for end := time.Now().Add(time.Minute); ; { // until the first reading is made, from which changes are reported
 		if err := m.Hold(t.Context(), webtest.Healthy, "ann", "riser"); err != nil {
 			t.Fatal(err)

@@ -295,7 +295,7 @@ func TestChanges(t *testing.T) {
 		}
 		return n
 	}
-	s := serve(t, dir, onrecord.Marker{State: filepath.Join(dir, provision.StateFolder), Command: "serve", Now: time.Now})
+	s := serve(t, dir, onrecord.Marker{Place: onrecord.Place{Folder: filepath.Join(dir, provision.StateFolder)}, Command: "serve", Now: time.Now})
 	s.Who = func(*http.Request) string { return "ann (web page)" }
 	if got := post(s, "/node/"+webtest.Healthy+"/hold", "reason=riser"); got != 303 {
 		t.Errorf("hold: %d", got)
@@ -313,7 +313,7 @@ func TestChanges(t *testing.T) {
 		t.Errorf("a node that is not there: %d", got)
 	}
 	kept := webtest.Kept(t, root)
-	for name, s := range map[string]*Server{"rehearsal": serve(t, kept, onrecord.Marker{State: filepath.Join(kept, provision.StateFolder), Command: "serve", Now: time.Now}), "read-only": serve(t, dir, nil)} {
+	for name, s := range map[string]*Server{"rehearsal": serve(t, kept, onrecord.Marker{Place: onrecord.Place{Folder: filepath.Join(kept, provision.StateFolder)}, Command: "serve", Now: time.Now}), "read-only": serve(t, dir, nil)} {
 		if got := post(s, "/node/"+webtest.Healthy+"/hold", ""); got != 409 {
 			t.Errorf("%s: %d", name, got)
 		}

@@ -168,7 +168,7 @@ func TestPeerLive(t *testing.T) {
 	if err := webtest.Copy(dir, root+"/examples/"+webtest.Site); err != nil {
 		t.Fatal(err)
 	}
-	m := onrecord.Marker{State: filepath.Join(dir, provision.StateFolder), Command: "serve", Now: time.Now}
+	m := onrecord.Marker{Place: onrecord.Place{Folder: filepath.Join(dir, provision.StateFolder)}, Command: "serve", Now: time.Now}
 	s := start(t, dir, Options{Change: m})
 	b.Resize(1280, 900)
 	b.Open(s.URL())

@@ -93,7 +93,7 @@ func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	edited, kept := k.files.HaveChanged(), fileOf(onrecord.StatePath(k.State))
+	edited, kept := k.files.HaveChanged(), fileOf(onrecord.Place{Folder: k.State}.File())
 	same := !edited && kept == k.state
 	if k.failed == nil && same && k.stands(who, owned, now) {
 		return k.last, nil

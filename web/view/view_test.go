@@ -474,7 +474,7 @@ func TestCurrent(t *testing.T) {
 	if again := read(); again != first {
 		t.Error("a site that is as it was is read again")
 	}
-	m := onrecord.Marker{State: filepath.Join(dir, provision.StateFolder), Command: "test", Now: time.Now}
+	m := onrecord.Marker{Place: onrecord.Place{Folder: filepath.Join(dir, provision.StateFolder)}, Command: "test", Now: time.Now}
 	if err := m.Hold(context.Background(), webtest.Healthy, "ann", "riser"); err != nil {
 		t.Fatal(err)
 	}

@@ -41,11 +41,33 @@ func (l *loader) decodeSite() {
 		}
 	}
 	for _, b := range l.result.Bodies["state"] {
-		l.inv.State = StateStore{Kind: b.Kind, Endpoints: language.GetList[string](b, "endpoints"), Decl: b.Decl}
+		l.inv.State = l.stateStore(b)
 	}
 	if len(l.result.Bodies["site"]) == 0 && !l.diags.HasErrors() {
 		*l.diags = append(*l.diags, Diagnostic{Check: "language.required", Summary: "No site block", Detail: `The files describe no site. One of them needs a block such as: site "dc1" { domain = "dc1.example" }.`})
 	}
+}
+
+// stateStore decodes where state is kept.
+func (l *loader) stateStore(b *language.Body) StateStore {
+	s := StateStore{Kind: b.Kind, Decl: b.Decl}
+	if b.Kind != "etcd" {
+		return s
+	}
+	s.Endpoints, s.Prefix = language.GetList[string](b, "endpoints"), language.Get[string](b, "prefix")
+	s.Authority, s.Certificate, s.Key = language.Get[string](b, "authority"), language.Get[string](b, "certificate"), language.Get[string](b, "key")
+	wrong := func(summary, detail string) {
+		l.diags.Add("language.value", b.Range("endpoints"), summary, detail).In(b.Decl)
+	}
+	if b.Right("endpoints") && len(s.Endpoints) == 0 {
+		wrong("No endpoints", `The members of etcd are not named: list the client URL of each, such as ["https://10.20.0.11:2379", "https://10.20.0.12:2379", "https://10.20.0.13:2379"].`)
+	}
+	for i, e := range s.Endpoints {
+		if slices.Contains(s.Endpoints[:i], e) {
+			wrong("Endpoint named twice", fmt.Sprintf("%q is named twice. List each member of etcd once.", e))
+		}
+	}
+	return s
 }
 
 // prices decodes what things cost, and reports what no price can be.

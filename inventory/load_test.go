@@ -144,6 +144,7 @@ func TestLoadSite(t *testing.T) {
 		{"network of for_each", inv.Networks[4].Name + " " + inv.Networks[4].CIDR.String(), "tenant-red 10.2.101.0/24"},
 		{"network of JSON", inv.Networks[2].CIDR.String(), "10.3.16.0/20"},
 		{"state", inv.State.Endpoints[1], "https://10.1.0.3:2379"},
+		{"where in etcd", strings.Join([]string{inv.State.Prefix, inv.State.Authority, inv.State.Certificate, inv.State.Key}, " "), "/ironrail/north etcd/ca.pem /etc/ironrail/etcd.pem /etc/ironrail/etcd.key"},
 		{"user data", amd.Host.UserData, "#cloud-config\nfqdn: north.example\n# ntp 10.1.0.2\n# ntp 10.1.0.3\n"},
 		{"P_Key", strconv.Itoa(int(tray.Partitions[1].PKey)), "32766"},
 		{"sizes in order", inv.Validations[0].AllReduce.Sizes[0].String(), "8GiB"},

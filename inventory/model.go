@@ -121,9 +121,16 @@ type Controller struct {
 
 // StateStore says where state is kept.
 type StateStore struct {
-	Kind      string   // "file" (the default) or "etcd"
-	Endpoints []string // etcd only
-	Decl      hcl.Range
+	Kind string // "file" (the default) or "etcd"
+
+	// Of "etcd" only.
+	Endpoints []string // https URLs of the members for clients
+	Prefix    string   // of every key: a slash first and none at the end
+	// Authority, Certificate and Key are PEM files: of the members' authority, and of the
+	// controller itself. A relative path begins at the site's folder.
+	Authority, Certificate, Key string
+
+	Decl hcl.Range
 }
 
 // DHCPMode is how ironrail behaves as DHCP server on a network.

@@ -4,11 +4,14 @@ package inventory
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -20,38 +23,42 @@ import (
 
 // The types of attributes beyond those of the language package.
 var (
-	typeWatts    = language.Parsed(`power such as "7.2kW"`, unit.ParseWatts)
-	typeVolts    = language.Parsed(`a voltage such as "415V"`, unit.ParseVolts)
-	typeAmps     = language.Parsed(`a current such as "63A"`, unit.ParseAmps)
-	typeLength   = language.Parsed(`a length such as "2.4m"`, unit.ParseLength)
-	typeMass     = language.Parsed(`a weight such as "90kg"`, unit.ParseMass)
-	typePercent  = language.Parsed(`a percentage such as "92%"`, parseShare)
-	typeBytes    = language.Parsed(`an amount of data such as "2TiB"`, unit.ParseBytes)
-	typeBitRate  = language.Parsed(`a line rate such as "400Gbps"`, unit.ParseBitRate)
-	typeDuration = language.Parsed(`a duration such as "30min"`, unit.ParseDuration)
-	typeQuantity = language.Parsed(`a quantity such as "2850GB/s"`, unit.ParseAny)
-	typeSize     = language.Parsed(`the size of a disk such as "3.84TB", ">= 900GB" or ">= 900GB, <= 2TB"`, unit.ParseDriveSize)
-	typeVersion  = language.Parsed(`a version such as ">= 1.03.18"`, unit.ParseVersionLimit)
-	typeEndpoint = language.Parsed(`an https URL with an IP address such as "https://10.20.0.3:8443/power"`, parseEndpoint)
-	typeTarget   = language.Custom(`an http or https URL, or a secret that holds one`, parseTarget)
-	typeAddress  = language.Parsed(`an IP address such as "10.20.0.2"`, parseAddress)
-	typePrefix   = language.Parsed(`a network such as "10.20.0.0/20"`, parsePrefix)
-	typePool     = language.Parsed(`a range of addresses such as "10.10.15.0-10.10.15.254"`, parsePool)
-	typeMAC      = language.Parsed(`a MAC address such as "02:00:5e:10:00:01"`, parseMAC)
-	typeUUID     = language.Parsed(`a UUID such as "6c616230-0000-4000-8000-000000000001"`, parseUUID)
-	typePCI      = language.Parsed(`a PCI address such as "0000:18:00.0"`, matchForm(pciAddress, `%q is not a PCI address such as "0000:18:00.0"`))
-	typeWWN      = language.Parsed(`a World Wide Name such as "naa.5000c500a1b2c3d4"`, parseWWN)
-	typeByPath   = language.Parsed(`the name of a link in /dev/disk/by-path such as "pci-0000:3b:00.0-nvme-1"`, parseByPath)
-	typePKey     = language.Parsed(`a P_Key such as "0x0001"`, parsePKey)
-	typeDate     = language.Parsed(`a date such as "2026-12-20"`, parseDate)
-	typeDigest   = language.Parsed(`a digest such as "sha256:..." with 64 hex digits`, matchForm(digestForm, `%q is not a digest: "sha256:" and 64 hex digits in lower case`))
-	typeCheck    = language.Parsed(`the name of a check such as "power.feed-loss"`, matchForm(checkForm, `%q is not the name of a check such as "power.feed-loss"`))
-	typeDomain   = language.Parsed(`a DNS name such as "dc1.example"`, matchForm(dnsName, `%q is not a DNS name such as "dc1.example"`))
+	typeWatts     = language.Parsed(`power such as "7.2kW"`, unit.ParseWatts)
+	typeVolts     = language.Parsed(`a voltage such as "415V"`, unit.ParseVolts)
+	typeAmps      = language.Parsed(`a current such as "63A"`, unit.ParseAmps)
+	typeLength    = language.Parsed(`a length such as "2.4m"`, unit.ParseLength)
+	typeMass      = language.Parsed(`a weight such as "90kg"`, unit.ParseMass)
+	typePercent   = language.Parsed(`a percentage such as "92%"`, parseShare)
+	typeBytes     = language.Parsed(`an amount of data such as "2TiB"`, unit.ParseBytes)
+	typeBitRate   = language.Parsed(`a line rate such as "400Gbps"`, unit.ParseBitRate)
+	typeDuration  = language.Parsed(`a duration such as "30min"`, unit.ParseDuration)
+	typeQuantity  = language.Parsed(`a quantity such as "2850GB/s"`, unit.ParseAny)
+	typeSize      = language.Parsed(`the size of a disk such as "3.84TB", ">= 900GB" or ">= 900GB, <= 2TB"`, unit.ParseDriveSize)
+	typeVersion   = language.Parsed(`a version such as ">= 1.03.18"`, unit.ParseVersionLimit)
+	typeEndpoint  = language.Parsed(`an https URL with an IP address such as "https://10.20.0.3:8443/power"`, parseEndpoint)
+	typeMember    = language.Parsed(`the https URL of a member for clients such as "https://10.20.0.11:2379"`, parseMember)
+	typeKeyPrefix = language.Parsed(`a prefix of keys such as "/ironrail/paris"`, matchForm(keyPrefix, `%q is not a prefix of keys such as "/ironrail/paris": letters, digits, dots, dashes and underscores, a slash before each part, and none at the end`))
+	typePEMFile   = language.Parsed(`the path of a PEM file such as "/etc/ironrail/etcd.pem"`, parsePEMFile)
+	typeTarget    = language.Custom(`an http or https URL, or a secret that holds one`, parseTarget)
+	typeAddress   = language.Parsed(`an IP address such as "10.20.0.2"`, parseAddress)
+	typePrefix    = language.Parsed(`a network such as "10.20.0.0/20"`, parsePrefix)
+	typePool      = language.Parsed(`a range of addresses such as "10.10.15.0-10.10.15.254"`, parsePool)
+	typeMAC       = language.Parsed(`a MAC address such as "02:00:5e:10:00:01"`, parseMAC)
+	typeUUID      = language.Parsed(`a UUID such as "6c616230-0000-4000-8000-000000000001"`, parseUUID)
+	typePCI       = language.Parsed(`a PCI address such as "0000:18:00.0"`, matchForm(pciAddress, `%q is not a PCI address such as "0000:18:00.0"`))
+	typeWWN       = language.Parsed(`a World Wide Name such as "naa.5000c500a1b2c3d4"`, parseWWN)
+	typeByPath    = language.Parsed(`the name of a link in /dev/disk/by-path such as "pci-0000:3b:00.0-nvme-1"`, parseByPath)
+	typePKey      = language.Parsed(`a P_Key such as "0x0001"`, parsePKey)
+	typeDate      = language.Parsed(`a date such as "2026-12-20"`, parseDate)
+	typeDigest    = language.Parsed(`a digest such as "sha256:..." with 64 hex digits`, matchForm(digestForm, `%q is not a digest: "sha256:" and 64 hex digits in lower case`))
+	typeCheck     = language.Parsed(`the name of a check such as "power.feed-loss"`, matchForm(checkForm, `%q is not the name of a check such as "power.feed-loss"`))
+	typeDomain    = language.Parsed(`a DNS name such as "dc1.example"`, matchForm(dnsName, `%q is not a DNS name such as "dc1.example"`))
 )
 
 var (
 	pciAddress = lazyregexp.New(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]$`)
 	wwnForm    = lazyregexp.New(`^([0-9a-f]{16}|[0-9a-f]{32})$`)
+	keyPrefix  = lazyregexp.New(`^(/[A-Za-z0-9._-]{1,64}){1,8}$`)
 	digestForm = lazyregexp.New(`^sha256:[0-9a-f]{64}$`)
 	checkForm  = lazyregexp.New(`^[a-z0-9_-]+(\.[a-z0-9_-]+)+$`)
 	dnsName    = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
@@ -126,6 +133,32 @@ func parseEndpoint(s string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf(`%q is not an https URL with an IP address such as "https://10.20.0.3:8443/power", without a user or a query`, s)
+}
+
+// parseMember checks the URL of a member of etcd.
+func parseMember(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err == nil && u.Scheme == "https" && u.User == nil && u.Path == "" && u.RawQuery == "" && u.Fragment == "" && u.Hostname() != "" {
+		if port, err := strconv.ParseUint(u.Port(), 10, 16); err == nil && port != 0 {
+			return s, nil
+		}
+	}
+	if strings.Contains(s, "@") { // perhaps a password, which no message repeats
+		return "", errors.New("the URL has a user, and members know a controller by its certificate: remove it")
+	}
+	return "", fmt.Errorf(`%q is not the https URL of a member for clients: host and port alone, such as "https://10.20.0.11:2379"`, s)
+}
+
+// parsePEMFile checks the path of a file, which may be that of a key: text that holds a key
+// is not repeated.
+func parsePEMFile(s string) (string, error) {
+	if strings.Contains(s, "-----") {
+		return "", errors.New("this is PEM itself, and the path of a file with it is due")
+	}
+	if s == "" || strings.ContainsFunc(s, unicode.IsControl) {
+		return "", fmt.Errorf("%q is not the path of a file", s)
+	}
+	return s, nil
 }
 
 // parseTarget reads where to send: a URL, or where one lies.

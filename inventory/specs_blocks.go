@@ -38,7 +38,13 @@ func controllerSpec() language.BlockSpec {
 func stateSpec() language.BlockSpec {
 	return language.BlockSpec{Type: "state", Labels: []string{"kind"}, Single: true, SiteOnly: true, Body: language.Spec{Attrs: []language.Attr{}}, Kinds: map[string]language.Spec{
 		"file": {},
-		"etcd": {Attrs: []language.Attr{requiredAttr("endpoints", language.Strings)}},
+		"etcd": {Attrs: []language.Attr{
+			requiredAttr("endpoints", language.List(typeMember)),
+			requiredAttr("prefix", typeKeyPrefix),
+			requiredAttr("authority", typePEMFile),
+			requiredAttr("certificate", typePEMFile),
+			requiredAttr("key", typePEMFile),
+		}},
 	}}
 }
 

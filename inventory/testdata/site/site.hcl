@@ -38,7 +38,11 @@ controller "two" {
 }
 
 state "etcd" {
-  endpoints = [for c in [controller.one, controller.two] : "https://${c.address}:2379"]
+  endpoints   = [for c in [controller.one, controller.two] : "https://${c.address}:2379"]
+  prefix      = "/ironrail/north"
+  authority   = "etcd/ca.pem"
+  certificate = "/etc/ironrail/etcd.pem"
+  key         = "/etc/ironrail/etcd.key"
 }
 
 network "oob" {

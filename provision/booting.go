@@ -5,12 +5,15 @@ package provision
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/install"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/services"
 )
 
@@ -52,30 +55,45 @@ func (b *Booting) Serve(ctx context.Context, report func(context.Context, stage.
 // Root is where the boot files are: a URL.
 func (b *Booting) Root() string { return b.services.Root() }
 
-// Seen says of a node that asked to boot since these services were opened when that was, what
-// it was answered and what is to be done; "" of one that did not.
-func (b *Booting) Seen(n state.Node) string {
-	node, ok := b.site.Inv.Node(n.Name)
-	if !ok {
-		return ""
-	}
-	all := b.log.Of(n.Name, time.Time{})
-	for i := len(all) - 1; i >= 0; i-- {
-		if !all[i].Refused {
-			return fmt.Sprintf("asked to boot at %s: %s", all[i].Time.Local().Format(time.DateTime), b.answered(node, n))
+// LastBooted is when a node last fetched its boot script, with a program that its firmware had loaded
+// from here, since these services were opened; zero: it did not. A system that asks for its address
+// does not count.
+func (b *Booting) LastBooted(node string) time.Time {
+	return b.last(node, func(e install.BootEvent) bool { return e.Proto == boot.IPXE })
+}
+
+// last is when the last event of a node was that counts and was not refused; zero: there is none.
+func (b *Booting) last(node string, counts func(install.BootEvent) bool) time.Time {
+	for _, e := range slices.Backward(b.log.Of(node, time.Time{})) {
+		if !e.Refused && counts(e) {
+			return e.Time
 		}
 	}
-	return ""
+	return time.Time{}
+}
+
+// Seen says of a node that asked to boot since these services were opened when that was, what
+// it was answered and what is to be done; "" of one that did not. kept is why one whose system
+// was in memory is not started again; "": it is.
+func (b *Booting) Seen(n state.Node, kept string) string {
+	node, ok := b.site.Inv.Node(n.Name)
+	at := b.last(n.Name, func(install.BootEvent) bool { return true })
+	if !ok || at.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("asked to boot at %s: %s", at.Local().Format(time.DateTime), b.answered(node, n, kept))
 }
 
 // answered says what a node that boots is given while no run is active.
-func (b *Booting) answered(node *inventory.Node, n state.Node) string {
+func (b *Booting) answered(node *inventory.Node, n state.Node, kept string) string {
 	if _, open := b.services.Boots().Attempt(n.Name); open {
 		return "a run that was interrupted installs it, and its ramdisk waits; `ironrail apply` goes on"
 	}
 	switch up := n.Accepted || n.Adopted; {
+	case node.Diskless() && up && kept != "":
+		return fmt.Sprintf("its system was in memory, and is not started by itself: %s; `ironrail rebuild %s` boots it again, and no disk is touched", kept, n.Name)
 	case node.Diskless() && up:
-		return fmt.Sprintf("its system was in memory, and is not started by itself; `ironrail rebuild %s` boots it again, and no disk is touched", n.Name)
+		return "its system was in memory, and is started again from the image in a moment; no disk is touched"
 	case up:
 		return "it was sent to its disk"
 	}

@@ -94,18 +94,24 @@ var passes = []pass{
 // over the network, so that one that runs is offered for adoption and not for
 // erasure.
 func (s *Site) Plan(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, hcl.Diagnostics, error) {
+	p, err := s.plan(ctx, r, o)
+	if err != nil || p.diags.HasErrors() {
+		return nil, p.diags, err
+	}
+	return p.plan, p.diags, nil
+}
+
+// plan is Plan with all that it has found on the way.
+func (s *Site) plan(ctx context.Context, r state.Reader, o PlanOptions) (*planning, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends a look that nobody waits for any more
 	p := &planning{site: s, reader: r, asked: o}
 	defer func() { cancel(); p.looking.Wait() }()
 	for _, pass := range passes {
-		if err := pass.run(p, ctx); err != nil {
-			return nil, p.diags, err
-		}
-		if p.diags.HasErrors() {
-			return nil, p.diags, nil
+		if err := pass.run(p, ctx); err != nil || p.diags.HasErrors() {
+			return p, err
 		}
 	}
-	return p.plan, p.diags, nil
+	return p, nil
 }
 
 func (p *planning) checkIdentity(ctx context.Context) error {

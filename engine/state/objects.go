@@ -197,7 +197,8 @@ const (
 	ByTyping  Approved = "typed"
 	ByFlag    Approved = "--auto-approve"
 	ByNumber  Approved = "--auto-approve --erase"
-	ByResumed Approved = "resumed" // a run whose plan was approved when it was begun
+	ByResumed Approved = "resumed"            // a run whose plan was approved when it was begun
+	ByRecord  Approved = "as approved before" // the same steps with the same inputs; see provision's PlanRestart
 )
 
 // String is the approval as a sentence says it: "ann on head1 (typed), erases 2 nodes

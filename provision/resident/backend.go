@@ -97,7 +97,7 @@ func (r *Resident) serves() []string {
 // addSeen adds to the notes of nodes what they were seen to do since no run is active; r.mu is held.
 func (r *Resident) addSeen(s *control.Status) {
 	for _, n := range s.Nodes {
-		if text := r.boot.up.Seen(n); text != "" {
+		if text := r.boot.up.Seen(n, r.restart.kept[n.Name]); text != "" {
 			addNote(s, n.Name, text)
 		}
 	}
@@ -112,7 +112,7 @@ func (r *Resident) Why(ctx context.Context, node string) (control.Why, error) {
 		y.Notes = append(y.Notes, r.watch.notes[node]...)
 	}
 	if err == nil && y.Idle && r.boot.up != nil {
-		if text := r.boot.up.Seen(y.Node); text != "" {
+		if text := r.boot.up.Seen(y.Node, r.restart.kept[node]); text != "" {
 			y.Notes = append(y.Notes, text)
 		}
 	}
@@ -136,7 +136,11 @@ func (r *Resident) Hold(ctx context.Context, node string, h control.HoldRequest)
 
 // Release implements control.Backend.
 func (r *Resident) Release(ctx context.Context, node string, h control.HoldRequest) error {
-	return doWith(ctx, r, func(ctx context.Context, b backend) error { return b.Release(ctx, node, h) })
+	err := doWith(ctx, r, func(ctx context.Context, b backend) error { return b.Release(ctx, node, h) })
+	if err == nil {
+		r.forgetKept(node)
+	}
+	return err
 }
 
 // AskBMCs implements control.Backend.

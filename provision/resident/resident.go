@@ -2,7 +2,8 @@
 
 // Package resident is the owner of a site that stays: it answers nodes that boot, commands
 // and the web page while no run is active, lends the state to one command at a time, and
-// does the plans that these begin. It begins nothing by itself.
+// does the plans that these begin. By itself it begins one thing: to start nodes again whose
+// system was in memory.
 package resident
 
 import (
@@ -74,6 +75,7 @@ type Resident struct {
 	last    *running // that ended last; nil: none did
 	boot    booting
 	watch   watch
+	restart restart
 	ended   bool
 }
 
@@ -147,6 +149,7 @@ func (r *Resident) refresh(ctx context.Context) {
 		r.reopen(ctx)
 	case due:
 		_ = r.openBoot(ctx) // it is said by Status
+	case r.restartNodes(ctx):
 	default:
 		r.lookForDrift(ctx)
 	}

@@ -116,26 +116,50 @@ func (r *Resident) Append(ctx context.Context, id string, b state.Batch) (uint64
 func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, sealed io.Reader) (control.RunBegun, error) {
 	r.turn.Lock()
 	defer r.turn.Unlock()
-	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	drain := make(chan struct{})
-	x := &running{done: make(chan struct{}), cancel: cancel, drained: drain, drain: sync.OnceFunc(func() { close(drain) })}
 	r.mu.Lock()
 	err := r.check(id)
-	if err == nil && r.run != nil {
-		err = errkind.New(errkind.Refused, "%s is active", r.run.name())
-	}
-	if err == nil && r.works() {
-		err = errkind.New(errkind.Refused, "an operator's command works on nodes at this moment").Do("Run it again once that has ended; `ironrail events` shows it.")
-	}
+	var by control.Borrower
 	if err == nil {
-		x.by, r.run = r.loan.by, x
+		by = r.loan.by
+	}
+	r.mu.Unlock()
+	if err != nil {
+		return control.RunBegun{}, err
+	}
+	return r.launch(ctx, by, func() error { return r.checkNow(id) }, func(ctx context.Context) (*provision.Site, provision.RunOptions, error) {
+		site, _, err := r.cfg.Load(true)
+		if err != nil {
+			return nil, provision.RunOptions{}, err
+		}
+		p, err := r.admit(ctx, site, q, sealed)
+		return site, provision.RunOptions{Plan: p, Resume: q.Resume, Approval: q.Approval}, err
+	})
+}
+
+// prepare makes or reads what a run is to do, and checks it.
+type prepare func(context.Context) (*provision.Site, provision.RunOptions, error)
+
+// launch begins a run for somebody, unless still says that it is not wanted any more; r.turn is held.
+func (r *Resident) launch(ctx context.Context, by control.Borrower, still func() error, prepared prepare) (control.RunBegun, error) {
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	drain := make(chan struct{})
+	x := &running{by: by, done: make(chan struct{}), cancel: cancel, drained: drain, drain: sync.OnceFunc(func() { close(drain) })}
+	r.mu.Lock()
+	var err error
+	switch {
+	case r.run != nil:
+		err = errkind.New(errkind.Refused, "%s is active", r.run.name())
+	case r.works():
+		err = errkind.New(errkind.Refused, "an operator's command works on nodes at this moment").Do("Run it again once that has ended; `ironrail events` shows it.")
+	default:
+		r.run = x
 	}
 	r.mu.Unlock()
 	if err != nil {
 		cancel(nil)
 		return control.RunBegun{}, err
 	}
-	begun, err := r.begin(life, id, x, q, sealed)
+	begun, err := r.begin(life, x, still, prepared)
 	if err != nil {
 		if life.Err() != nil {
 			err = context.Cause(life) // it was stopped
@@ -152,13 +176,9 @@ func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, s
 
 // begin checks a plan and begins to do it, unless whoever asked is gone by then: a Ctrl-C before
 // the first step means that there is none; r.turn is held.
-func (r *Resident) begin(ctx context.Context, id string, x *running, q control.RunRequest, sealed io.Reader) (begun control.RunBegun, err error) {
-	site, _, err := r.cfg.Load(true)
-	if err != nil {
-		return begun, err
-	}
-	p, err := r.admit(ctx, site, q, sealed)
-	if gone := r.checkNow(id); gone != nil {
+func (r *Resident) begin(ctx context.Context, x *running, still func() error, prepared prepare) (begun control.RunBegun, err error) {
+	site, o, err := prepared(ctx)
+	if gone := still(); gone != nil {
 		err = gone
 	}
 	if err != nil {
@@ -176,12 +196,12 @@ func (r *Resident) begin(ctx context.Context, id string, x *running, q control.R
 	if err := r.closeIdle(ctx); err != nil {
 		return begun, err
 	}
-	if err := r.checkNow(id); err != nil { // the copy of the state, consoles and the like may have taken long
+	if err := still(); err != nil { // the copy of the state, consoles and the like may have taken long
 		return begun, err
 	}
-	o := provision.RunOptions{Plan: p, Store: r.cfg.Store, Fence: r.cfg.Fence, Bus: r.cfg.Bus, Resume: q.Resume, Approval: q.Approval, Drain: x.drained}
-	if q.Approval != nil {
-		o.EraseApproved = q.Approval.Erase
+	o.Store, o.Fence, o.Bus, o.Drain = r.cfg.Store, r.cfg.Fence, r.cfg.Bus, x.drained
+	if o.Approval != nil {
+		o.EraseApproved = o.Approval.Erase
 	}
 	from := r.cfg.Bus.Newest() + 1
 	run, err := site.Begin(ctx, o)

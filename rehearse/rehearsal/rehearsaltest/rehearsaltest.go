@@ -95,6 +95,23 @@ func (l *Later) Rebuild(ctx context.Context, o *rebuild.Request) (*plan.Plan, ap
 	return p, res, err
 }
 
+// Restart starts nodes again whose system was in memory, as serve does once they have booted.
+func (l *Later) Restart(ctx context.Context, nodes ...string) (provision.Restart, apply.Result, error) {
+	x, err := l.Site.PlanRestart(ctx, l.Store, nodes, l.Clock.Now())
+	if err != nil || x.Plan == nil {
+		return x, apply.Result{}, err
+	}
+	fence, err := l.Claim(ctx)
+	if err == nil {
+		_, err = x.Approve(ctx, l.Store, fence, l.Site.Inv.Site.MaxErase)
+	}
+	if err != nil {
+		return x, apply.Result{}, err
+	}
+	res, err := l.Apply(ctx, x.Plan)
+	return x, res, err
+}
+
 // Retest tests nodes in service again as the command does, with everything approved. The error is that of a
 // refusal.
 func (l *Later) Retest(ctx context.Context, nodes ...string) (*plan.Plan, apply.Result, error) {

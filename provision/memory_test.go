@@ -3,6 +3,8 @@
 package provision_test
 
 import (
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"testing"
 
@@ -47,7 +49,7 @@ func TestLimitMemory(t *testing.T) {
 func TestLimitMemoryTogether(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 50))
-	load := provision.CollectLess()
+	load := provision.CollectLess(t.TempDir())
 	plan := provision.LimitMemory(3)
 	if got := debug.SetMemoryLimit(-1); got != 640<<20 {
 		t.Errorf("limit %d beside a load", got)
@@ -60,5 +62,22 @@ func TestLimitMemoryTogether(t *testing.T) {
 	plan()
 	if percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); percent != 100 || limit != 1<<50 {
 		t.Errorf("percent %d, limit %d afterwards", percent, limit)
+	}
+}
+
+// TestCollectLess: where much is written out, its parser's garbage does not pile up.
+func TestCollectLess(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ bytes, percent int }{{1 << 10, 400}, {2 << 20, 125}} {
+		if err := os.WriteFile(filepath.Join(dir, "site.hcl"), make([]byte, c.bytes), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		was := debug.SetGCPercent(100)
+		restore := provision.CollectLess(dir)
+		if got := debug.SetGCPercent(100); got != c.percent {
+			t.Errorf("percent %d for %d bytes, want %d", got, c.bytes, c.percent)
+		}
+		restore()
+		debug.SetGCPercent(was)
 	}
 }

@@ -34,7 +34,7 @@ func (a *app) loadInventory() (*inventory.Inventory, inventory.Diagnostics, inve
 	}
 	// Nearly all that a load allocates lives to its end, so that collecting it
 	// again and again is in vain: 12,500 nodes load a third faster this way.
-	defer provision.CollectLess()()
+	defer provision.CollectLess(a.dir)()
 	defer a.during("Reading and checking the files of the site")()
 	return provision.Load(a.dir, inventory.Options{Variables: vars, Now: a.now(), CheckNames: checkNames()})
 }

@@ -18,7 +18,7 @@ type Body struct {
 	Words  []string    // all labels
 	Labels []hcl.Range // and their places
 	Named  hcl.Range   // where Name comes from: the name attribute or the label
-	Syntax hcl.Body
+	Syntax hcl.Body    // of a block of a kind; else nil
 	Ctx    *hcl.EvalContext
 	Value  cty.Value // the thing as references see it; only of top-level blocks
 
@@ -105,31 +105,38 @@ func (b *Body) Right(name string) bool {
 // Range returns the place of the attribute's value; that of the block's header
 // when it is absent.
 func (b *Body) Range(name string) hcl.Range {
-	if i := b.spec.attr(name); i >= 0 && b.source.attrs[i].expr != nil {
-		return b.source.attrs[i].expr.Range()
+	switch a := b.syntaxOf(name); {
+	case a == nil:
+		return b.Decl
+	case a.expr != nil:
+		return a.expr.Range()
+	default:
+		return a.places[0]
 	}
-	return b.Decl
-}
-
-// Expr returns the expression of the attribute; nil when it is absent.
-func (b *Body) Expr(name string) hcl.Expression {
-	if i := b.spec.attr(name); i >= 0 && b.source.attrs[i].expr != nil {
-		return b.source.attrs[i].expr
-	}
-	return nil
 }
 
 // ElementRange returns the place of element i of a list attribute, that of the
 // attribute when the elements are not written one by one.
 func (b *Body) ElementRange(name string, i int) hcl.Range {
-	expr := b.Expr(name)
-	if expr == nil {
+	switch a := b.syntaxOf(name); {
+	case a == nil:
 		return b.Decl
+	case a.expr != nil:
+		return elementRange(a.expr, i)
+	case i+1 < len(a.places):
+		return a.places[i+1]
+	default:
+		return a.places[0]
 	}
-	if list, diags := hcl.ExprList(expr); !diags.HasErrors() && i < len(list) {
-		return list[i].Range()
+}
+
+// syntaxOf is the attribute as written; nil when it is absent.
+func (b *Body) syntaxOf(name string) *attrSyntax {
+	i := b.spec.attr(name)
+	if i < 0 || b.source.attrs[i] == nil || b.source.attrs[i].expr == nil && b.source.attrs[i].places == nil {
+		return nil
 	}
-	return expr.Range()
+	return b.source.attrs[i]
 }
 
 // AttrNames lists the attributes and nested blocks that were given.

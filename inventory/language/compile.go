@@ -23,19 +23,24 @@ type template struct {
 	words  []string
 	labels []hcl.Range
 	decl   hcl.Range
-	syntax hcl.Body
-	attrs  []attrSyntax // parallel to body.Attrs
+	syntax hcl.Body      // only of a block of a kind, which may read it for itself
+	attrs  []*attrSyntax // parallel to body.Attrs; nil: absent
 	nested [][]*template
 	each   attrSyntax // for_each
 	count  attrSyntax
 	name   attrSyntax
 }
 
-// attrSyntax is an attribute as written; expr is nil when it is absent.
+// attrSyntax is an attribute as written; expr is nil when it is absent, and once the
+// block has been evaluated.
 type attrSyntax struct {
 	expr   hclsyntax.Expression
 	at     hcl.Range // name and value
 	broken bool      // already reported: not evaluated
+
+	// places are, once expr is nil, that of the value and those of the elements of a list
+	// that is written out.
+	places []hcl.Range
 }
 
 // reference is one mention of something else in an expression.
@@ -49,6 +54,31 @@ type reference struct {
 
 // repeated reports whether the block stands for many things.
 func (t *template) repeated() bool { return t.each.expr != nil || t.count.expr != nil }
+
+// dropExpressions keeps the places of what was evaluated and lets go of the rest: of a site
+// with its nodes written out, expressions take more memory than all that they say.
+func (t *template) dropExpressions() {
+	for _, a := range t.attrs {
+		if a != nil && a.expr != nil {
+			a.drop()
+		}
+	}
+	for _, list := range t.nested {
+		for _, inner := range list {
+			inner.dropExpressions()
+		}
+	}
+}
+
+func (a *attrSyntax) drop() {
+	a.places = []hcl.Range{a.expr.Range()}
+	if list, diags := hcl.ExprList(a.expr); !diags.HasErrors() {
+		for _, e := range list {
+			a.places = append(a.places, e.Range())
+		}
+	}
+	a.expr = nil
+}
 
 // compiler turns blocks into templates.
 type compiler struct {
@@ -95,12 +125,14 @@ func (c *compiler) schema(spec *Spec, repeat bool) *hcl.BodySchema {
 // compile checks a block and all that is nested in it; refs collects what its
 // expressions mention.
 func (c *compiler) compile(spec *BlockSpec, b *hcl.Block, in around, refs *[]reference) *template {
-	t := &template{block: spec, body: &spec.Body, decl: b.DefRange, syntax: b.Body, words: b.Labels, labels: b.LabelRanges}
+	t := &template{block: spec, body: &spec.Body, decl: b.DefRange, words: b.Labels, labels: b.LabelRanges}
 	if n := len(b.Labels); n > 0 {
 		t.label = b.Labels[n-1]
 	}
-	if spec.Kinds != nil && !c.kind(t, b) {
-		return nil
+	if spec.Kinds != nil {
+		if t.syntax = b.Body; !c.kind(t, b) {
+			return nil
+		}
 	}
 	content, found := b.Body.Content(c.schema(t.body, spec.Repeat))
 	c.diags.Import(found, "language.syntax")
@@ -165,11 +197,12 @@ func (c *compiler) repeat(t *template) {
 
 // attributes fills t.attrs and reports what is required and absent.
 func (c *compiler) attributes(t *template, content *hcl.BodyContent, in around, refs *[]reference) {
-	t.attrs = make([]attrSyntax, len(t.body.Attrs))
+	t.attrs = make([]*attrSyntax, len(t.body.Attrs))
 	for i := range t.body.Attrs {
 		a := &t.body.Attrs[i]
 		if found := content.Attributes[a.Name]; found != nil {
-			c.take(&t.attrs[i], found, in, refs)
+			t.attrs[i] = &attrSyntax{}
+			c.take(t.attrs[i], found, in, refs)
 			if a.Type.Words != Secret.Words { // where text is an error
 				c.clearName(a.Name, t.attrs[i].expr, t.decl)
 			}

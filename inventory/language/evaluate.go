@@ -32,6 +32,8 @@ func (p *program) evaluate(v *vertex) {
 			}
 		}
 	})
+	v.tmpl.dropExpressions()
+	v.refs = nil
 }
 
 // oneUse evaluates one instance of a use block.
@@ -150,9 +152,9 @@ func (p *program) body(t *template, in instance) *Body {
 
 // attr evaluates one attribute.
 func (p *program) attr(t *template, i int, in instance) attrValue {
-	spec, a := &t.body.Attrs[i], &t.attrs[i]
+	spec, a := &t.body.Attrs[i], t.attrs[i]
 	missing := attrValue{raw: cty.NullVal(spec.Type.value)}
-	if a.expr == nil {
+	if a == nil || a.expr == nil {
 		if spec.Default == cty.NilVal {
 			return missing
 		}
@@ -182,7 +184,7 @@ func (p *program) attr(t *template, i int, in instance) attrValue {
 
 // typed converts the value of an attribute to its type.
 func (p *program) typed(t *template, i int, v cty.Value, in instance, bad attrValue) attrValue {
-	spec, a := &t.body.Attrs[i], &t.attrs[i]
+	spec, a := &t.body.Attrs[i], t.attrs[i]
 	if n := sizeOf(v); n >= perLook && !p.spend(n/perLook, a.expr.Range()) || !spec.shallow && !isUsable(v) {
 		return bad
 	}

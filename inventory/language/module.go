@@ -70,7 +70,7 @@ func (p *program) useBlock(c *compiler, b *hcl.Block) {
 		p.diags.Add("language.value", src.Expr.Range(), "Source that is not constant", `The source of a module is written out, such as "modules/row": it says which files there are before anything is evaluated.`).In(b.DefRange)
 	}
 	v.tmpl = c.compile(spec, b, around{}, &v.refs)
-	v.broken = v.broken || v.tmpl.attrs[0].expr == nil
+	v.broken = v.broken || v.tmpl.attrs[0] == nil || v.tmpl.attrs[0].expr == nil
 	p.enter(v, true)
 }
 
@@ -99,7 +99,7 @@ func (p *program) use(v *vertex, b *Body) cty.Value {
 		return cty.DynamicVal
 	}
 	for i, a := range b.spec.Attrs[1:] {
-		if syntax := &b.source.attrs[i+1]; syntax.expr != nil {
+		if syntax := b.source.attrs[i+1]; syntax != nil && syntax.expr != nil {
 			m.given[a.Name] = given{b.attrs[i+1].raw, syntax.expr.Range(), syntax.at}
 		}
 	}

@@ -3,6 +3,7 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
-// ReadPrior reads all that planning compares with; facts one by one when they are
+// ReadPrior reads all that planning compares with: facts, of the names that there are now, one by one when they are
 // asked for, while r is open. A step that found something wrong
 // has no good end, whatever it returned: it is to be repeated until it finds
 // nothing. Neither has one that an unfinished plan was to do and did not come to:
@@ -56,16 +57,27 @@ func ReadPrior(ctx context.Context, r Reader) (plan.Prior, error) {
 	if err = decodeAll(ctx, r, string(subject.Node), newJSONDecoder, func(n *Node, v uint64) { p.Nodes[n.Name] = newNodeState(*n, v) }); err != nil {
 		return p, err
 	}
-	p.Find = newFactFinder(ctx, r)
-	return p, nil
+	p.Find, err = newFactFinder(ctx, r)
+	return p, err
 }
 
-// newFactFinder looks up facts one by one.
-func newFactFinder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, bool) {
+// newFactFinder looks up facts one by one, of those names that any fact has.
+func newFactFinder(ctx context.Context, r Reader) (func(fact.Key) (fact.Fact, bool), error) {
+	b, isFile := r.(*Bolt)
+	var names map[string]bool
+	if isFile {
+		var err error
+		if names, err = b.factNames(ctx); err != nil {
+			return nil, err
+		}
+	}
 	var found atomic.Uint32
 	return func(k fact.Key) (fact.Fact, bool) {
+		if isFile && !names[k.Name] {
+			return fact.Fact{}, false
+		}
 		o, ok, err := r.Object(ctx, FactKey(k))
-		if b, ok := r.(*Bolt); ok && found.Add(1)%readChunk == 0 {
+		if isFile && found.Add(1)%letGoAfter == 0 {
 			err = errors.Join(err, b.view(ctx, func(tx *bbolt.Tx) error { b.letGo(tx); return nil }))
 		}
 		if err != nil || !ok {
@@ -80,7 +92,29 @@ func newFactFinder(ctx context.Context, r Reader) func(fact.Key) (fact.Fact, boo
 			f, ok = fact.Fact{}, json.Unmarshal(raw, &f) == nil
 		}
 		return f, ok
-	}
+	}, nil
+}
+
+// letGoAfter is after how many facts the pages are let go of that they were read from.
+const letGoAfter = 1 << 12
+
+// factNames are the names that the facts of the file have, of any subject. Stages ask for
+// many facts of each node that no node has, and each look into the file has its cost.
+func (b *Bolt) factNames(ctx context.Context) (map[string]bool, error) {
+	names := map[string]bool{}
+	prefix := []byte(factKind + "/")
+	err := b.view(ctx, func(tx *bbolt.Tx) error {
+		c := tx.Bucket(objectBucket).Cursor()
+		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+			name := k[bytes.LastIndexByte(k, '#')+1:]
+			if !names[string(name)] {
+				names[string(name)] = true
+			}
+		}
+		b.letGo(tx)
+		return nil
+	})
+	return names, err
 }
 
 // dropUnreached takes those steps out of done that an unfinished plan did not come to;

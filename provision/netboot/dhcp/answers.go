@@ -77,17 +77,26 @@ func (a *answers) add(in *dhcpv4.DHCPv4, dec Decision, from netip.AddrPort, now 
 	a.waiting = append(a.waiting, answer{dec, now})
 }
 
-// flush sends what waits and records what became of it.
+// flush sends what waits and records what became of it. A panic costs these replies, or what is
+// recorded of them, and not the service.
 func (a *answers) flush() {
 	clear(a.shares)
 	if len(a.waiting) == 0 {
 		return
 	}
+	counted := 0
+	defer func() {
+		if v := recover(); v != nil {
+			a.s.recordPanic(len(a.waiting)-counted, "%d replies could not be sent, or recorded: %v", len(a.waiting)-counted, v)
+		}
+		a.waiting = a.waiting[:0]
+	}()
 	a.s.wire.send(a.out[:len(a.waiting)])
 	for i, w := range a.waiting {
-		a.s.recordDecision(a.s.countSent(w.dec, a.out[i].err), w.at)
+		dec := a.s.countSent(w.dec, a.out[i].err)
+		counted++
+		a.s.recordDecision(dec, w.at)
 	}
-	a.waiting = a.waiting[:0]
 }
 
 // countSent counts a reply, which was sent or not, and returns what is to be recorded.

@@ -140,8 +140,7 @@ func (p Policy) Decide(src boot.Source, in *dhcpv4.DHCPv4, now time.Time) Decisi
 	case dhcpv4.MessageTypeRequest:
 		return p.request(d, in, now)
 	case dhcpv4.MessageTypeInform:
-		d = p.answer(d, in, dhcpv4.MessageTypeAck, now)
-		return d.withNote(eventInform, "%s asks for options only", d.Class)
+		return p.inform(d, in, now)
 	case dhcpv4.MessageTypeRelease:
 		return d.withNote(eventRelease, "gives %s back; it stays reserved", c.Address.Addr())
 	case dhcpv4.MessageTypeDecline:
@@ -157,6 +156,19 @@ func (p Policy) offer(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
 	}
 	d.What, d.Detail = EventOffer, d.Class.String()+" is offered "+d.Client.Address.Addr().String()+andFile(d.File)
 	return d
+}
+
+// inform answers a client that has its address and asks for options only. The answer goes to ciaddr
+// (RFC 2131 section 4.3.5), and so to the address of the files alone: whoever knows a MAC of this site
+// could send replies to another one.
+func (p Policy) inform(d Decision, in *dhcpv4.DHCPv4, now time.Time) Decision {
+	if got, want := toAddr(in.ClientIPAddr), d.Client.Address.Addr(); got != want {
+		return d.refuse(eventInform, "asks for options as %s, and %s is reserved for it", got, want)
+	}
+	if d = p.answer(d, in, dhcpv4.MessageTypeAck, now); d.Refused {
+		return d
+	}
+	return d.withNote(eventInform, "%s asks for options only", d.Class)
 }
 
 // request answers the four uses of DHCPREQUEST, RFC 2131 section 4.3.2.

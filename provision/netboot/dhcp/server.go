@@ -229,8 +229,7 @@ const chaddrEnd = 34
 func (s *Server) answer(b []byte, from netip.AddrPort, a *answers) {
 	defer func() {
 		if v := recover(); v != nil {
-			s.failed.Add(1)
-			s.recordDecision(Decision{}.refuse("panic", "a packet of %d bytes could not be answered: %v", len(b), v), time.Now())
+			s.recordPanic(1, "a packet of %d bytes could not be answered: %v", len(b), v)
 		}
 	}()
 	in := &a.in
@@ -254,6 +253,14 @@ func (s *Server) answer(b []byte, from netip.AddrPort, a *answers) {
 	default:
 		a.add(in, dec, from, now)
 	}
+}
+
+// recordPanic counts packets that were not answered for a panic, and records it, unless it is the
+// recorder that panics.
+func (s *Server) recordPanic(packets int, format string, args ...any) {
+	defer func() { _ = recover() }()
+	s.failed.Add(uint64(packets))
+	s.recordDecision(Decision{}.refuse("panic", format, args...), time.Now())
 }
 
 // recordDecision passes a decision on to the recorder, which is to bound what it takes.

@@ -120,6 +120,64 @@ func TestServeSurvives(t *testing.T) {
 	}
 }
 
+// broken is a recorder, or a sender, that panics once.
+type broken struct {
+	boot.Recorder
+	sender
+	on string
+}
+
+func (b *broken) Record(e boot.Evidence) {
+	if e.What == b.on {
+		b.on = ""
+		panic("a broken recorder")
+	}
+	b.Recorder.Record(e)
+}
+
+func (b *broken) send(replies []*outgoing) {
+	if b.on == "send" {
+		b.on = ""
+		panic("a broken sender")
+	}
+	b.sender.send(replies)
+}
+
+// sent is a sender that counts.
+type sent struct{ n int }
+
+func (s *sent) send(replies []*outgoing) { s.n += len(replies) }
+
+// TestFlushSurvives: a panic while replies are sent, or recorded, costs these and no more.
+func TestFlushSurvives(t *testing.T) {
+	t.Parallel()
+	for on, wantFailed := range map[string]uint64{"send": 2, EventOffer: 1} {
+		t.Run(on, func(t *testing.T) {
+			t.Parallel()
+			n, wire := newNotes(), &sent{}
+			b := &broken{Recorder: n, sender: wire, on: on}
+			s := newServer(Config{Policy: rules(), Source: &source{clients: site()}, Recorder: b}, nil)
+			s.wire = b
+			a := newAnswers(s)
+			for range 2 {
+				for range 2 {
+					s.answer(ask(dhcpv4.MessageTypeDiscover, n1mac).ToBytes(), netip.AddrPort{}, a)
+				}
+				a.flush()
+			}
+			if e := n.await(t, "panic"); !e.Refused {
+				t.Errorf("evidence of a panic: %+v", e)
+			}
+			if e := n.await(t, EventOffer); e.Node != "n1" {
+				t.Errorf("after it: %+v", e)
+			}
+			if st := s.Stats(); st.Failed != wantFailed || st.Answered+st.Failed != 4 || len(a.waiting) != 0 {
+				t.Errorf("%+v, %d wait", st, len(a.waiting))
+			}
+		})
+	}
+}
+
 // TestServeDrops: of one client that asks faster than it can be answered most is dropped, which is
 // counted and recorded, and another client behind it is answered.
 func TestServeDrops(t *testing.T) {

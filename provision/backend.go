@@ -127,12 +127,12 @@ func (b *Backend) DoDirect(ctx context.Context, id string, report func(control.D
 }
 
 // Console implements control.Consoler: a console that the run reads is shared.
-func (b *Backend) Console(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
-	return openConsole(ctx, b.run.desk, b.run.bmcs, b.run.shared, q, w, keys, up)
+func (b *Backend) Console(ctx context.Context, q control.ConsoleRequest, w control.Watcher) error {
+	return openConsole(ctx, b.run.desk, b.run.bmcs, b.run.shared, q, w)
 }
 
-// openConsole copies the console of a node to w, by the rules of direct work.
-func openConsole(ctx context.Context, d *direct.Desk, bmcs reach.BMCs, shared *reach.Shared, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
+// openConsole copies the console of a node to a watcher, by the rules of direct work.
+func openConsole(ctx context.Context, d *direct.Desk, bmcs reach.BMCs, shared *reach.Shared, q control.ConsoleRequest, w control.Watcher) error {
 	n, ok := bmcs.Inv.Node(q.Node)
 	if !ok {
 		_, err := selection.CheckNames(bmcs.Inv, []string{q.Node})
@@ -142,7 +142,9 @@ func openConsole(ctx context.Context, d *direct.Desk, bmcs reach.BMCs, shared *r
 	if err != nil {
 		return err
 	}
-	return d.Console(ctx, q, func(keys <-chan string) error { return shared.Terminal(ctx, t, w, keys, up) }, keys)
+	return d.Console(ctx, q, w, func(ctx context.Context, keys <-chan string) error {
+		return shared.Terminal(ctx, t, w.To, keys, w.Up)
+	})
 }
 
 // Drain implements control.Backend.

@@ -69,6 +69,7 @@ func (s *Site) OpenDirect(ctx context.Context, store state.Store, fence state.Fe
 // Close lets what is under way end, and gives sessions back.
 func (d *Direct) Close(ctx context.Context) error {
 	d.desk.Close()
+	d.lines.Close()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_ = d.bmcs.Pool.Close(ctx) // a session that is not closed expires at its BMC
@@ -94,8 +95,8 @@ func (d *Direct) DoDirect(ctx context.Context, id string, report func(control.Di
 }
 
 // Console implements control.Consoler.
-func (d *Direct) Console(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
-	return openConsole(ctx, d.desk, d.bmcs, d.lines, q, w, keys, up)
+func (d *Direct) Console(ctx context.Context, q control.ConsoleRequest, w control.Watcher) error {
+	return openConsole(ctx, d.desk, d.bmcs, d.lines, q, w)
 }
 
 // Status implements control.Backend.

@@ -187,6 +187,7 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	stop()
 	wg.Wait()
 	r.consoles.Wait()
+	r.shared.Close()
 	if err := r.recordParts(ctx); err != nil {
 		r.bus.Emit(event.Event{Type: event.Note, Text: "warning: the histories of parts are not up to date; the next run does it: " + err.Error()})
 	}

@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,8 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/keystroke"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/bmc"
-	"github.com/ironrail/ironrail/provision/direct"
-	"github.com/ironrail/ironrail/provision/observe"
+	"github.com/ironrail/ironrail/provision/terminal"
 )
 
 // consoleFlags are the options of console.
@@ -38,8 +37,9 @@ func (a *app) consoleCommand() *cobra.Command {
 		Long: `Print what a node says on its serial console from now on, by serial over LAN of
 an IPMI BMC. Nothing is typed without -i. Start it before the node boots: a BMC
 keeps nothing of what was said before. It waits for a BMC that starts again. A BMC
-opens its console once: while apply runs it shares the one that it reads with
-everybody who asks; without it, there is one reader.
+opens its console once: while apply or serve runs it shares the one that it reads
+with everybody who asks; without them there is one reader, and the console moves to
+a run that begins, and back when it has ended.
 
 Lines that name a cause, such as a kernel panic or PXE-E51, are explained on
 stderr. Ctrl-C or --for ends it. --json prints one object for each line, with
@@ -50,8 +50,9 @@ goes to your terminal as it is. At the beginning of a line ~. ends it, ~B sends 
 break (SysRq of Linux on a serial line), ~~ is one ~, and ~? lists these; --escape
 takes another character, ^] for Ctrl-], or none. Keys are also taken from a pipe,
 whose end ends it. A node that somebody else has on hold is refused, and so is a
-BMC that says another serial number or UUID than the files. While apply runs, who
-typed and when is in ironrail why NODE; what was typed is nowhere.`,
+BMC that says another serial number or UUID than the files; a hold that comes later
+ends typing, and reading goes on. Who typed, from when to when, is in ironrail why
+NODE; what was typed is nowhere.`,
 		Example: "  ironrail console r01-u09\n  ironrail console r01-u09 --for 15m >r01-u09.console\n  ironrail console -i r01-u09",
 		Args:    asUsage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -90,49 +91,14 @@ func (a *app) console(ctx context.Context, node string, f consoleFlags, escape b
 	}
 	screen := why.Screen{Line: func(text string) { a.consoleLine(node, text) }}
 	defer screen.Flush()
-	return a.openConsole(ctx, control.ConsoleRequest{Node: node, By: operatorName()}, &screen, nil, func() { a.sayf("The console of %s is open; nothing is typed.", node) })
+	return a.openConsole(ctx, control.ConsoleRequest{Node: node, By: operatorName()}, control.Watcher{To: &screen,
+		Up: func() { a.sayf("The console of %s is open; nothing is typed.", node) }, Note: func(text string) { a.sayf("%s: %s", node, text) }})
 }
 
 // openConsole opens a console: the one that the owner shares, or one of this process's own.
-func (a *app) openConsole(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
-	owned, err := a.asked(func(c *control.Client) error { return c.Console(ctx, q, w, keys, up) })
-	if owned || err != nil {
-		return err
-	}
-	site, err := a.openRecords(q.Node)
-	if err != nil {
-		return err
-	}
-	console, err := a.findConsole(ctx, site, q)
-	if err != nil {
-		return err
-	}
-	if q.Type {
-		if err := console.CheckIdentity(ctx, site.Inv); err != nil {
-			return err
-		}
-	}
-	return console.Open(ctx, w, keys, up)
-}
-
-// findConsole finds the console of a node. The state is open for that time alone: a console stays open for
-// hours, and apply cannot begin while anybody has the state open.
-func (a *app) findConsole(ctx context.Context, site *provision.Site, q control.ConsoleRequest) (observe.Console, error) {
-	reader, closeState, err := a.openReader()
-	if err != nil {
-		return observe.Console{}, err
-	}
-	defer closeState()
-	ob, err := site.Observer(ctx, reader)
-	if err != nil {
-		return observe.Console{}, err
-	}
-	if q.Type {
-		if err := direct.CheckHold(ctx, reader, q.Node, q.By); err != nil {
-			return observe.Console{}, err
-		}
-	}
-	return ob.FindConsole(reader, q.Node)
+func (a *app) openConsole(ctx context.Context, q control.ConsoleRequest, w control.Watcher) error {
+	c := terminal.Config{Marker: a.marker("console"), Site: func() (*provision.Site, error) { return a.openRecords(q.Node) }}
+	return c.Open(ctx, q, w)
 }
 
 // typeAt connects this terminal with the console of a node. The terminal is put back however it ends.
@@ -144,7 +110,10 @@ func (a *app) typeAt(ctx context.Context, node string, escape byte) error {
 		return err
 	}
 	defer restore()
+	var mu sync.Mutex                         // one line at a time
 	say := func(format string, args ...any) { // a raw terminal needs both characters
+		mu.Lock()
+		defer mu.Unlock()
 		line := "\n"
 		if raw {
 			line = "\r\n"
@@ -161,14 +130,16 @@ func (a *app) typeAt(ctx context.Context, node string, escape byte) error {
 		leave = keystroke.Name(escape) + "."
 	}
 	first := true
-	err = a.openConsole(ctx, control.ConsoleRequest{Node: node, By: operatorName(), Type: true}, a.out, keys, func() {
+	up := func() {
 		if first {
 			say("console of %s is open; %s ends it", node, leave)
 		} else {
 			say("console of %s is open again", node)
 		}
 		first = false
-	})
+	}
+	err = a.openConsole(ctx, control.ConsoleRequest{Node: node, By: operatorName(), Type: true},
+		control.Watcher{To: a.out, Keys: keys, Up: up, Note: func(text string) { say("%s: %s", node, text) }})
 	if !first {
 		say("console of %s is closed", node)
 	}

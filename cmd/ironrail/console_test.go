@@ -5,10 +5,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,10 +19,12 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/peertest"
 	"github.com/ironrail/ironrail/internal/peertest/ipmisim"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/onrecord"
 )
 
 // hangs is when a peer that makes no progress counts as hung.
@@ -178,5 +182,137 @@ func TestPeerConsoleFromPipe(t *testing.T) {
 	await(t, "the keys", func() bool { return line.seen() == "~.reboot\r" })
 	if code, talk := run(strings.NewReader(""), "n1", "--escape", "ab"); code != exitUsage {
 		t.Errorf("%d: %s", code, talk)
+	}
+}
+
+// typist is a person at the console of n1, by a pipe.
+type typist struct {
+	*io.PipeWriter
+	out, talk *heard
+	code      chan int
+}
+
+// typistOf opens the console of n1 to type at, and waits until it is open.
+func typistOf(t *testing.T, dir string) *typist {
+	t.Helper()
+	in, w := io.Pipe()
+	x := &typist{w, newHeard("\x00"), newHeard("console of n1 is open"), make(chan int, 1)}
+	a := newApp(x.out, x.talk)
+	a.in = in
+	a.environ = func(name string) (string, bool) { return ipmisim.Password, name == "PW" }
+	go func() { x.code <- a.run(t.Context(), []string{"-C", dir, "console", "-i", "n1"}) }()
+	select {
+	case <-x.talk.written:
+	case c := <-x.code:
+		t.Fatalf("exit code %d: %s", c, x.talk)
+	}
+	return x
+}
+
+// typedBy is who typed last at the console of n1, by the state.
+func typedBy(t *testing.T, dir string) state.Direct {
+	t.Helper()
+	s, err := state.OpenReadOnly(provision.StatePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	x, ok, err := state.ReadDirect(t.Context(), s, "n1", "console")
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	return x
+}
+
+// TestPeerConsoleHold: without an owner of the state, who typed is in the journal, and somebody else's hold
+// ends typing while reading goes on.
+func TestPeerConsoleHold(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "ipmi_sim")
+	dir, line := simulatedLine(t)
+	x := typistOf(t, dir)
+	if d := typedBy(t, dir); d.By != operatorName() || d.State != state.EffectIntended {
+		t.Errorf("while it is open: %+v", d)
+	}
+	_, _ = io.WriteString(x, "a")
+	await(t, "the key", func() bool { return line.seen() == "a" })
+	m := onrecord.Marker{Place: onrecord.Place{Folder: filepath.Join(dir, provision.StateFolder)}, Command: "hold", Now: time.Now}
+	if err := m.Hold(t.Context(), "n1", "bob", "riser"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the end of typing", func() bool {
+		return strings.Contains(x.talk.String(), "[n1: nothing is typed any more: it is on hold since") && strings.Contains(x.talk.String(), "(bob: riser); reading goes on]")
+	})
+	_, _ = io.WriteString(x, "b")
+	_, _ = io.WriteString(line, "it booted")
+	await(t, "what is printed", func() bool { return x.out.String() == "it booted" })
+	_ = x.Close()
+	if c := <-x.code; c != 0 || line.seen() != "a" {
+		t.Errorf("exit code %d, typed %q: %s", c, line.seen(), x.talk)
+	}
+	if d := typedBy(t, dir); d.State != state.EffectIsDone || !strings.Contains(d.Detail, ": it is on hold since") {
+		t.Errorf("%+v", d)
+	}
+}
+
+// sharing is a run that shares one console, which prints what is typed.
+type sharing struct {
+	control.Backend
+	asked chan control.ConsoleRequest
+}
+
+func (sharing) Why(context.Context, string) (control.Why, error) { return control.Why{}, nil }
+
+func (s sharing) Console(ctx context.Context, q control.ConsoleRequest, w control.Watcher) error {
+	s.asked <- q
+	w.Up()
+	for {
+		select {
+		case k := <-w.Keys:
+			_, _ = io.WriteString(w.To, "<"+k+">")
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// TestPeerConsoleMoves: a run that begins gets the console, with who types at it, and when it has ended the
+// console is opened without it; a command that owns the state for a moment leaves it where it is.
+func TestPeerConsoleMoves(t *testing.T) {
+	t.Parallel()
+	peertest.Need(t, "ipmi_sim")
+	dir, line := simulatedLine(t)
+	x := typistOf(t, dir)
+	began := typedBy(t, dir)
+	ironrail(t, dir, 0, "power", "on", "n1", "--auto-approve")
+	run, err := control.AcquireFolder(filepath.Join(dir, provision.StateFolder), "apply", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := run.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, asked := make(chan error, 1), make(chan control.ConsoleRequest, 1)
+	ctx, end := context.WithCancel(t.Context())
+	go func() { owner <- control.Serve(ctx, socket, sharing{asked: asked}, "1") }()
+	if q := <-asked; !q.Since.Equal(began.At) || q.By != operatorName() || !q.Type {
+		t.Errorf("%+v, began %v", q, began.At)
+	}
+	_, _ = io.WriteString(x, "a")
+	await(t, "the run's console", func() bool { return x.out.String() == "<a>" })
+	end()
+	if err := errors.Join(<-owner, run.Release()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the console without the run", func() bool { return strings.Count(x.talk.String(), "console of n1 is open again") == 2 })
+	_, _ = io.WriteString(x, "b")
+	await(t, "the key", func() bool { return line.seen() == "b" })
+	_ = x.Close()
+	if c := <-x.code; c != 0 {
+		t.Errorf("exit code %d: %s", c, x.talk)
+	}
+	if d := typedBy(t, dir); d.State != state.EffectIsDone || !d.At.After(began.At) {
+		t.Errorf("%+v", d)
 	}
 }

@@ -17,11 +17,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/control"
-	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
-	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/provision/resident"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/web/guard"
@@ -192,13 +190,7 @@ func (a *app) openPage(l server.Listen) (*server.Server, error) {
 		return nil, err
 	}
 	if !kept {
-		m := onrecord.Marker{Place: a.place(), Command: "serve", Now: a.now}
-		if a.rack {
-			m.Claimed = func(ctx context.Context, s state.Store, f state.Fence) error {
-				return markVirtual(ctx, ownership{store: s, fence: f})
-			}
-		}
-		o.Change = m
+		o.Change = a.marker("serve")
 	}
 	return server.Open(o)
 }

@@ -269,6 +269,17 @@ func (a *app) onRecord(inv *inventory.Inventory) onrecord.Site {
 	return onrecord.Site{State: a.stateDir(), Inv: inv, Now: a.now}
 }
 
+// marker changes what is known of nodes in passing, for a command.
+func (a *app) marker(command string) onrecord.Marker {
+	m := onrecord.Marker{Place: a.place(), Command: command, Now: a.now}
+	if a.rack {
+		m.Claimed = func(ctx context.Context, s state.Store, f state.Fence) error {
+			return markVirtual(ctx, ownership{store: s, fence: f})
+		}
+	}
+	return m
+}
+
 // ownership is the state while this process owns it.
 type ownership struct {
 	*control.Owner // nil: the state is borrowed

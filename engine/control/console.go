@@ -12,15 +12,16 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Consoler is a Backend that shares the serial consoles of nodes.
 type Consoler interface {
-	// Console copies what a node prints to w until ctx ends, and types what comes from keys, nil:
-	// nothing. up is called each time that the console is open.
-	Console(ctx context.Context, q ConsoleRequest, w io.Writer, keys <-chan string, up func()) error
+	// Console copies what a node prints to a watcher until ctx ends, and types what the watcher types
+	// where the request asks for that.
+	Console(ctx context.Context, q ConsoleRequest, w Watcher) error
 }
 
 // ConsoleRequest asks for the console of a node.
@@ -28,12 +29,26 @@ type ConsoleRequest struct {
 	Node string `json:"node"`
 	By   string `json:"by"`
 	Type bool   `json:"type,omitempty"` // also to type at it
+
+	// Since is when the same person began to type at it while the state had no owner; the record of
+	// that is in the state and has no end yet. Zero: it begins now.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Watcher is who reads a console, and may type at it. Note may be called while To is written to or Up is
+// called; none of them is used after Console has returned.
+type Watcher struct {
+	To   io.Writer         // gets what the node prints
+	Keys <-chan string     // what is typed, one text at a time; nil: nothing is
+	Up   func()            // called each time that the console is open; nil: nobody is
+	Note func(text string) // called with what becomes of the typing while reading goes on; nil: nobody is
 }
 
 // consoleFrame is one line of what the owner sends.
 type consoleFrame struct {
 	Data  []byte   `json:"data,omitempty"`
 	Up    bool     `json:"up,omitempty"`
+	Note  string   `json:"note,omitempty"`
 	Error *failure `json:"error,omitempty"`
 }
 
@@ -63,15 +78,17 @@ func serveConsole(b Backend) http.HandlerFunc {
 			return
 		}
 		q := ConsoleRequest{Node: n, By: r.FormValue("by"), Type: r.FormValue("type") == "1"}
-		var keys chan string
+		q.Since, _ = time.Parse(time.RFC3339Nano, r.FormValue("since")) // none: it begins now
+		watcher := Watcher{To: lines, Up: func() { _ = lines.send(consoleFrame{Up: true}) }, Note: func(text string) { _ = lines.send(consoleFrame{Note: text}) }}
 		if q.Type {
-			keys = make(chan string)
+			keys := make(chan string)
+			watcher.Keys = keys
 			go func() { // ends with the request's body
 				defer cancel()
 				readKeys(ctx, r.Body, keys)
 			}()
 		}
-		err = c.Console(ctx, q, lines, keys, func() { _ = lines.send(consoleFrame{Up: true}) })
+		err = c.Console(ctx, q, watcher)
 		if err != nil {
 			_ = lines.send(consoleFrame{Error: &failure{Error: err.Error(), Kind: errkind.Of(err), Action: errkind.Action(err)}})
 		}
@@ -109,10 +126,13 @@ func (c *consoleWriter) send(f consoleFrame) error {
 	return c.lines.write(f)
 }
 
-// Console reads a console by the owner, and types what comes from keys; see Consoler. The end of ctx, or of
-// the owner, is no error.
-func (c *Client) Console(ctx context.Context, q ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
+// Console reads a console by the owner, and types what the watcher types; see Consoler. The end of ctx, or of
+// the owner, is no error. Nothing is taken from Keys any more once it has returned.
+func (c *Client) Console(ctx context.Context, q ConsoleRequest, w Watcher) error {
 	v := url.Values{"by": {q.By}}
+	if !q.Since.IsZero() {
+		v.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
+	}
 	body, in := io.Pipe()
 	defer in.Close()
 	if q.Type {
@@ -124,7 +144,12 @@ func (c *Client) Console(ctx context.Context, q ConsoleRequest, w io.Writer, key
 		return fmt.Errorf("control socket: %w", err)
 	}
 	if q.Type {
-		go sendKeys(ctx, in, keys)
+		typing, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer in.Close() // ends a write that nobody takes
+		defer stop()
+		wg.Go(func() { sendKeys(typing, in, w.Keys) })
 	} else {
 		_ = in.Close()
 	}
@@ -137,13 +162,15 @@ func (c *Client) Console(ctx context.Context, q ConsoleRequest, w io.Writer, key
 		switch {
 		case f.Error != nil:
 			return &errkind.Error{Kind: f.Error.Kind, Err: errors.New(f.Error.Error), Action: f.Error.Action}
-		case f.Up && up != nil:
-			up()
+		case f.Up && w.Up != nil:
+			w.Up()
+		case f.Note != "" && w.Note != nil:
+			w.Note(f.Note)
 		}
 		if len(f.Data) == 0 {
 			return nil
 		}
-		_, err := w.Write(f.Data)
+		_, err := w.To.Write(f.Data)
 		return err
 	})
 	if err != nil && err == context.Cause(ctx) {

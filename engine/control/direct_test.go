@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -89,16 +90,17 @@ func TestDirectOfAnotherOwner(t *testing.T) {
 // consoles is an owner with one console, which prints what is typed.
 type consoles struct{ control.Backend }
 
-func (consoles) Console(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
+func (consoles) Console(ctx context.Context, q control.ConsoleRequest, w control.Watcher) error {
 	if q.Node != "n1" {
 		return errkind.New(errkind.Refused, "%s has no console", q.Node).Do("Ask another.")
 	}
-	up()
-	_, _ = fmt.Fprintf(w, "hello %s\xff ", q.By)
+	w.Up()
+	_, _ = fmt.Fprintf(w.To, "hello %s\xff ", q.By)
+	w.Note("since " + q.Since.Format(time.RFC3339Nano))
 	for {
 		select {
-		case k := <-keys:
-			_, _ = io.WriteString(w, "<"+k+">")
+		case k := <-w.Keys:
+			_, _ = io.WriteString(w.To, "<"+k+">")
 		case <-ctx.Done():
 			return nil
 		}
@@ -123,9 +125,10 @@ func TestConsoleOfOwner(t *testing.T) {
 			printed <- string(b[:n])
 		}
 	}()
-	ups := 0
+	ups, notes := 0, make(chan string, 1)
 	go func() {
-		done <- c.Console(ctx, control.ConsoleRequest{Node: "n1", By: "ann", Type: true}, w, keys, func() { ups++ })
+		q := control.ConsoleRequest{Node: "n1", By: "ann", Type: true, Since: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
+		done <- c.Console(ctx, q, control.Watcher{To: w, Keys: keys, Up: func() { ups++ }, Note: func(text string) { notes <- text }})
 	}()
 	if text := <-printed; text != "hello ann\xff " {
 		t.Errorf("%q", text)
@@ -136,15 +139,18 @@ func TestConsoleOfOwner(t *testing.T) {
 			t.Errorf("%q came back as %q", k, text)
 		}
 	}
+	if note := <-notes; note != "since 2026-01-02T03:04:05.000000006Z" {
+		t.Errorf("%q", note)
+	}
 	cancel()
 	if err := <-done; err != nil || ups != 1 {
 		t.Errorf("%v, open %d times", err, ups)
 	}
-	if err := c.Console(t.Context(), control.ConsoleRequest{Node: "n2", By: "ann"}, io.Discard, nil, nil); errkind.Of(err) != errkind.Refused || errkind.Action(err) != "Ask another." {
+	if err := c.Console(t.Context(), control.ConsoleRequest{Node: "n2", By: "ann"}, control.Watcher{To: io.Discard}); errkind.Of(err) != errkind.Refused || errkind.Action(err) != "Ask another." {
 		t.Errorf("what the owner refuses: %v", err)
 	}
 	without := control.NewClient(ownedBy(t, control.Handler(struct{ control.Backend }{}, "1").ServeHTTP))
-	if err := without.Console(t.Context(), control.ConsoleRequest{Node: "n1", By: "ann"}, io.Discard, nil, nil); errkind.Of(err) != errkind.Unsupported {
+	if err := without.Console(t.Context(), control.ConsoleRequest{Node: "n1", By: "ann"}, control.Watcher{To: io.Discard}); errkind.Of(err) != errkind.Unsupported {
 		t.Errorf("an owner without consoles: %v", err)
 	}
 }

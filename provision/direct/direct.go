@@ -72,6 +72,9 @@ type Desk struct {
 	inrush *power.Inrush
 	plugs  func() map[plug][]owner // listed when they are first asked for
 
+	life context.Context // of consoles that are typed at: until Close
+	end  context.CancelFunc
+
 	mu     sync.Mutex // guards what follows
 	plans  map[string]*shown
 	active map[string]context.CancelCauseFunc // of the nodes under work
@@ -91,7 +94,8 @@ func NewDesk(c Config) *Desk {
 	if c.Limits == nil {
 		c.Limits = apply.NewLimits(c.Capacity)
 	}
-	return &Desk{cfg: c, inrush: power.NewInrush(c.Inv), plugs: sync.OnceValue(func() map[plug][]owner { return listPlugs(c.Inv) }), plans: map[string]*shown{}, active: map[string]context.CancelCauseFunc{}}
+	life, end := context.WithCancel(context.Background())
+	return &Desk{life: life, end: end, cfg: c, inrush: power.NewInrush(c.Inv), plugs: sync.OnceValue(func() map[plug][]owner { return listPlugs(c.Inv) }), plans: map[string]*shown{}, active: map[string]context.CancelCauseFunc{}}
 }
 
 // keep keeps a plan for whoever has it done, and forgets those that are too old.
@@ -167,6 +171,7 @@ func (d *Desk) Close() {
 		d.cfg.Bus.Emit(event.Event{Type: event.Note, Text: "waits for what operators began on " + strings.Join(slices.Sorted(maps.Keys(d.active)), ", ")})
 	}
 	d.mu.Unlock()
+	d.end()
 	d.wg.Wait()
 }
 

@@ -593,7 +593,7 @@ func TestConsole(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	d := NewDesk(r.cfg)
-	open := func(keys <-chan string) error {
+	open := func(_ context.Context, keys <-chan string) error {
 		if keys != nil {
 			return errors.New("the line is broken")
 		}
@@ -611,7 +611,7 @@ func TestConsole(t *testing.T) {
 		{Node: "n2", By: "ann", Type: true}: "this is the BMC of another node",
 		{Node: "n9", By: "ann", Type: true}: "n9 is not in the inventory",
 	} {
-		if err := d.Console(t.Context(), q, open, keys); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+		if err := d.Console(t.Context(), q, control.Watcher{Keys: keys}, open); (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
@@ -621,6 +621,120 @@ func TestConsole(t *testing.T) {
 	}
 	if _, ok, _ := state.ReadDirect(t.Context(), r.store, "n2", "console"); ok {
 		t.Error("what was refused is in the journal")
+	}
+}
+
+// typing is a console that is typed at.
+type typing struct {
+	keys  chan string
+	notes chan string
+	typed chan string // what came through to the node
+	ended chan error
+	stop  context.CancelFunc
+}
+
+// typeAt opens the console of n1 for ann.
+func typeAt(t *testing.T, d *Desk, since time.Time) *typing {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	x := &typing{make(chan string), make(chan string, 1), make(chan string), make(chan error, 1), stop}
+	open := func(ctx context.Context, keys <-chan string) error {
+		for {
+			select {
+			case k := <-keys:
+				x.typed <- k
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
+	go func() {
+		x.ended <- d.Console(ctx, control.ConsoleRequest{Node: "n1", By: "ann", Type: true, Since: since}, control.Watcher{Keys: x.keys, Note: func(text string) { x.notes <- text }}, open)
+	}()
+	return x
+}
+
+// TestHoldEndsTyping: a hold of somebody else's ends typing and not reading, for good, and the record says so.
+func TestHoldEndsTyping(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	d := NewDesk(r.cfg)
+	x := typeAt(t, d, time.Time{})
+	x.keys <- "a"
+	if got := <-x.typed; got != "a" {
+		t.Errorf("typed %q", got)
+	}
+	if err := state.HoldNode(t.Context(), r.store, r.fence, "n1", state.Hold{By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	x.keys <- "b"
+	if got := <-x.typed; got != "b" {
+		t.Errorf("typed %q by who holds it", got)
+	}
+	if err := state.HoldNode(t.Context(), r.store, r.fence, "n1", state.Hold{By: "bob", Reason: "riser"}); err != nil {
+		t.Fatal(err)
+	}
+	x.keys <- "c"
+	if note := <-x.notes; !strings.HasPrefix(note, "nothing is typed any more: it is on hold since") || !strings.Contains(note, "(bob: riser)") || !strings.HasSuffix(note, "; reading goes on") {
+		t.Errorf("%q", note)
+	}
+	if err := state.ReleaseNode(t.Context(), r.store, r.fence, "n1", state.Hold{By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	x.keys <- "d"
+	x.keys <- "e"
+	select {
+	case got := <-x.typed:
+		t.Errorf("%q reached the node", got)
+	case err := <-x.ended:
+		t.Errorf("reading has ended: %v", err)
+	default:
+	}
+	x.stop()
+	if err := <-x.ended; err != nil {
+		t.Error(err)
+	}
+	last, _, err := state.ReadDirect(t.Context(), r.store, "n1", "console")
+	if err != nil || last.By != "ann" || last.State != state.EffectIsDone || !strings.HasPrefix(last.Detail, "open to type at for 0s: it is on hold since") {
+		t.Errorf("%+v, %v", last, err)
+	}
+}
+
+// TestTypingGoesOn: who began to type before there was an owner has one record; a hold that came in between
+// makes a reader of them; and the end of the desk ends typing with its record.
+func TestTypingGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	d := NewDesk(r.cfg)
+	began := r.cfg.Clock.Now().Add(-time.Minute).UTC()
+	if err := state.HoldNode(t.Context(), r.store, r.fence, "n1", state.Hold{By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	x := typeAt(t, d, began)
+	if note := <-x.notes; !strings.HasPrefix(note, "nothing is typed any more: it is on hold since") {
+		t.Errorf("%q", note)
+	}
+	x.stop()
+	if err := <-x.ended; err != nil {
+		t.Error(err)
+	}
+	if err := state.ReleaseNode(t.Context(), r.store, r.fence, "n1", state.Hold{By: "bob"}); err != nil {
+		t.Fatal(err)
+	}
+	y := typeAt(t, d, began)
+	y.keys <- "a"
+	<-y.typed
+	d.Close()
+	if err := <-y.ended; err != nil {
+		t.Error(err)
+	}
+	last, _, err := state.ReadDirect(t.Context(), r.store, "n1", "console")
+	if err != nil || !last.At.Equal(began) || last.State != state.EffectIsDone || last.Detail != "open to type at for 1m0s" {
+		t.Errorf("%+v, %v", last, err)
+	}
+	z := typeAt(t, d, time.Time{})
+	if err := <-z.ended; errkind.Of(err) != errkind.Interrupted {
+		t.Errorf("after the end: %v", err)
 	}
 }
 

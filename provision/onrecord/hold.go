@@ -11,7 +11,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state"
 )
 
-// Marker puts nodes of a site on hold and releases them: through the owner of the state, or
+// Marker changes what is known of nodes in passing, such as their holds: through the owner of the state, or
 // in the state, which it owns for that moment.
 type Marker struct {
 	Place   Place
@@ -33,22 +33,28 @@ func (m Marker) Release(ctx context.Context, node, by string) error {
 }
 
 func (m Marker) mark(ctx context.Context, node string, h state.Hold, ask func(*control.Client, context.Context, string, control.HoldRequest) error,
-	write func(context.Context, state.Store, state.Fence, string, state.Hold) error) (err error) {
+	write func(context.Context, state.Store, state.Fence, string, state.Hold) error) error {
 	owned, err := AskOwner(m.Place.Folder, func(c *control.Client) error {
 		return ask(c, ctx, node, control.HoldRequest{By: h.By, Reason: h.Reason})
 	})
 	if owned || err != nil {
 		return err
 	}
+	return m.Own(ctx, func(s state.Store, f state.Fence) error { return write(ctx, s, f, node, h) })
+}
+
+// Own owns the state for the time of f, without a control socket. It is an OwnedError while another process
+// owns it, such as a run that began just now.
+func (m Marker) Own(ctx context.Context, f func(state.Store, state.Fence) error) error {
 	o, err := m.Place.Own(ctx, m.Command, false, m.Now())
 	if err != nil {
-		return err // such as a run that began just now
+		return err
 	}
-	defer func() { err = errors.Join(err, o.Close()) }()
 	if m.Claimed != nil {
-		if err := m.Claimed(ctx, o.Store, o.Fence); err != nil {
-			return err
-		}
+		err = m.Claimed(ctx, o.Store, o.Fence)
 	}
-	return write(ctx, o.Store, o.Fence, node, h)
+	if err == nil {
+		err = f(o.Store, o.Fence)
+	}
+	return errors.Join(err, o.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/provision/bmc"
 )
 
@@ -18,8 +19,9 @@ import (
 type Shared struct {
 	open Terminal
 
-	mu    sync.Mutex // guards lines and all of each
-	lines map[netip.AddrPort]*sharedLine
+	mu     sync.Mutex // guards what follows, and all of each line
+	lines  map[netip.AddrPort]*sharedLine
+	closed bool
 }
 
 // sharedLine is one console that is open, or about to be.
@@ -81,8 +83,11 @@ func NewShared(open Terminal) *Shared {
 func (s *Shared) Terminal(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error {
 	r := &sharedReader{to: to, up: up, failed: make(chan error, 1)}
 	l, err := s.join(ctx, t, r)
+	if ctx.Err() != nil && l == nil {
+		return nil // the end of ctx is no error, as of bmc.Terminal
+	}
 	if err != nil {
-		return nil //nolint:nilerr // the end of ctx is no error, as of bmc.Terminal
+		return err
 	}
 	defer s.leave(l, r)
 	var pass chan string // nil: there is nothing to pass on
@@ -111,6 +116,10 @@ func (s *Shared) Terminal(ctx context.Context, t bmc.Target, to io.Writer, keys 
 func (s *Shared) join(ctx context.Context, t bmc.Target, r *sharedReader) (*sharedLine, error) {
 	for {
 		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			return nil, errkind.New(errkind.Interrupted, "the process that shares the console is ending").Do("Open the console again.")
+		}
 		l := s.lines[t.Addr]
 		if l == nil {
 			l = s.begin(ctx, t)
@@ -147,6 +156,21 @@ func (s *Shared) begin(ctx context.Context, t bmc.Target) *sharedLine {
 		close(l.ended)
 	}()
 	return l
+}
+
+// Close ends all consoles, and waits until they are given back: a BMC keeps a console that was not for a
+// minute. None is opened any more.
+func (s *Shared) Close() {
+	s.mu.Lock()
+	s.closed = true
+	lines := slices.Collect(maps.Values(s.lines))
+	s.mu.Unlock()
+	for _, l := range lines {
+		l.cancel()
+	}
+	for _, l := range lines {
+		<-l.ended
+	}
 }
 
 // opened tells all readers that the console is open.

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/provision/bmc"
 )
@@ -125,5 +126,26 @@ func TestSharedRefused(t *testing.T) {
 	s := NewShared(theirs.open)
 	if err := s.Terminal(t.Context(), lineTarget, io.Discard, nil, nil); err == nil {
 		t.Error("a console of somebody else is opened")
+	}
+}
+
+// TestSharedCloses: all consoles are given back before Close returns, their readers end, and none is opened
+// any more.
+func TestSharedCloses(t *testing.T) {
+	t.Parallel()
+	line := &serial{}
+	s := NewShared(line.open)
+	up, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- s.Terminal(t.Context(), lineTarget, io.Discard, nil, func() { close(up) }) }()
+	<-up
+	s.Close()
+	if !line.give(io.Discard) {
+		t.Error("the console was not given back")
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := s.Terminal(t.Context(), lineTarget, io.Discard, nil, nil); errkind.Of(err) != errkind.Interrupted {
+		t.Errorf("after the end: %v", err)
 	}
 }

@@ -167,8 +167,8 @@ func (r *Resident) DoDirect(ctx context.Context, id string, report func(control.
 }
 
 // Console implements control.Consoler.
-func (r *Resident) Console(ctx context.Context, q control.ConsoleRequest, w io.Writer, keys <-chan string, up func()) error {
-	return doWith(ctx, r, func(ctx context.Context, b backend) error { return b.Console(ctx, q, w, keys, up) })
+func (r *Resident) Console(ctx context.Context, q control.ConsoleRequest, w control.Watcher) error {
+	return doWith(ctx, r, func(ctx context.Context, b backend) error { return b.Console(ctx, q, w) })
 }
 
 // Events implements control.Backend.

@@ -67,6 +67,7 @@ type Running struct {
 	shared   *reach.Shared // each console once, for consoles and for whoever watches
 	ssh      *remote.Pool
 	switches *reach.Switches
+	restored bool         // the state was put back from a copy
 	desk     *direct.Desk // what operators ask of nodes that the plan has no more work for
 }
 
@@ -106,6 +107,11 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	}
 	r := &Running{records: rec, bus: o.Bus, bootLog: services.NewBootLog(o.Bus), ssh: remote.NewPoolOn(sshParallel, s.network),
 		bmcs: s.access().BMCs(reach.Facts(o.Store))}
+	_, ok, err := o.Store.Object(ctx, state.LastRestoration)
+	if err != nil {
+		return nil, err
+	}
+	r.restored = ok
 	r.switches = s.access().Switches(r.ssh, r.fact)
 	r.shared = reach.NewShared(reach.TerminalOn(s.network))
 	r.consoles = reach.NewConsoles(r.bmcs, r.shared.Terminal)

@@ -229,7 +229,8 @@ func (r *Running) world() world {
 		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed, Type: r.consoles.Type,
 		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
-	w.install.Signer = w.signer
+	w.install.Signer, w.install.Restored = w.signer, r.restored
+	w.install.Runs = func(ctx context.Context, n *inventory.Node) string { return s.observer().Banner(ctx, n) }
 	w.nodes, w.switches, w.subnets = ssh, r.switches, s.subnets
 	w.accept = func(st stage.Stage) stage.Stage {
 		return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Writer{Store: r.store, Fence: r.fence})

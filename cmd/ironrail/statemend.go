@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -265,14 +264,11 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 			return err
 		}
 	}
-	kept, err := state.RestoreCopy(ctx, path, copied, a.stamp(), provision.OfItsMoment)
+	kept, err := state.RestoreCopy(ctx, path, copied, state.Restoring{At: a.now(), Void: provision.OfItsMoment})
 	if err != nil {
 		return err
 	}
 	if err := a.restoreKeys(withKeys, copied+keysSuffix); err != nil {
-		return err
-	}
-	if err := a.noteState(ctx, held, "restored from "+filepath.Base(copied)); err != nil {
 		return err
 	}
 	if a.json {

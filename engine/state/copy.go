@@ -177,12 +177,30 @@ func compareNodes(ctx context.Context, a, b *Bolt) (names []string, err error) {
 // made from what came after the copy never fits it by chance.
 const restored = 1 << 32
 
+// Restoration says that the state was put back from a copy. What was done after the copy
+// was made is not known to it.
+type Restoration struct {
+	At     time.Time `json:"at"`
+	From   string    `json:"from"`   // name of the copy
+	Record uint64    `json:"record"` // the last one of the copy
+}
+
+// LastRestoration is the key of the last Restoration.
+var LastRestoration = Key{"restored", "last"}
+
+// Restoring says how a copy is put back.
+type Restoring struct {
+	At time.Time
+	// Void reports which objects are left out: what they say held at the moment of the
+	// copy only.
+	Void func(Key) bool
+}
+
 // RestoreCopy puts a copy in the place of the state at path, which nobody has open.
 // The replaced file stays beside it, under the name that is returned ("" when there was
 // none). What goes wrong leaves it as it was. The last run of the copy is marked as
-// restored, and objects of which void says so are left out: what they say held at
-// the moment of the copy only.
-func RestoreCopy(ctx context.Context, path, copied, stamp string, void func(Key) bool) (kept string, err error) {
+// restored, and a Restoration is recorded.
+func RestoreCopy(ctx context.Context, path, copied string, how Restoring) (kept string, err error) {
 	if _, err := VerifyFile(ctx, copied); err != nil {
 		return "", err
 	}
@@ -195,19 +213,47 @@ func RestoreCopy(ctx context.Context, path, copied, stamp string, void func(Key)
 	if err := from.rewrite(next, keep{versions: restored, change: markRestored,
 		objects: func(key, _ []byte) bool {
 			kind, name, _ := strings.Cut(string(key), "/")
-			return !void(Key{kind, name})
+			return !how.Void(Key{kind, name})
 		}}); err != nil {
 		return "", err
 	}
-	if _, err := VerifyFile(ctx, next); err != nil {
+	err = noteRestored(ctx, next, Restoration{At: how.At.UTC(), From: filepath.Base(copied)})
+	if err == nil {
+		_, err = VerifyFile(ctx, next)
+	}
+	if err != nil {
 		_ = os.Remove(next)
 		return "", err
 	}
-	kept = path + ".replaced-" + stamp
+	kept = path + ".replaced-" + how.At.UTC().Format("20060102T150405")
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		kept = ""
 	}
 	return kept, installFile(next, path, kept)
+}
+
+// noteRestored records in a new file that it was made from a copy.
+func noteRestored(ctx context.Context, path string, r Restoration) (err error) {
+	s, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	p, err := s.CountContents(ctx)
+	if err != nil {
+		return err
+	}
+	r.Record = p.Last
+	f, err := s.Claim(ctx, "state restore")
+	if err != nil {
+		return err
+	}
+	put, err := PutOf(LastRestoration, r)
+	if err != nil {
+		return err
+	}
+	_, err = s.Append(ctx, f, Batch{Records: []Record{Record{Kind: Note, Time: r.At}.With("restored from " + r.From)}, Puts: []Put{put}})
+	return err
 }
 
 // markRestored changes the run that was started last, if it is that.

@@ -43,7 +43,7 @@ func TestRestoreOfARunningState(t *testing.T) {
 	}
 
 	void := func(k state.Key) bool { return k.Name == "node/n1#momentary" }
-	if _, err := state.RestoreCopy(t.Context(), path, copied, "now", void); err != nil {
+	if _, err := state.RestoreCopy(t.Context(), path, copied, state.Restoring{At: someTime, Void: void}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := state.VerifyFile(t.Context(), path); err != nil {
@@ -58,6 +58,10 @@ func TestRestoreOfARunningState(t *testing.T) {
 	run.Restored = true
 	if err != nil || !reflect.DeepEqual(got, run) {
 		t.Errorf("the run is %+v, not %+v: %v", got, run, err)
+	}
+	was, _, err := state.Get[state.Restoration](t.Context(), s, state.LastRestoration)
+	if want := (state.Restoration{At: someTime, From: "copy.db"}); err != nil || was != want {
+		t.Errorf("%+v is recorded, not %+v: %v", was, want, err)
 	}
 	facts, err := s.Objects(t.Context(), "fact")
 	if err != nil || len(facts) != 1 || facts[0].Key.Name != "node/n1#lasting" {

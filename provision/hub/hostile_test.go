@@ -198,7 +198,12 @@ func TestRamdiskAsksAfterItsAttempt(t *testing.T) {
 			r.RemoteAddr = tt.from + ":4000"
 			r.Header.Set("Authorization", "Bearer "+tt.token)
 			w := httptest.NewRecorder()
-			New(Config{Grants: grants{"t": n1}, Recorder: saw}).Handler().ServeHTTP(w, r)
+			began := time.Now()
+			h := New(Config{Grants: grants{"t": n1}, Recorder: saw})
+			h.Handler().ServeHTTP(w, r)
+			if asks := h.Asking("n1", began); (asks != "") != (tt.what == eventEnded) || h.Asking("n1", time.Now().Add(time.Hour)) != "" {
+				t.Errorf("n1 asks with attempt %q", asks)
+			}
 			if w.Code != http.StatusUnauthorized {
 				t.Errorf("%d, want 401", w.Code)
 			}

@@ -78,6 +78,9 @@ func (h *Hub) refuseUnknown(w http.ResponseWriter, r *http.Request, token string
 		h.refuse(w, r, http.StatusUnauthorized, eventRefused, from, "this boot attempt is not open: its node was installed, or it has expired")
 		return
 	}
+	h.mu.Lock()
+	h.asking[g.Node] = asked{g.Attempt, time.Now()}
+	h.mu.Unlock()
 	w.Header().Set("Connection", "close")
 	http.Error(w, "this boot attempt has ended", http.StatusUnauthorized)
 	h.recordEvent(boot.Evidence{Node: g.Node, Address: from, What: eventEnded, Detail: r.Method + " " + r.URL.Path + ": its boot attempt has ended, and its ramdisk still runs"})

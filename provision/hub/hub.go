@@ -57,8 +57,15 @@ type Config struct {
 type Hub struct {
 	cfg Config
 
-	mu     sync.Mutex // guards agents and all that they hold
+	mu     sync.Mutex // guards agents and all that they hold, and asking
 	agents map[Grant]*peer
+	asking map[string]asked // by node: the last request with the token of an attempt that is not open
+}
+
+// asked is a request with the token of an attempt that is not open.
+type asked struct {
+	attempt string
+	at      time.Time
 }
 
 // peer is one boot attempt's agent.
@@ -88,7 +95,7 @@ type task struct {
 
 // New makes a hub that trusts the tokens of its Grants.
 func New(cfg Config) *Hub {
-	return &Hub{cfg: cfg, agents: map[Grant]*peer{}}
+	return &Hub{cfg: cfg, agents: map[Grant]*peer{}, asking: map[string]asked{}}
 }
 
 // of returns the agent of a grant, made when it is new. Callers hold mu.
@@ -132,6 +139,17 @@ func (h *Hub) until(ctx context.Context, g Grant, every time.Duration, ready fun
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// Asking returns the boot attempt by whose token the ramdisk of a node has asked from its own
+// address since a time, although the attempt is not open; "": it has not.
+func (h *Hub) Asking(node string, since time.Time) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a := h.asking[node]; !a.at.Before(since) {
+		return a.attempt
+	}
+	return ""
 }
 
 // Connected reports whether the agent of a boot attempt has said hello and been

@@ -132,9 +132,11 @@ type Dependencies struct {
 	Boots    *Boots
 	Images   Images
 	Nodes    onnode.Nodes
-	Evidence func(node string, since time.Time) []BootEvent // what the boot services saw, oldest first
-	SSHKey   string                                         // authorized_keys form, of the controller
-	Signer   *modsign.Certificate                           // of kernel modules that are no distribution's; nil: none is signed
+	Evidence func(node string, since time.Time) []BootEvent      // what the boot services saw, oldest first
+	Runs     func(ctx context.Context, n *inventory.Node) string // what shows that a system runs on a node; "": nothing does
+	Restored bool                                                // the state was put back from a copy: it may have forgotten nodes
+	SSHKey   string                                              // authorized_keys form, of the controller
+	Signer   *modsign.Certificate                                // of kernel modules that are no distribution's; nil: none is signed
 	// BootNetwork tells of other DHCP servers; nil: they are not looked for.
 	BootNetwork func() BootNetwork
 	// OtherOwner returns the MAC that answers for a client's address when it is none of

@@ -90,26 +90,35 @@ func (s *Stage) attempt(ctx context.Context, run stage.Run, n *inventory.Node, s
 			return at, true, err
 		}
 	}
-	control, err := s.control(ctx, n)
+	by, err := s.powerBy(ctx, n)
 	if err != nil {
 		return at, false, err
 	}
-	power, err := control.PowerState(ctx)
-	if err != nil {
-		return at, false, err
-	}
-	by := PowerOn
-	if power != bmc.PowerOff {
-		if err := mayInterrupt(n, st, ours); err != nil {
-			return at, false, err
+	if by == PowerCycle {
+		if refusal := mayInterrupt(n, st, ours); refusal != nil {
+			if at, err = s.recognise(ctx, run, n, st, refusal); err != nil || at.ID != "" {
+				return at, false, err
+			}
 		}
-		by = PowerCycle
 	}
 	if err := s.waitAlone(ctx, run, n); err != nil {
 		return at, false, err
 	}
 	at, err = s.open(ctx, run, n, by)
 	return at, false, err
+}
+
+// powerBy is how a node comes to boot: it is switched on, or power-cycled where it has power.
+func (s *Stage) powerBy(ctx context.Context, n *inventory.Node) (PowerBy, error) {
+	control, err := s.control(ctx, n)
+	if err != nil {
+		return "", err
+	}
+	power, err := control.PowerState(ctx)
+	if err != nil || power == bmc.PowerOff {
+		return PowerOn, err
+	}
+	return PowerCycle, nil
 }
 
 // leads reports whether a live attempt may still bring the node's agent, or has.

@@ -73,7 +73,7 @@ func (l *PresenceProbe) add(n *inventory.Node, answer sshAnswer) {
 	l.done++
 	switch {
 	case answer.banner != "":
-		l.found[n.Name] = plan.Presence{Running: true, Evidence: fmt.Sprintf("SSH answers at %s (%s)", n.Address, event.Escape(answer.banner))}
+		l.found[n.Name] = plan.Presence{Running: true, Evidence: answer.words(n)}
 	case answer.accepted:
 		l.noBanner = append(l.noBanner, n.Name)
 	case answer.skipped:
@@ -148,6 +148,20 @@ type sshAnswer struct {
 	accepted bool   // the connection was accepted
 	skipped  bool   // this machine had no room for the connection
 	banner   string // the identification string, "SSH-2.0-OpenSSH_9.2p1"; "" for none
+}
+
+// words says what answers at a node's address; "": no SSH server does.
+func (a sshAnswer) words(n *inventory.Node) string {
+	if a.banner == "" {
+		return ""
+	}
+	return fmt.Sprintf("SSH answers at %s (%s)", n.Address, event.Escape(a.banner))
+}
+
+// Banner asks a node for the banner of its SSH server, which shows that a system runs there,
+// and says it in words; "": none answers.
+func (ob Observer) Banner(ctx context.Context, n *inventory.Node) string {
+	return ob.probePatiently(ctx, n.Address).words(n)
 }
 
 // maxBannerLines and maxBannerLine bound what a server may send before its banner.

@@ -23,6 +23,10 @@ type Kill struct {
 
 	Step  string        // such as validate.burn; empty: amid none
 	After time.Duration // how long after the first of these steps began, on the hardware's clock
+
+	// Disk is how old the copy of the state is at least that the next process begins with,
+	// since the disk of the controller died with it; 0: it lives.
+	Disk time.Duration
 }
 
 // Store is the state of a controller that can be killed. Like the store of a dead

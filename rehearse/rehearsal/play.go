@@ -175,18 +175,17 @@ func (t *Rehearsal) rehearse(ctx context.Context) error {
 	}
 	began := t.Clock.Now()
 	var res apply.Result
+	t.beginCopies(ctx)
 	for {
 		t.sum.Runs++
 		if res, err = t.Apply(ctx, p); !errors.Is(err, errKilled) {
 			break
 		}
-		if t.sum.Runs > mostRuns {
-			return errkind.New(errkind.Internal, "the controller died %d times", t.sum.Runs)
-		}
-		if err := t.Clock.Sleep(ctx, restartAfter); err != nil {
+		if p, err = t.restart(ctx, p); err != nil {
 			return err
 		}
 	}
+	err = errors.Join(err, t.endCopies())
 	t.sum.SimulatedTime = Seconds(t.Clock.Now().Sub(began))
 	t.sum.Records = t.Store.records()
 	t.sum.evaluate(res, t.inv, t.opt.Faults, t.World.FaultyPart, t.Store.countKills())
@@ -200,6 +199,18 @@ func (t *Rehearsal) rehearse(ctx context.Context) error {
 		err = t.serve(ctx, late)
 	}
 	return err
+}
+
+// restart starts a controller that died again. It returns the plan to apply: p, or a new one
+// where its disk died with it.
+func (t *Rehearsal) restart(ctx context.Context, p *plan.Plan) (*plan.Plan, error) {
+	if t.sum.Runs > mostRuns {
+		return nil, errkind.New(errkind.Internal, "the controller died %d times", t.sum.Runs)
+	}
+	if err := t.Clock.Sleep(ctx, restartAfter); err != nil || t.opt.Kill.Disk == 0 {
+		return p, err
+	}
+	return t.replaceDisk(ctx)
 }
 
 // report hands over the report of the run that ended, if somebody wants it.

@@ -195,6 +195,8 @@ type Rehearsal struct {
 	mu      sync.Mutex // guards waiting
 	waiting []fault.Fault
 
+	copies copies
+
 	timed  context.Context // ends with the virtual rack; faults that come late wait on it
 	timers sync.WaitGroup  // of them
 

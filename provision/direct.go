@@ -101,8 +101,13 @@ func (d *Direct) Console(ctx context.Context, q control.ConsoleRequest, w contro
 
 // Status implements control.Backend.
 func (d *Direct) Status(ctx context.Context) (control.Status, error) {
-	s, err := status.ReadSite(ctx, d.site.Inv, d.store, time.Now())
-	return control.Status{Owner: d.owner, Nodes: s.Nodes, Notes: s.Notes, Last: s.Last, Skipped: s.Skipped, Findings: s.Findings}, err
+	return d.site.Status(ctx, d.store, d.owner)
+}
+
+// Status is where the nodes stand that a state knows, while no run is active.
+func (s *Site) Status(ctx context.Context, r state.Reader, owner control.Identity) (control.Status, error) {
+	x, err := status.ReadSite(ctx, s.Inv, r, time.Now())
+	return control.Status{Owner: owner, Nodes: x.Nodes, Notes: x.Notes, Last: x.Last, Skipped: x.Skipped, Findings: x.Findings}, err
 }
 
 // Why implements control.Backend.

@@ -28,6 +28,7 @@ import (
 	stacks "github.com/ironrail/ironrail/images/driver/kinds"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/acceptance"
 	"github.com/ironrail/ironrail/provision/artifacts"
@@ -66,6 +67,7 @@ type Site struct {
 	local     func(ctx context.Context, argv ...string) ([]byte, error) // programs of schedulers on this controller; nil: none
 	subnets   func(fabric string) infiniband.Host                       // where subnet managers run; nil: nowhere
 	clusterCA func(endpoint string) string                              // CAs of API servers; nil: what handovers say
+	kept      *sockets.Kept                                             // keeps sockets open between services; nil: nothing does
 	programs  hook.Program                                              // runs those of hooks; nil: the operating system does
 }
 
@@ -78,6 +80,7 @@ type Options struct {
 
 	// What lies outside of this process; a rehearsal gives all of it.
 	Network network.Network // nil: that of the operating system
+	Kept    *sockets.Kept   // keeps the sockets of boot services open from one to the next; nil: they are closed with each
 	Secrets reach.Secrets   // nil: resolves the site's references by Environ and its files
 	// Packages makes the repository of a driver stack, unless it is there and
 	// whole; nil: repo.Build, from the distribution's mirrors.
@@ -138,7 +141,7 @@ func newSite(inv *inventory.Inventory, o Options) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, loaders: o.Loaders, links: roce.Addresses(inv)}
+	s := &Site{Inv: inv, state: filepath.Join(dir, StateFolder), secrets: o.Secrets, agent: o.Agent, network: o.Network, kept: o.Kept, loaders: o.Loaders, links: roce.Addresses(inv)}
 	s.loaded = overrides.None(inv, s.links)
 	s.over = s.loaded
 	s.clusterCA, s.programs = o.ClusterCA, o.Hooks

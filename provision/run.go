@@ -159,7 +159,7 @@ func (s *Site) openServices(ctx context.Context, r state.Reader, log *services.B
 
 // servicesConfig is what the site serves to nodes that boot the given ramdisk.
 func (s *Site) servicesConfig(bootLog *services.BootLog, boots *install.Boots, ramdisk install.Ramdisk) services.Config {
-	return services.Config{Inv: s.Inv, Keys: s.Keys, Network: s.network, Loaders: s.loaders, Mounts: s.Artifacts.Mounts(), Boots: boots, Ramdisk: ramdisk, BootLog: bootLog}
+	return services.Config{Inv: s.Inv, Keys: s.Keys, Network: s.network, Loaders: s.loaders, Mounts: s.Artifacts.Mounts(), Boots: boots, Ramdisk: ramdisk, BootLog: bootLog, Kept: s.kept}
 }
 
 // config is what the executor needs of a run, with stages that reach nothing yet.

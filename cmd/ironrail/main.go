@@ -22,6 +22,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/provision/predict"
 )
@@ -59,6 +60,8 @@ type app struct {
 
 	color string             // when lines on a terminal have colors: auto, always or never
 	shown predict.Prediction // of the plan that was shown last
+
+	kept *sockets.Kept // of serve: keeps the sockets of boot services open; nil: nothing does
 
 	metrics string // where metrics are served while a run is under way; empty: nowhere
 }

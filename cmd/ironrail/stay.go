@@ -17,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/internal/systemd"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
@@ -32,6 +33,7 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	manager := systemd.Find(a.environ, os.Getpid())
+	a.kept = sockets.Keep(manager, manager.Inherited(), func(err error) { a.sayf("warning: %v", err) })
 	page, err := a.openPage(f.Listen)
 	if err != nil {
 		return err
@@ -82,7 +84,7 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 
 // residentConfig is what the owner that stays is opened with.
 func (a *app) residentConfig(f serveFlags, o ownership, bus *event.Bus) resident.Config {
-	return resident.Config{Store: o.store, Fence: o.fence, Owner: o.Identity, Bus: bus, Boot: resident.Boot(f.boot), Drift: f.drift, Version: thisVersion(),
+	return resident.Config{Store: o.store, Fence: o.fence, Owner: o.Identity, Bus: bus, Boot: resident.Boot(f.boot), Kept: a.kept, Drift: f.drift, Version: thisVersion(),
 		Load: a.loadAgain,
 		Before: func(ctx context.Context) {
 			if s, ok := o.store.(*state.Bolt); ok {
@@ -102,7 +104,7 @@ func (a *app) loadAgain(strict bool) (*provision.Site, *inventory.Sources, error
 	if err != nil {
 		return nil, inv.Sources, err
 	}
-	site, err := a.openSite(inv, provision.Options{Agent: agent})
+	site, err := a.openSite(inv, provision.Options{Agent: agent, Kept: a.kept})
 	return site, inv.Sources, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
@@ -50,6 +51,10 @@ type Config struct {
 	// another one DHCP answers what comes through a relay only, and there is no
 	// router advertisement.
 	Network network.Network
+
+	// Kept keeps the sockets of DHCP, TFTP and HTTP open for the next Open, where Network is the
+	// operating system's; nil: they are closed with the server.
+	Kept *sockets.Kept
 
 	Interface string     // the boot interface; DHCP and RA are bound to it
 	Address   netip.Addr // the controller's IPv4 address there: server identifier, siaddr and URLs

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
 	"github.com/ironrail/ironrail/provision/netboot/grub"
 	"github.com/ironrail/ironrail/provision/netboot/httpboot"
@@ -70,7 +71,7 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 			err = fmt.Errorf("netboot: %w", err)
 		}
 	}()
-	if s.httpLn, err = listenTCP(ctx, cfg.Network, netip.AddrPortFrom(cfg.Address, cfg.HTTPPort)); err != nil {
+	if s.httpLn, err = listenTCP(ctx, cfg, netip.AddrPortFrom(cfg.Address, cfg.HTTPPort)); err != nil {
 		return nil, err
 	}
 	root := s.httpLn.Addr().(*net.TCPAddr).AddrPort()
@@ -79,15 +80,15 @@ func Open(ctx context.Context, cfg Config, src Source, w Recorder) (_ *Server, e
 		return nil, err
 	}
 	s.tftp = tftp.New(tftp.Config{Loaders: withGRUB(set, root), Source: src, Recorder: w})
-	if s.tftpConn, err = listenUDP(ctx, cfg.Network, netip.AddrPortFrom(cfg.Address, cfg.TFTPPort)); err != nil {
+	if s.tftpConn, err = listenUDP(ctx, cfg, netip.AddrPortFrom(cfg.Address, cfg.TFTPPort)); err != nil {
 		return nil, err
 	}
 	if cfg.WatchOthers {
-		if s.watch, err = dhcp.OpenWatch(ctx, dhcp.WatchConfig{Network: cfg.Network, Interface: cfg.Interface, Address: cfg.Address, BootFiles: cfg.Proxy}); err != nil {
+		if s.watch, err = dhcp.OpenWatch(ctx, dhcp.WatchConfig{Network: cfg.Network, Kept: cfg.Kept, Interface: cfg.Interface, Address: cfg.Address, BootFiles: cfg.Proxy}); err != nil {
 			return nil, err
 		}
 	}
-	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Network: cfg.Network, Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Recorder: w,
+	s.dhcp, err = dhcp.Open(ctx, dhcp.Config{Network: cfg.Network, Kept: cfg.Kept, Interface: cfg.Interface, Port: cfg.DHCPPort, Source: src, Recorder: w,
 		Policy: bootPolicy(cfg, root.Port(), set), Watch: s.watch, TwoUUIDs: cfg.TwoUUIDs})
 	if err != nil {
 		return nil, err
@@ -208,9 +209,9 @@ func bootPolicy(cfg Config, httpPort uint16, set loader.Set) dhcp.Policy {
 	return dhcp.Policy{Address: cfg.Address, HTTPPort: httpPort, Lease: uint32(cfg.Lease / time.Second), Loaders: names, Untagged: set.Untagged(loader.SNPOnly), Chain: &dhcp.Chain{}, Relays: cfg.Relays, AnyRelay: cfg.AnyRelay, Proxy: cfg.Proxy, Networks: cfg.Networks, WrongPort: cfg.WrongPort}
 }
 
-func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.Listener, error) {
-	if !network.IsOS(n) {
-		ln, err := n.Listen(ctx, "tcp4", at.String())
+func listenTCP(ctx context.Context, cfg Config, at netip.AddrPort) (net.Listener, error) {
+	if !network.IsOS(cfg.Network) {
+		ln, err := cfg.Network.Listen(ctx, "tcp4", at.String())
 		if err != nil {
 			return nil, addressTaken("HTTP", at, err)
 		}
@@ -223,15 +224,21 @@ func listenTCP(ctx context.Context, n network.Network, at netip.AddrPort) (net.L
 		})
 		return errors.Join(cerr, err)
 	}}
-	ln, err := lc.Listen(ctx, "tcp4", at.String())
+	ln, err := cfg.Kept.Listener(sockets.Where{Network: "tcp", Address: at}, func() (net.Listener, error) { return lc.Listen(ctx, "tcp4", at.String()) })
 	if err != nil {
 		return nil, addressTaken("HTTP", at, err)
 	}
 	return ln, nil
 }
 
-func listenUDP(ctx context.Context, n network.Network, at netip.AddrPort) (net.PacketConn, error) {
-	conn, err := network.Or(n).ListenPacket(ctx, "udp4", at.String())
+func listenUDP(ctx context.Context, cfg Config, at netip.AddrPort) (net.PacketConn, error) {
+	kept := cfg.Kept
+	if !network.IsOS(cfg.Network) {
+		kept = nil
+	}
+	conn, err := kept.PacketConn(sockets.Where{Network: "udp", Address: at}, func() (net.PacketConn, error) {
+		return network.Or(cfg.Network).ListenPacket(ctx, "udp4", at.String())
+	})
 	if err != nil {
 		return nil, addressTaken("TFTP", at, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision"
 )
 
 // backend is what a run, or what is idle, answers with.
@@ -59,6 +60,9 @@ func doWith(ctx context.Context, r *Resident, f func(context.Context, backend) e
 // Status implements control.Backend.
 func (r *Resident) Status(ctx context.Context) (control.Status, error) {
 	s, err := with(ctx, r, func(ctx context.Context, b backend) (control.Status, error) { return b.Status(ctx) })
+	if site := r.whileChecked(); err != nil && site != nil {
+		s, err = site.Status(ctx, r.cfg.Store, r.cfg.Owner)
+	}
 	if err != nil {
 		return s, err
 	}
@@ -76,6 +80,17 @@ func (r *Resident) Status(ctx context.Context) (control.Status, error) {
 	}
 	r.addDrift(&s)
 	return s, nil
+}
+
+// whileChecked is the site that was opened last, while a run is checked and nothing else answers; else
+// nil.
+func (r *Resident) whileChecked() *provision.Site {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.run == nil || r.run.backend != nil || r.idle != nil {
+		return nil
+	}
+	return r.site
 }
 
 // Serves says what is done for nodes that boot, and what is wrong with the site's files.

@@ -33,6 +33,7 @@ func (r *Resident) openBoot(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
+		r.cfg.Kept.Drop() // what waits in them would wait for nobody
 		r.boot = booting{why: errkind.Line(err), again: time.Now().Add(bootAgain)}
 		if r.cfg.Boot == BootNever {
 			r.boot.again = time.Time{}
@@ -76,6 +77,7 @@ func (r *Resident) tryBoot(ctx context.Context) (*provision.Booting, error) {
 
 // failBoot takes services that have failed away, and lets them be opened again.
 func (r *Resident) failBoot(b *provision.Booting, err error) {
+	r.cfg.Kept.Drop() // they may be what is broken
 	r.note("the boot services have failed, and are opened again: " + errkind.Line(err))
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 )
@@ -46,6 +47,7 @@ type Config struct {
 	Owner control.Identity
 	Bus   *event.Bus // for as long as the Resident lives
 	Boot  Boot
+	Kept  *sockets.Kept // that Load gives its sites; nil: sockets are closed with their services
 	Drift time.Duration // how often the site is looked at for drift while nothing is done; 0: never
 	// Load opens the site as its files are now. strict refuses files with errors, as for a
 	// plan; else what can be looked at is enough. Also beside an error it returns what it has read.

@@ -192,7 +192,6 @@ func (r *Resident) begin(ctx context.Context, x *running, still func() error, pr
 		return begun, err
 	}
 	r.awaitDrift()
-	r.closeBoot() // the run has its own, of the site as its plan wants it
 	if err := r.closeIdle(ctx); err != nil {
 		return begun, err
 	}
@@ -204,6 +203,7 @@ func (r *Resident) begin(ctx context.Context, x *running, still func() error, pr
 		o.EraseApproved = o.Approval.Erase
 	}
 	from := r.cfg.Bus.Newest() + 1
+	r.closeBoot() // the run has its own, of the site as its plan wants it, which read what comes from now on
 	run, err := site.Begin(ctx, o)
 	if err != nil {
 		return begun, err

@@ -20,6 +20,7 @@ import (
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/hub"
@@ -69,6 +70,7 @@ type Config struct {
 	Boots        *install.Boots
 	Ramdisk      install.Ramdisk
 	BootLog      *BootLog
+	Kept         *sockets.Kept // of the operating system's network: keeps sockets open between services; nil: nothing does
 }
 
 // Open opens every socket; nothing is answered before Serve, and no DHCP before it is
@@ -97,7 +99,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	}
 	v.hub = hub.New(hub.Config{Grants: boots, Recorder: limiter, OtherOwner: v.otherOwner})
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
-	cfg := netboot.Config{Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Loaders: s.ImageLoaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.reportDuplicateMAC,
+	cfg := netboot.Config{Kept: s.Kept, Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Loaders: s.ImageLoaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.reportDuplicateMAC,
 		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, UnknownClient: files.UnknownClient}}, s.Mounts...)}
 	cfg.Proxy, cfg.Networks = v.proxy, answeredNetworks(s.Inv, c, served, boots)
 	cfg.WrongPort = newSwitchPorts(s.Inv).wrong
@@ -108,7 +110,11 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 		return nil, err
 	}
 	at := netip.AddrPortFrom(c.Address, agentPort)
-	ln, err := s.Network.Listen(ctx, "tcp", at.String())
+	kept := s.Kept
+	if !network.IsOS(s.Network) {
+		kept = nil
+	}
+	ln, err := kept.Listener(sockets.Where{Network: "tcp", Address: at}, func() (net.Listener, error) { return s.Network.Listen(ctx, "tcp", at.String()) })
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("agent API: %w", err), v.boot.Close())
 	}

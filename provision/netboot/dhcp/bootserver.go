@@ -24,7 +24,7 @@ type bootServer struct {
 func openBootServer(ctx context.Context, cfg Config) (*bootServer, error) {
 	port := cmp.Or(cfg.BootPort, bootServerPort)
 	if !cfg.plain() {
-		conn, err := listenUDP(ctx, cfg.Interface, port)
+		conn, err := listenUDP(ctx, cfg.Kept, cfg.Interface, port)
 		if err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 )
 
@@ -42,6 +43,7 @@ type Config struct {
 	Policy    Policy
 	Source    boot.Source
 	Recorder  boot.Recorder
+	Kept      *sockets.Kept // of the operating system's network: keeps the sockets open; nil: nothing does
 	// Watch looks for other servers. Before it has found that there is none, only nodes
 	// whose boot attempt is open are answered: an earlier run has begun it. Nil: they
 	// are not looked for.
@@ -100,7 +102,7 @@ func openDHCP(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.plain() {
 		return openOn(ctx, cfg)
 	}
-	conn, err := listenUDP(ctx, cfg.Interface, cfg.Port)
+	conn, err := listenUDP(ctx, cfg.Kept, cfg.Interface, cfg.Port)
 	if err != nil {
 		return nil, err
 	}

@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/evidence"
 )
@@ -176,6 +178,90 @@ func TestFlushSurvives(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestKept: what a client asks between two services on one port is answered by the second.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	kept := sockets.Keep(nil, nil, func(err error) { t.Error(err) })
+	defer kept.Drop()
+	p := rules()
+	p.Address = netip.MustParseAddr("127.0.0.1")
+	cfg := Config{Port: freePort(t), Policy: p, Source: &source{clients: site()}, Kept: kept}
+	var client *net.UDPConn
+	for round, what := range []string{EventOffer, EventAck} {
+		n := newNotes()
+		cfg.Recorder = n
+		s, err := Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			if client, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(p.Address, cfg.Port))); err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if _, err := client.Write(ask(dhcpv4.MessageTypeDiscover, n1mac).ToBytes()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Serve(ctx) }()
+		if e := n.await(t, what); e.Node != "n1" {
+			t.Errorf("round %d: %+v", round, e)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if _, err := client.Write(ask(dhcpv4.MessageTypeRequest, n1mac, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IP{10, 0, 0, 11}))).ToBytes()); err != nil {
+			t.Fatal(err) // nobody reads now
+		}
+	}
+}
+
+// silent is a segment on which nobody answers, until it is closed.
+type silent struct {
+	open context.Context
+	end  context.CancelFunc
+}
+
+func (silent) broadcast([]byte) error { return nil }
+func (s silent) receive() ([]byte, netip.Addr, addr.MAC, error) {
+	<-s.open.Done()
+	return nil, netip.Addr{}, addr.MAC{}, net.ErrClosed
+}
+func (silent) resolve(context.Context, netip.Addr) addr.MAC { return addr.MAC{} }
+func (s silent) Close() error                               { s.end(); return nil }
+
+// TestQuiet: a search that found nobody is not waited for by the one that follows it, and is by one
+// that begins later.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept := sockets.Keep(nil, nil, nil)
+		for round, may := range []bool{false, true, false} {
+			open, end := context.WithCancel(t.Context())
+			w := &Watch{cfg: WatchConfig{Every: searchEvery, Interface: "eno1", Kept: kept}, segment: silent{open, end}, others: map[netip.Addr]*Other{}}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- w.Run(ctx) }()
+			time.Sleep(time.Second)
+			if w.mayAnswer() != may {
+				t.Errorf("round %d: may answer after a second: %v", round, !may)
+			}
+			time.Sleep(searchTime)
+			if !w.mayAnswer() {
+				t.Errorf("round %d: nobody is there, and it may not answer", round)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Duration(round) * time.Hour)
+		}
+	})
 }
 
 // TestServeDrops: of one client that asks faster than it can be answered most is dropped, which is

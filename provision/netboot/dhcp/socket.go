@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
 	"sync"
 	"syscall"
 
@@ -19,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/sockets"
 )
 
 // receiveBuffer is asked of the kernel, so that no packet of a power-on storm is lost: about 20,000
@@ -29,13 +29,14 @@ const receiveBuffer = 16 << 20
 // SO_REUSEADDR nor SO_REUSEPORT: with them a second server on this controller
 // would go unnoticed and take half of the packets. An empty interface listens on
 // all, for tests and rehearsals on loopback.
-func listenUDP(ctx context.Context, ifname string, port uint16) (*net.UDPConn, error) {
+func listenUDP(ctx context.Context, kept *sockets.Kept, ifname string, port uint16) (*net.UDPConn, error) {
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
 		cerr := c.Control(func(fd uintptr) { err = prepareSocket(int(fd), ifname) })
 		return errors.Join(cerr, err)
 	}}
-	pc, err := lc.ListenPacket(ctx, "udp4", net.JoinHostPort("0.0.0.0", strconv.Itoa(int(port))))
+	at := netip.AddrPortFrom(netip.IPv4Unspecified(), port)
+	pc, err := kept.PacketConn(sockets.Where{Network: "udp", Address: at, Interface: ifname}, func() (net.PacketConn, error) { return lc.ListenPacket(ctx, "udp4", at.String()) })
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, errkind.New(errkind.Refused, "dhcp: UDP port %d on this controller is held by %s: %w", port, portHolder(port), err).

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ironrail/ironrail/internal/addr"
 	"github.com/ironrail/ironrail/internal/network"
+	"github.com/ironrail/ironrail/internal/sockets"
 )
 
 // Times of the search for other servers. Servers look whether an address is in use
@@ -52,6 +53,9 @@ type WatchConfig struct {
 	// BootFiles passes over servers that name no boot file: one gives the addresses, and
 	// ours is beside it.
 	BootFiles bool
+	// Kept remembers that a search has found nobody, so that the next one that begins at once holds
+	// no answer back; nil: nothing is remembered.
+	Kept *sockets.Kept
 }
 
 // Watch looks for other DHCP servers on the boot network for as long as it runs: it
@@ -117,13 +121,24 @@ func (w *Watch) Run(ctx context.Context) error {
 	defer w.segment.Close()
 	w.mu.Lock()
 	w.ends = time.Now().Add(searchTime)
+	if w.cfg.Kept.IsQuiet(w.cfg.Interface) {
+		w.ends, w.clear = time.Now(), true // others are still looked for
+	}
 	w.mu.Unlock()
+	defer w.noteQuiet()
 	var wg sync.WaitGroup
 	wg.Go(func() { w.probe(ctx) })
 	wg.Go(func() { w.lookUp(ctx) })
 	w.listen(ctx)
 	wg.Wait()
 	return nil
+}
+
+// noteQuiet remembers that no other server was there when the search was ended.
+func (w *Watch) noteQuiet() {
+	if w.mayAnswer() && len(w.Others()) == 0 {
+		w.cfg.Kept.NoteQuiet(w.cfg.Interface, time.Now())
+	}
 }
 
 // probe sends the DISCOVERs. One that cannot be sent is passed over: the interface

@@ -120,6 +120,13 @@ func writeFabric(a *app, rep fabricreview.CableReport) {
 		}
 		p.linef("note: %s is none of the site's", text)
 	}
+	for i, x := range rep.UnknownCables {
+		if i == most {
+			p.linef("note: %d more cables are unknown; --json lists all", len(rep.UnknownCables)-most)
+			break
+		}
+		p.linef("note: the cable of %s to %s is unknown: %s", x.Cable, x.To, x.Why)
+	}
 	p.linef("Fabric %s: %d of %d cables are as the site says, %d are unknown; %d %s recognised, %d %s.",
 		rep.Fabric, rep.Conform, rep.Cables, rep.Unknown, rep.Switches, pluralOf(rep.Switches, "switch was", "switches were"), len(rep.Findings), pluralOf(len(rep.Findings), "finding", "findings"))
 	p.to(a.out)

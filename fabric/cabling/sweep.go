@@ -34,26 +34,34 @@ func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t 
 	cables := IntendedOf(inv, f)
 	s := newSite(inv, f, known, t, cables)
 	r := Swept{Switches: s.switches, Ports: s.plugs, Strange: s.strange(t)}
-	reported := map[string]bool{}
+	reported := map[Plug]bool{}
 	for _, p := range known {
-		reported[Cable{Node: p.Node, NIC: p.NIC, Port: p.Port}.Name()] = true
+		reported[p] = true
 	}
-	lower := s.lower()
+	lower, up := s.lower(), s.nodesUp()
+	r.Results = make([]Result, 0, len(cables))
 	for _, c := range cables {
-		r.Results = append(r.Results, s.compareCable(c, lower, reported))
+		r.Results = append(r.Results, s.compareCable(c, lower, reported, up))
 	}
 	misplaced, rest := findMisnamed(r.Results)
 	slow, unrated := s.slow(cables, lower)
 	r.Findings = slices.Concat(misplaced, findExchanged(rest), s.missing(rest), s.extra(cables), slow)
 	for i := range r.Results {
-		if x := &r.Results[i]; x.State == Conforms && slices.Contains(unrated, x.Cable.Name()) {
+		if x := &r.Results[i]; x.State == Conforms && unrated[x.Cable.tail()] {
 			x.State, x.Why = Unknown, "it ends where it should, and the sweep does not say how fast its link is"
 		}
 	}
-	for i := range r.Findings {
-		r.Findings[i].Evidence = append(r.Findings[i].Evidence, s.places(r.Findings[i], cables)...)
-	}
+	s.addPlaces(r.Findings, cables)
 	return r
+}
+
+// nodesUp are the nodes of which the sweep finds a port: they are on.
+func (s *site) nodesUp() map[*inventory.Node]bool {
+	up := map[*inventory.Node]bool{}
+	for _, p := range s.plugs {
+		up[p.Node] = true
+	}
+	return up
 }
 
 // IntendedOf lists the cables of a fabric with a switch at their upper end, those
@@ -78,15 +86,15 @@ func IntendedOf(inv *inventory.Inventory, f *inventory.Fabric) (list []Cable) {
 }
 
 // compareCable compares one cable.
-func (s *site) compareCable(c Cable, lower map[string]spot, reported map[string]bool) Result {
+func (s *site) compareCable(c Cable, lower map[tail]spot, reported map[Plug]bool, up map[*inventory.Node]bool) Result {
 	r := Result{Cable: c, State: Unknown, swept: true}
-	from, seen := lower[c.Name()]
+	from, seen := lower[c.tail()]
 	f, linked := s.far[from]
 	switch {
 	case !seen || !linked:
 		upper, used := s.upper(c)
 		switch {
-		case c.Node != nil && !reported[c.Name()]:
+		case c.Node != nil && !reported[c.tail().Plug] && !up[c.Node]:
 			r.Why = "its node has not said its GUID, and the sweep does not find it"
 		case used:
 			r.Why = "the sweep finds no link, and its place is taken"
@@ -112,22 +120,14 @@ func (s *site) compareCable(c Cable, lower map[string]spot, reported map[string]
 // upper reports whether the switch of a cable was found, and whether its port has
 // a link.
 func (s *site) upper(c Cable) (present, used bool) {
-	for guid, sw := range s.switches {
-		if sw == c.Switch {
-			_, used = s.far[spot{guid, c.Number}]
-			return true, used
-		}
-	}
-	return false, false
+	guid, present := s.guids[c.Switch.Name]
+	_, used = s.far[spot{guid, c.Number}]
+	return present, present && used
 }
 
 func (s *site) present(name string) bool {
-	for _, sw := range s.switches {
-		if sw.Name == name {
-			return true
-		}
-	}
-	return false
+	_, ok := s.guids[name]
+	return ok
 }
 
 // missing are the cables without a link at either end.
@@ -156,10 +156,10 @@ func (s *site) extra(cables []Cable) (findings []stage.Finding) {
 		}
 	}
 	done := map[spot]bool{}
-	for _, at := range s.spots() {
-		a, ok := s.end(at)
-		b, found := s.end(s.far[at].to)
-		if !ok || !found || done[at] || planned[a] || planned[b] {
+	for _, at := range s.unplanned(planned) {
+		a, _ := s.end(at)
+		b, _ := s.end(s.far[at].to)
+		if done[at] {
 			continue
 		}
 		done[s.far[at].to] = true
@@ -173,11 +173,18 @@ func (s *site) extra(cables []Cable) (findings []stage.Finding) {
 	return findings
 }
 
-// spots lists the places of the sweep in an order that is the same every time.
-func (s *site) spots() []spot {
-	list := make([]spot, 0, len(s.far))
-	for at := range s.far {
-		list = append(list, at)
+// unplanned lists the switch ports of the sweep that are linked with another one, neither
+// of which is planned, in an order that is the same every time.
+func (s *site) unplanned(planned map[End]bool) []spot {
+	var list []spot
+	for at, f := range s.far {
+		a, ok := s.end(at)
+		if !ok || planned[a] {
+			continue
+		}
+		if b, ok := s.end(f.to); ok && !planned[b] {
+			list = append(list, at)
+		}
 	}
 	slices.SortFunc(list, func(a, b spot) int {
 		x, _ := s.end(a)
@@ -209,9 +216,10 @@ func (s *site) rateWanted(c Cable) unit.BitRate {
 
 // slow are links that carry less than the fabric says, and the cables of which the sweep does
 // not say what they carry.
-func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Finding, unrated []string) {
+func (s *site) slow(cables []Cable, lower map[tail]spot) (findings []stage.Finding, unrated map[tail]bool) {
+	unrated = map[tail]bool{}
 	for _, c := range cables {
-		f, ok := s.far[lower[c.Name()]]
+		f, ok := s.far[lower[c.tail()]]
 		want := s.rateWanted(c)
 		if !ok || want == 0 {
 			continue
@@ -219,7 +227,7 @@ func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Fin
 		width, err := strconv.Atoi(strings.TrimRight(f.link.Width, "xX"))
 		lane, known := laneRates[strings.ToUpper(f.link.Speed)]
 		if err != nil || !known {
-			unrated = append(unrated, c.Name())
+			unrated[c.tail()] = true
 		}
 		if err != nil || !known || unit.BitRate(width)*lane >= want {
 			continue
@@ -240,10 +248,7 @@ func (s *site) slow(cables []Cable, lower map[string]spot) (findings []stage.Fin
 
 // label names a switch port with the label on the panel.
 func (s *site) label(e End) string {
-	for _, sw := range s.inv.Switches {
-		if sw.Name != e.Switch {
-			continue
-		}
+	if sw := s.named[e.Switch]; sw != nil {
 		if printed := printedPort(sw, s.fabric, e.Number); printed != "" {
 			return fmt.Sprintf("%s (port %s)", e, printed)
 		}
@@ -283,17 +288,34 @@ func (c Cable) socket() string {
 	return fmt.Sprintf("%s (%s)", c.end(), strings.Join(words, "; "))
 }
 
-// places says where the parts of a finding stand.
-func (s *site) places(f stage.Finding, cables []Cable) (reported []string) {
-	names := map[string]bool{}
-	for _, x := range f.Suspects {
-		names[x.Subject.Name] = true
-	}
-	var list []string
-	for _, c := range cables {
-		if !names[c.Name()] {
-			continue
+// addPlaces adds to findings where their parts stand.
+func (s *site) addPlaces(findings []stage.Finding, cables []Cable) {
+	suspected := map[string][]int{} // indices of findings, by the name of a link
+	for i, f := range findings {
+		for _, x := range f.Suspects {
+			if at := suspected[x.Subject.Name]; !slices.Contains(at, i) {
+				suspected[x.Subject.Name] = append(at, i)
+			}
 		}
+	}
+	if len(suspected) == 0 {
+		return
+	}
+	parts := make([][]Cable, len(findings))
+	for _, c := range cables {
+		for _, i := range suspected[c.Name()] {
+			parts[i] = append(parts[i], c)
+		}
+	}
+	for i := range findings {
+		findings[i].Evidence = append(findings[i].Evidence, s.places(parts[i])...)
+	}
+}
+
+// places says where cables and their ends stand.
+func (s *site) places(parts []Cable) (reported []string) {
+	var list []string
+	for _, c := range parts {
 		if c.Node != nil && c.Node.Rack != nil {
 			list = append(list, fmt.Sprintf("%s is in rack %s, unit %d", c.Node.Name, c.Node.Rack.Name, c.Node.Unit))
 		}

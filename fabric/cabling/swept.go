@@ -31,6 +31,21 @@ type site struct {
 	plugs    Known                           // by port GUID
 	switches map[addr.GUID]*inventory.Switch // by node GUID
 	far      map[spot]found                  // both ways
+	guids    map[string]addr.GUID            // of switches that were recognised, by name
+	named    map[string]*inventory.Switch    // those of the site
+}
+
+// tail is the lower end of a cable: a port of a node, or else of a switch.
+type tail struct {
+	Plug
+	End
+}
+
+func (c Cable) tail() tail {
+	if c.Node == nil {
+		return tail{End: c.Low}
+	}
+	return tail{Plug: Plug{c.Node, c.NIC, c.Port}}
 }
 
 // spot is a port of a device as the sweep names it: a switch by its node GUID, an
@@ -50,7 +65,10 @@ type found struct {
 // nodes have not said these, by their descriptions; switches by their names, else
 // by what most of their cables are meant for.
 func newSite(inv *inventory.Inventory, f *inventory.Fabric, known Known, t *ibnetdiscover.Topology, cables []Cable) *site {
-	s := &site{inv: inv, fabric: f, plugs: Known{}, switches: map[addr.GUID]*inventory.Switch{}, far: map[spot]found{}}
+	s := &site{inv: inv, fabric: f, plugs: Known{}, switches: map[addr.GUID]*inventory.Switch{}, far: make(map[spot]found, 2*len(t.Links)), guids: map[string]addr.GUID{}, named: map[string]*inventory.Switch{}}
+	for _, sw := range inv.Switches {
+		s.named[sw.Name] = sw
+	}
 	ports := map[addr.GUID]map[int]addr.GUID{} // of HCAs
 	taken := map[Plug]bool{}
 	for _, p := range known {
@@ -80,7 +98,10 @@ func newSite(inv *inventory.Inventory, f *inventory.Fabric, known Known, t *ibne
 		s.far[a], s.far[b] = found{b, l}, found{a, l}
 	}
 	s.name(t)
-	s.vote(t, cables)
+	s.vote(cables)
+	for guid, sw := range s.switches {
+		s.guids[sw.Name] = guid
+	}
 	return s
 }
 
@@ -113,8 +134,11 @@ func (s *site) name(t *ibnetdiscover.Topology) {
 // vote finds out who the switches are whose names say nothing, from the nodes
 // upwards: the one that most of its cables are meant for, when these are more than
 // half.
-func (s *site) vote(t *ibnetdiscover.Topology, cables []Cable) {
+func (s *site) vote(cables []Cable) {
 	for range 3 { // leaves, spines, cores
+		if !s.anyNameless() {
+			return
+		}
 		votes, all := map[addr.GUID]map[*inventory.Switch]int{}, map[addr.GUID]int{}
 		taken := map[*inventory.Switch]bool{}
 		for _, sw := range s.switches {
@@ -122,7 +146,7 @@ func (s *site) vote(t *ibnetdiscover.Topology, cables []Cable) {
 		}
 		lower := s.lower()
 		for _, c := range cables {
-			from, ok := lower[c.Name()]
+			from, ok := lower[c.tail()]
 			if !ok || taken[c.Switch] {
 				continue
 			}
@@ -146,16 +170,25 @@ func (s *site) vote(t *ibnetdiscover.Topology, cables []Cable) {
 	}
 }
 
-// lower are the places of the lower ends of cables that are known so far, by the
-// name of the cable.
-func (s *site) lower() map[string]spot {
-	out := map[string]spot{}
+// anyNameless reports whether the sweep has a switch port of a switch that is not known yet.
+func (s *site) anyNameless() bool {
+	for at := range s.far {
+		if at.number > 0 && s.switches[at.guid] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// lower are the places of the lower ends of cables that are known so far.
+func (s *site) lower() map[tail]spot {
+	out := make(map[tail]spot, len(s.far))
 	for guid, p := range s.plugs {
-		out[Cable{Node: p.Node, NIC: p.NIC, Port: p.Port}.Name()] = spot{guid: guid}
+		out[tail{Plug: p}] = spot{guid: guid}
 	}
 	for at := range s.far {
 		if sw := s.switches[at.guid]; sw != nil && at.number > 0 {
-			out[End{sw.Name, at.number}.String()] = at
+			out[tail{End: End{sw.Name, at.number}}] = at
 		}
 	}
 	return out

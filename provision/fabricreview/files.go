@@ -132,6 +132,15 @@ type CableReport struct {
 	Switches int             `json:"switches"` // that were recognised
 	Findings []stage.Finding `json:"findings"`
 	Strange  []string        `json:"strange"` // devices that are nobody's of the site
+	// UnknownCables are those of Unknown, in the order of the site's files.
+	UnknownCables []UnknownCable `json:"unknown_cables"`
+}
+
+// UnknownCable is a cable of which a sweep does not say whether it is as the site says.
+type UnknownCable struct {
+	Cable string `json:"cable"` // the name of the link: its lower end
+	To    string `json:"to"`    // the switch port that it should end at
+	Why   string `json:"why"`
 }
 
 // VerifyCables compares the cables of an InfiniBand fabric with what ibnetdiscover
@@ -159,13 +168,14 @@ func (r Review) VerifyCables(ctx context.Context, st state.Reader, name string, 
 		return rep, err
 	}
 	swept := cabling.CompareSweep(r.Inv, f, infiniband.Plugs(members), found)
-	rep = CableReport{Fabric: f.Name, Cables: len(swept.Results), Switches: len(swept.Switches), Findings: append([]stage.Finding{}, swept.Findings...), Strange: append([]string{}, swept.Strange...)}
+	rep = CableReport{Fabric: f.Name, Cables: len(swept.Results), Switches: len(swept.Switches), Findings: append([]stage.Finding{}, swept.Findings...), Strange: append([]string{}, swept.Strange...), UnknownCables: []UnknownCable{}}
 	for _, x := range swept.Results {
 		switch x.State {
 		case cabling.Conforms:
 			rep.Conform++
 		case cabling.Unknown:
 			rep.Unknown++
+			rep.UnknownCables = append(rep.UnknownCables, UnknownCable{x.Cable.Name(), fmt.Sprintf("%s/%d", x.Cable.Switch.Name, x.Cable.Number), x.Why})
 		}
 	}
 	return rep, nil

@@ -30,6 +30,7 @@ demo: build
 # What documents have of the program, made anew: tables, pictures, outputs, pages of checks.
 docs: build
 	$(GO) test -vet=off ./draw ./docs ./docs/checks -args -update
+	$(GO) test -vet=off -run '^TestPeerReview$$' ./web/server -args -shots $(CURDIR)/docs/serve
 
 # What users install, in a new folder: packages of dpkg and rpm, archives, an OCI image,
 # checksums. KEY=FILE signs them with a secret key of minisign.

@@ -47,9 +47,9 @@ resumed: what was done is not done again, and what is in doubt is looked at firs
 Ctrl-C once starts nothing new and lets running steps end; twice stops them.
 Either way, run ` + "`ironrail apply`" + ` again to go on. From a second terminal,
 ` + "`status`, `why NODE`, `hold NODE`, `events --follow`" + ` answer meanwhile. --ui
-serves the web page for as long as it runs, on 127.0.0.1:8470 or where it says:
-it shows the plan before it is approved, with the digest that stands here. It is
-approved here, not there.
+serves the web page for as long as it runs, on 127.0.0.1:8470 or where it says.
+Before the plan is approved that page, and that of a serve, shows it with the
+digest that stands here. It is approved here, not there.
 
 While ` + "`ironrail serve`" + ` runs it owns the site: apply plans, shows and asks, and serve
 does it, also when this terminal is closed. Ctrl-C stops the run as it does without

@@ -9,13 +9,13 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/predict"
-	"github.com/ironrail/ironrail/web/server"
 )
 
 // checkRefused ends an apply whose plan may not be done.
@@ -37,7 +37,7 @@ func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *p
 	}
 	guess := a.predictDuration(ctx, site, o.store, p)
 	a.showBefore(p, guess)
-	a.showReview(f.shown, p, guess)
+	a.showReview(ctx, site, o, p, f, guess, resume)
 	switch {
 	case len(p.Refusals) > 0:
 		a.letLook(f)
@@ -59,18 +59,29 @@ func (a *app) agree(ctx context.Context, site *provision.Site, o ownership, p *p
 	return &state.Approval{By: operatorName(), Host: host, At: a.now().UTC(), How: how, Erase: countErases(p), MaxErase: new(site.Inv.Site.MaxErase), Sum: p.Sum}, nil
 }
 
-// showReview shows a plan with something to read on the page, where there is one, and says
-// where.
-func (a *app) showReview(s *server.Server, p *plan.Plan, guess predict.Prediction) {
-	if s == nil || p.Empty() && len(p.Refusals) == 0 {
+// showReview says the digest of a plan with something to read, and shows the plan on the pages
+// that there are: on that of an owner that stays only while somebody is asked.
+func (a *app) showReview(ctx context.Context, site *provision.Site, o ownership, p *plan.Plan, f applyFlags, guess predict.Prediction, resume bool) {
+	if p.Empty() && len(p.Refusals) == 0 {
 		return
 	}
-	var expected []string
+	a.sayf("Digest of the plan: %s", p.Sum)
+	expected := []string{}
 	if guess.Steps > 0 {
 		expected = guess.Text()
 	}
-	s.Review(p, expected)
-	a.sayf("The page shows the same plan, %splan, with the digest %s", s.URL(), p.Sum)
+	if f.shown != nil {
+		f.shown.Review(p, expected)
+		a.sayf("The page shows the same plan and digest: %splan", f.shown.URL())
+	}
+	if o.lent == nil || f.approve || resume || len(p.Refusals) > 0 || !isTerminal(a.in) {
+		return
+	}
+	if err := o.lent.Review(ctx, control.ReviewRequest{Sum: p.Sum, Expected: expected}, p, site.Keys.Plan); err != nil {
+		a.sayf("warning: the page of serve does not show the plan: %v", err)
+		return
+	}
+	a.sayf("The page of serve shows the same plan and digest, below /plan.")
 }
 
 // letLook keeps the page, where there is one, until somebody at the terminal has looked at a

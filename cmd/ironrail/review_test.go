@@ -32,7 +32,7 @@ type planShown struct {
 	Review, Digest, Run string
 	Steps               int
 	Budget              int `json:"max_erase"`
-	Expected            []string
+	Expected, Power     []string
 	Refusals            []struct{ Cause string }
 	Erases              []struct{ Node, Serial, What string }
 	Treatments          []struct {
@@ -41,33 +41,44 @@ type planShown struct {
 	}
 }
 
-// reviewed begins an apply of the site of the scripts, with these changes to its file.
+// reviewed begins an apply of the site of the scripts, with these changes to its file, that has a page.
 func reviewed(t *testing.T, changes ...string) *review {
 	t.Helper()
 	b, err := os.ReadFile("testdata/site.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &review{dir: t.TempDir(), talk: newHeard("with the digest sha256:"), code: make(chan int, 1)}
-	if err := os.WriteFile(filepath.Join(r.dir, "site.hcl"), []byte(strings.NewReplacer(changes...).Replace(string(b))), 0o644); err != nil {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(strings.NewReplacer(changes...).Replace(string(b))), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	r := waitingApply(t, dir, "The page shows the same plan and digest: ", "--ui=127.0.0.1:0")
+	found := regexp.MustCompile(`same plan and digest: (http://\S+/)plan\n`)
+	await(t, "the page", func() bool { return found.MatchString(r.talk.String()) })
+	r.url = found.FindStringSubmatch(r.talk.String())[1]
+	return r
+}
+
+// waitingApply begins an apply at a terminal, and waits until it says something after the digest of
+// its plan.
+func waitingApply(t *testing.T, dir, says string, flags ...string) *review {
+	t.Helper()
+	r := &review{dir: dir, talk: newHeard(says), code: make(chan int, 1)}
 	var terminal *os.File
 	terminal, r.user = pseudoTerminal(t)
 	a := newApp(io.Discard, r.talk)
 	a.in = terminal
-	go func() { r.code <- a.run(t.Context(), []string{"-C", r.dir, "apply", "--ui=127.0.0.1:0"}) }()
+	go func() { r.code <- a.run(t.Context(), append([]string{"-C", dir, "apply"}, flags...)) }()
 	select {
 	case <-r.talk.written:
 	case c := <-r.code:
 		t.Fatalf("exit code %d: %s", c, r.talk)
 	}
-	await(t, "the digest", func() bool { return strings.Contains(r.talk.String(), ": ") })
-	found := regexp.MustCompile(`(http://\S+/)plan, with the digest (sha256:[0-9a-f]{64})`).FindStringSubmatch(r.talk.String())
-	if found == nil {
+	of := regexp.MustCompile(`Digest of the plan: (sha256:[0-9a-f]{64})\n`).FindStringSubmatch(r.talk.String())
+	if of == nil {
 		t.Fatalf("no digest: %s", r.talk)
 	}
-	r.url, r.digest = found[1], found[2]
+	r.digest = of[1]
 	return r
 }
 
@@ -130,8 +141,32 @@ func TestReview(t *testing.T) {
 	r.answer(t, "no", 1, "not approved; nothing was done")
 }
 
-// answer types a line, and expects an end.
-func (r *review) answer(t *testing.T, line string, code int, says string) {
+// TestReviewOfServe: the plan of an apply that waits is on the page of the owner, with its digest, and
+// no longer once it was not approved.
+func TestReviewOfServe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, err := os.ReadFile("testdata/site.hcl")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "site.hcl"), b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, stop := served(t, dir, "--listen", "127.0.0.1:0", "--boot", "never")
+	defer stop()
+	r := waitingApply(t, dir, "The page of serve shows the same plan and digest")
+	r.url = at.URL
+	p := r.get(t)
+	if p.Review != "waits" || p.Digest != r.digest || p.Steps == 0 || len(p.Erases) != 2 || !slices.Equal(p.Power, []string{"n1", "n2"}) || len(p.Expected) == 0 {
+		t.Errorf("%+v, in the terminal %s", p, r.digest)
+	}
+	r.end(t, "no", 1, "not approved; nothing was done")
+	await(t, "the end of the review", func() bool { p := r.get(t); return p.Review == "" && p.Digest == "" })
+}
+
+// end types a line, and expects an end.
+func (r *review) end(t *testing.T, line string, code int, says string) {
 	t.Helper()
 	if _, err := io.WriteString(r.user, line+"\r"); err != nil {
 		t.Fatal(err)
@@ -139,6 +174,12 @@ func (r *review) answer(t *testing.T, line string, code int, says string) {
 	if c := <-r.code; c != code || !strings.Contains(r.talk.String(), says) {
 		t.Errorf("exit code %d: %s", c, r.talk)
 	}
+}
+
+// answer is end where the page ends with apply.
+func (r *review) answer(t *testing.T, line string, code int, says string) {
+	t.Helper()
+	r.end(t, line, code, says)
 	if _, err := http.Get(r.url); err == nil { //nolint:noctx // it is refused at once
 		t.Error("the page is served after its end")
 	}

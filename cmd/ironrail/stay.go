@@ -47,7 +47,9 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 	}
 	defer o.giveBack()
 	bus := event.NewBus(ringSize)
-	r, err := resident.Open(ctx, a.residentConfig(f, o, bus))
+	c := a.residentConfig(f, o, bus)
+	c.Reviews = page
+	r, err := resident.Open(ctx, c)
 	if err != nil {
 		return errors.Join(err, page.Close())
 	}

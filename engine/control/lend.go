@@ -30,6 +30,9 @@ type Lender interface {
 	Append(ctx context.Context, loan string, b state.Batch) (uint64, error)
 	// Object returns one object of the state as it is now; false when there is none.
 	Object(ctx context.Context, k state.Key) (state.Object, bool, error)
+	// Review shows a plan that waits for its approval to whoever looks, until its run begins
+	// or the loan ends.
+	Review(ctx context.Context, loan string, q ReviewRequest, sealed io.Reader) error
 	// Begin checks a plan against state and site, and begins to do it. The run goes on
 	// when the loan ends.
 	Begin(ctx context.Context, loan string, q RunRequest, sealed io.Reader) (RunBegun, error)
@@ -43,6 +46,12 @@ type Lender interface {
 type Borrower struct {
 	Identity
 	Program string `json:"program"` // version of the borrower's program
+}
+
+// ReviewRequest is what a plan is shown with.
+type ReviewRequest struct {
+	Sum      string   `json:"sum"`      // Digest of the plan
+	Expected []string `json:"expected"` // how long it may take, in lines
 }
 
 // RunRequest is what a run is begun with, beside its plan.
@@ -111,7 +120,19 @@ func addLender(m *http.ServeMux, b Backend) {
 	})))
 	m.HandleFunc("POST /run", lent(func(w http.ResponseWriter, r *http.Request) {
 		body := &deadlineReader{r: r.Body, out: http.NewResponseController(w), each: lineTime}
-		answerJSON(w, func() (any, error) { return readRun(r, body, l) })
+		answerJSON(w, func() (any, error) {
+			return readPlan(body, func(q RunRequest, sealed io.Reader) (any, error) {
+				return l.Begin(r.Context(), r.FormValue("loan"), q, sealed)
+			})
+		})
+	}))
+	m.HandleFunc("POST /review", lent(func(w http.ResponseWriter, r *http.Request) {
+		body := &deadlineReader{r: r.Body, out: http.NewResponseController(w), each: lineTime}
+		answerJSON(w, func() (any, error) {
+			return readPlan(body, func(q ReviewRequest, sealed io.Reader) (any, error) {
+				return nil, l.Review(r.Context(), r.FormValue("loan"), q, sealed)
+			})
+		})
 	}))
 	m.HandleFunc("GET /run", lent(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // nothing more is read
@@ -204,19 +225,19 @@ func (d *deadlineReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readRun begins the run that a borrower asks for: a line with the request, and the plan as
-// it is saved in a file.
-func readRun(r *http.Request, body io.Reader, l Lender) (any, error) {
+// readPlan reads what a borrower asks for, a line with the request and the plan as it is saved
+// in a file, and does it.
+func readPlan[Q any](body io.Reader, do func(q Q, sealed io.Reader) (any, error)) (any, error) {
 	in := bufio.NewReaderSize(io.LimitReader(body, mostPlan), mostRequest)
 	line, err := in.ReadSlice('\n')
-	var q RunRequest
+	var q Q
 	if err == nil {
 		err = json.Unmarshal(line, &q)
 	}
 	if err != nil {
 		return nil, errkind.New(errkind.Invalid, "the request is not readable: %w", err)
 	}
-	return l.Begin(r.Context(), r.FormValue("loan"), q, in)
+	return do(q, in)
 }
 
 // Borrow borrows the state; see Lender. The loan ends with end, or with this process.
@@ -254,18 +275,28 @@ func (c *Client) Object(ctx context.Context, k state.Key) (state.Object, bool, e
 // Begin has the owner do a plan. It has no deadline of its own: sockets are opened and
 // switches are asked before the first step.
 func (c *Client) Begin(ctx context.Context, loan string, q RunRequest, p *plan.Plan, k plan.Key) (begun RunBegun, err error) {
+	return begun, c.sendPlan(ctx, "/run?loan="+url.QueryEscape(loan), q, p, k, &begun)
+}
+
+// Review has the owner show a plan; see Lender.
+func (c *Client) Review(ctx context.Context, loan string, q ReviewRequest, p *plan.Plan, k plan.Key) error {
+	return c.sendPlan(ctx, "/review?loan="+url.QueryEscape(loan), q, p, k, new(struct{}))
+}
+
+// sendPlan sends a request about a plan, and reads the answer into out.
+func (c *Client) sendPlan(ctx context.Context, path string, q any, p *plan.Plan, k plan.Key, out any) error {
 	var head bytes.Buffer
 	if err := json.NewEncoder(&head).Encode(q); err != nil {
-		return begun, fmt.Errorf("control socket: %w", err)
+		return fmt.Errorf("control socket: %w", err)
 	}
 	body, w := io.Pipe()
 	go func() { _ = w.CloseWithError(plan.Save(w, p, k)) }()
 	defer body.Close() // ends the writer where the owner reads no more
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://ironrail/run?loan="+url.QueryEscape(loan), io.MultiReader(&head, body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://ironrail"+path, io.MultiReader(&head, body))
 	if err != nil {
-		return begun, fmt.Errorf("control socket: %w", err)
+		return fmt.Errorf("control socket: %w", err)
 	}
-	return begun, c.read(req, &begun)
+	return c.read(req, out)
 }
 
 // Result waits for the end of a run; "" is the one that is active, or else the last.

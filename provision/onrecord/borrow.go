@@ -203,6 +203,11 @@ func (s *Borrowed) Begin(ctx context.Context, q control.RunRequest, p *plan.Plan
 	return s.client.Begin(ctx, s.loan, q, p, k)
 }
 
+// Review has the owner show a plan that waits for its approval; see control.Lender.
+func (s *Borrowed) Review(ctx context.Context, q control.ReviewRequest, p *plan.Plan, k plan.Key) error {
+	return s.client.Review(ctx, s.loan, q, p, k)
+}
+
 // Owner asks the owner.
 func (s *Borrowed) Owner() *control.Client { return s.client }
 

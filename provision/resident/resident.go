@@ -15,6 +15,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
@@ -52,12 +53,21 @@ type Config struct {
 	// Load opens the site as its files are now. strict refuses files with errors, as for a
 	// plan; else what can be looked at is enough. Also beside an error it returns what it has read.
 	Load    func(strict bool) (*provision.Site, *inventory.Sources, error)
-	Version string // of this program
+	Reviews Reviewer // shows plans that wait for their approval; nil: nobody does
+	Version string   // of this program
 	// Before is called before a run begins, such as to keep a copy of the state; nil: nothing is.
 	Before func(context.Context)
 	// After is called when a run has ended, with the site as its plan had it, such as to write its
 	// report; nil: nothing is.
 	After func(context.Context, *provision.Site)
+}
+
+// Reviewer shows a plan that waits for its approval. Its methods return at once, and call
+// nothing of the Resident.
+type Reviewer interface {
+	Review(p *plan.Plan, expected []string) // that has its Sum; in place of the one before
+	ReviewApproved()                        // its run is being begun
+	ReviewOver()                            // its run has begun, or will not
 }
 
 // Resident owns the state of a site. It implements control.Backend and all that goes with it,

@@ -66,6 +66,7 @@ func (r *Resident) Borrow(_ context.Context, b control.Borrower) (string, func()
 		defer r.mu.Unlock()
 		if r.loan == l {
 			r.loan = nil
+			r.endReview()
 		}
 	}, nil
 }
@@ -112,6 +113,33 @@ func (r *Resident) Append(ctx context.Context, id string, b state.Batch) (uint64
 	return r.cfg.Store.Append(ctx, r.cfg.Fence, b)
 }
 
+// Review implements control.Lender.
+func (r *Resident) Review(_ context.Context, id string, q control.ReviewRequest, sealed io.Reader) error {
+	r.mu.Lock()
+	site, err := r.site, r.check(id)
+	r.mu.Unlock()
+	if err != nil || r.cfg.Reviews == nil {
+		return err
+	}
+	p, err := openPlan(site, q.Sum, sealed)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err = r.check(id); err == nil && r.run == nil {
+		r.cfg.Reviews.Review(p, q.Expected)
+	}
+	return err
+}
+
+// endReview shows no plan any more; r.mu is held.
+func (r *Resident) endReview() {
+	if r.cfg.Reviews != nil {
+		r.cfg.Reviews.ReviewOver()
+	}
+}
+
 // Begin implements control.Lender. The run goes on whatever becomes of who asked.
 func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, sealed io.Reader) (control.RunBegun, error) {
 	r.turn.Lock()
@@ -121,12 +149,15 @@ func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, s
 	var by control.Borrower
 	if err == nil {
 		by = r.loan.by
+		if r.cfg.Reviews != nil {
+			r.cfg.Reviews.ReviewApproved()
+		}
 	}
 	r.mu.Unlock()
 	if err != nil {
 		return control.RunBegun{}, err
 	}
-	return r.launch(ctx, by, func() error { return r.checkNow(id) }, func(ctx context.Context) (*provision.Site, provision.RunOptions, error) {
+	begun, err := r.launch(ctx, by, func() error { return r.checkNow(id) }, func(ctx context.Context) (*provision.Site, provision.RunOptions, error) {
 		site, _, err := r.cfg.Load(true)
 		if err != nil {
 			return nil, provision.RunOptions{}, err
@@ -134,6 +165,12 @@ func (r *Resident) Begin(ctx context.Context, id string, q control.RunRequest, s
 		p, err := r.admit(ctx, site, q, sealed)
 		return site, provision.RunOptions{Plan: p, Resume: q.Resume, Approval: q.Approval}, err
 	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.loan == nil || r.loan.id == id {
+		r.endReview()
+	}
+	return begun, err
 }
 
 // prepare makes or reads what a run is to do, and checks it.
@@ -226,21 +263,13 @@ func (r *Resident) begin(ctx context.Context, x *running, still func() error, pr
 // admit reads a plan, and checks that it is the one that was approved and still fits. What
 // it needs of the state is checked when the run begins.
 func (r *Resident) admit(ctx context.Context, site *provision.Site, q control.RunRequest, sealed io.Reader) (*plan.Plan, error) {
-	p, problem, err := plan.Open(sealed, site.Keys.Plan)
-	if err == nil && problem != "" {
-		err = errors.New(problem)
-	}
-	if err != nil {
-		return nil, errkind.New(errkind.Refused, "the plan is not taken: %w", err)
-	}
-	sum, err := p.Digest()
+	p, err := openPlan(site, q.Sum, sealed)
 	if err != nil {
 		return nil, err
 	}
-	if sum != q.Sum || q.Approval == nil || q.Approval.Sum != sum {
-		return nil, errkind.New(errkind.Refused, "the plan is not the one that was approved")
+	if q.Approval == nil || q.Approval.Sum != p.Sum {
+		return nil, errNotThat
 	}
-	p.Sum = sum
 	if q.Resume {
 		left, _, err := state.ReadUnfinishedPlan(ctx, r.cfg.Store)
 		if err != nil {
@@ -253,6 +282,24 @@ func (r *Resident) admit(ctx context.Context, site *provision.Site, q control.Ru
 	why, err := site.Outdated(ctx, r.cfg.Store, p)
 	if err == nil && why != "" {
 		err = errkind.New(errkind.Refused, "plan %s no longer fits the site's files: %s", p.ID, why).Do("Plan again, look at what is new, and apply that.")
+	}
+	return p, err
+}
+
+// errNotThat refuses a plan that is another one than was said.
+var errNotThat = errkind.New(errkind.Refused, "the plan is not the one that was approved")
+
+// openPlan reads a plan that a borrower sends, whose digest is sum.
+func openPlan(site *provision.Site, sum string, sealed io.Reader) (*plan.Plan, error) {
+	p, problem, err := plan.Open(sealed, site.Keys.Plan)
+	if err == nil && problem != "" {
+		err = errors.New(problem)
+	}
+	if err != nil {
+		return nil, errkind.New(errkind.Refused, "the plan is not taken: %w", err)
+	}
+	if p.Sum, err = p.Digest(); err == nil && p.Sum != sum {
+		err = errNotThat
 	}
 	return p, err
 }

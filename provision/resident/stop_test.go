@@ -3,17 +3,20 @@
 package resident
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
+	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -126,8 +129,69 @@ func TestFunctionFiles(t *testing.T) {
 	look(3, "")
 }
 
+// reviews records what is shown.
+type reviews struct{ list []string }
+
+func (v *reviews) Review(p *plan.Plan, expected []string) {
+	v.list = append(v.list, p.ID+" "+strings.Join(expected, ","))
+}
+func (v *reviews) ReviewApproved() { v.list = append(v.list, "approved") }
+func (v *reviews) ReviewOver()     { v.list = append(v.list, "over") }
+
+// TestReviews: what is shown is the sealed plan of who has the state, with the digest that was said,
+// until its run has begun, did not begin, or who asked is gone.
+func TestReviews(t *testing.T) {
+	r, _ := alone(t)
+	shown := &reviews{}
+	r.cfg.Reviews = shown
+	loan, end, err := r.Borrow(t.Context(), control.Borrower{Identity: control.Identity{Command: "apply"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := r.site.Keys.Plan
+	var saved bytes.Buffer
+	if err := plan.Save(&saved, &plan.Plan{ID: "p1"}, key); err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := plan.Open(&saved, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := p.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := func(loan, sum string, k plan.Key) error {
+		t.Helper()
+		var sealed bytes.Buffer
+		if err := plan.Save(&sealed, p, k); err != nil {
+			t.Fatal(err)
+		}
+		return r.Review(t.Context(), loan, control.ReviewRequest{Sum: sum, Expected: []string{"an hour"}}, &sealed)
+	}
+	for what, err := range map[string]error{"another loan": show("other", sum, key), "another digest": show(loan, "sha256:00", key), "another key": show(loan, sum, plan.Key("not the site's"))} {
+		if errkind.Of(err) != errkind.Refused {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := show(loan, sum, key); err != nil || !slices.Equal(shown.list, []string{"p1 an hour"}) {
+		t.Errorf("shown: %q, %v", shown.list, err)
+	}
+	shown.list = nil
+	if _, err := r.Begin(t.Context(), loan, control.RunRequest{}, strings.NewReader("{")); err == nil || !slices.Equal(shown.list, []string{"approved", "over"}) {
+		t.Errorf("a run that does not begin: %q, %v", shown.list, err)
+	}
+	shown.list = nil
+	if end(); !slices.Equal(shown.list, []string{"over"}) {
+		t.Errorf("once the command is gone: %q", shown.list)
+	}
+	if err := show(loan, sum, key); errkind.Of(err) != errkind.Refused || len(shown.list) != 1 {
+		t.Errorf("a plan of who is gone: %q, %v", shown.list, err)
+	}
+}
+
 // beginning has a command ask for a run, and hands back the rest of its plan, which is not sent yet.
-func beginning(t *testing.T, r *Resident) (plan *io.PipeWriter, end func(), begun <-chan error) {
+func beginning(t *testing.T, r *Resident) (rest *io.PipeWriter, end func(), begun <-chan error) {
 	t.Helper()
 	loan, end, err := r.Borrow(t.Context(), control.Borrower{Identity: control.Identity{Command: "apply"}})
 	if err != nil {

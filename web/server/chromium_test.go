@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/plan"
+	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/onrecord"
@@ -83,25 +85,100 @@ func TestPeerChromium(t *testing.T) {
 			if b.Eval("document.documentElement.scrollWidth", &wide); wide > width {
 				t.Errorf("%s is %d wide in a window of %d", name, wide, width)
 			}
-			raw := b.Screenshot(false)
-			if img, err := png.Decode(bytes.NewReader(raw)); err != nil || img.Bounds().Dx() != width {
-				t.Errorf("%s: %v", name, err)
-			}
-			if *shots != "" {
-				small, err := webtest.Shrink(raw)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(filepath.Join(*shots, fmt.Sprintf("%s-%d.png", name, width)), small, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
+			shoot(t, b, name, width)
 			for _, e := range b.Errors() {
 				if name != "missing" || !strings.Contains(e, "404") {
 					t.Errorf("%s at %d: %s", name, width, e)
 				}
 			}
 		}
+	}
+}
+
+// shoot takes a screenshot, and keeps it where a folder is named for them.
+func shoot(t *testing.T, b *webtest.Browser, name string, width int) {
+	t.Helper()
+	raw := b.Screenshot(false)
+	if img, err := png.Decode(bytes.NewReader(raw)); err != nil || img.Bounds().Dx() != width {
+		t.Errorf("%s: %v", name, err)
+	}
+	if *shots == "" {
+		return
+	}
+	small, err := webtest.Shrink(raw)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(*shots, fmt.Sprintf("%s-%d.png", name, width)), small, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// planOf is the plan of the last run of a site, as it was before it was approved.
+func planOf(t *testing.T, dir string) *plan.Plan {
+	t.Helper()
+	r, err := state.OpenReadOnly(provision.StatePath(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	run, _, err := state.Get[state.Run](t.Context(), r, state.LastRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := state.ReadPlan(t.Context(), r, run.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Sum, err = p.Digest(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestPeerReview looks at a plan that waits for its approval in three sizes: its digest, what is
+// erased and whose power is switched are there, and axe-core, where it is there, finds nothing.
+func TestPeerReview(t *testing.T) {
+	b := webtest.OpenBrowser(t)
+	dir := webtest.Kept(t, root)
+	inv, err := webtest.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := webtest.OpenSite(inv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := planOf(t, dir)
+	past, err := of.Past(t.Context(), state.Empty{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guess, err := of.Predict(p, past, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, dir, Options{})
+	s.Review(p, guess.Text())
+	for _, width := range []int{390, 1280, 1920} {
+		b.Resize(width, 900)
+		b.Dark(width == 1920)
+		b.Open(s.URL() + "plan")
+		var seen struct {
+			Digest, Power, Text string
+			Wide                int
+		}
+		b.Eval(`({Digest: document.getElementById("digest").textContent, Power: document.getElementById("power").textContent, Text: document.querySelector("main").innerText, Wide: document.documentElement.scrollWidth})`, &seen)
+		if seen.Digest != p.Sum || !strings.HasPrefix(seen.Power, "4: r01-u[01") || !strings.Contains(seen.Text, "waits for its approval") || !strings.Contains(seen.Text, "EVERYTHING on the disks of") || seen.Wide > width {
+			t.Errorf("at %d: %+v", width, seen)
+		}
+		shoot(t, b, "review", width)
+		if axe := readAxe(t); axe != "" {
+			runAxe(t, b, axe, fmt.Sprintf("review at %d", width))
+		}
+	}
+	if errs := b.Errors(); len(errs) > 0 {
+		t.Error(errs)
 	}
 }
 
@@ -246,13 +323,9 @@ func TestPeerTLS(t *testing.T) {
 // TestPeerAxe: axe-core finds nothing serious, in both colour schemes. IRONRAIL_AXE names its
 // axe.min.js, of npm's package axe-core.
 func TestPeerAxe(t *testing.T) {
-	path := os.Getenv("IRONRAIL_AXE")
-	if path == "" {
+	axe := readAxe(t)
+	if axe == "" {
 		t.Skip("IRONRAIL_AXE does not name axe.min.js of npm's package axe-core")
-	}
-	axe, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
 	}
 	b := webtest.OpenBrowser(t)
 	s := start(t, webtest.Kept(t, root), Options{})
@@ -262,19 +335,39 @@ func TestPeerAxe(t *testing.T) {
 			b.Dark(dark)
 			for name, path := range pages {
 				b.Open(s.URL() + path)
-				b.Eval(string(axe)+"; true", nil)
-				var found []struct {
-					ID, Impact, Help string
-					Nodes            []struct {
-						Html           string `json:"html"`
-						FailureSummary string
-					}
-				}
-				b.Eval(`axe.run({resultTypes: ["violations"]}).then((r) => r.violations.map((v) => ({ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.slice(0, 3).map((n) => ({html: n.html.slice(0, 300), FailureSummary: n.failureSummary}))})))`, &found)
-				for _, v := range found {
-					t.Errorf("%s at %d, dark %v: %s %s: %s %+v", name, width, dark, v.Impact, v.ID, v.Help, v.Nodes)
-				}
+				runAxe(t, b, axe, fmt.Sprintf("%s at %d, dark %v", name, width, dark))
 			}
 		}
+	}
+}
+
+// readAxe reads axe-core; "" where IRONRAIL_AXE does not name it.
+func readAxe(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("IRONRAIL_AXE")
+	if path == "" {
+		return ""
+	}
+	axe, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(axe)
+}
+
+// runAxe has axe-core look at the page that is open.
+func runAxe(t *testing.T, b *webtest.Browser, axe, what string) {
+	t.Helper()
+	b.Eval(axe+"; true", nil)
+	var found []struct {
+		ID, Impact, Help string
+		Nodes            []struct {
+			Html           string `json:"html"`
+			FailureSummary string
+		}
+	}
+	b.Eval(`axe.run({resultTypes: ["violations"]}).then((r) => r.violations.map((v) => ({ID: v.id, Impact: v.impact, Help: v.help, Nodes: v.nodes.slice(0, 3).map((n) => ({html: n.html.slice(0, 300), FailureSummary: n.failureSummary}))})))`, &found)
+	for _, v := range found {
+		t.Errorf("%s: %s %s: %s %+v", what, v.Impact, v.ID, v.Help, v.Nodes)
 	}
 }

@@ -165,6 +165,10 @@ func (s *Server) Review(p *plan.Plan, expected []string) {
 // ReviewApproved says that the plan of Review was approved: it is shown until its run has begun.
 func (s *Server) ReviewApproved() { s.keeper.ApproveReview() }
 
+// ReviewOver shows the plan of Review no more. Review, ReviewApproved and ReviewOver return at once;
+// one goroutine at a time calls them.
+func (s *Server) ReviewOver() { s.keeper.EndReview() }
+
 // Fingerprint is the SHA-256 of the certificate; empty without TLS.
 func (s *Server) Fingerprint() string { return s.fingerprint }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/control"
@@ -39,6 +40,8 @@ type Keeper struct {
 	Version string                                              // of this program
 	Now     func() time.Time
 
+	review atomic.Pointer[Review] // that is shown now; nil: none
+
 	mu     sync.Mutex // guards what follows; held while a site is read
 	last   *Snapshot
 	read   time.Time // when last was read
@@ -49,7 +52,6 @@ type Keeper struct {
 	fault  string               // why the files cannot be used
 	failed error                // of the last reading, which is not repeated sooner than a good one; nil: it was good
 	stale  bool                 // last is a reading from before: the owner did not answer since
-	review *Review              // that is shown now; nil: none
 
 	report   cached[report.Input]
 	findings cached[findingsOf]
@@ -85,6 +87,7 @@ type Snapshot struct {
 func (k *Keeper) Current(ctx context.Context) (*Snapshot, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.takeReview()
 	now := k.Now()
 	if k.isRecent(now) {
 		return k.last, k.failed
@@ -166,7 +169,7 @@ func (k *Keeper) Status(ctx context.Context) (control.Status, error) {
 
 // readSite reads the site; its files only where they have changed.
 func (k *Keeper) readSite(ctx context.Context, edited bool) (*Snapshot, error) {
-	s := &Snapshot{At: k.Now(), Generation: 1, review: k.review}
+	s := &Snapshot{At: k.Now(), Generation: 1, review: k.review.Load()}
 	if k.last != nil {
 		s.Generation = k.last.Generation + 1
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/subject"
 )
 
 // Plan is what the active run does, or the last one did, or what a saved plan would do.
@@ -29,6 +30,7 @@ type Plan struct {
 	Steps          int                 `json:"steps"`
 	Erases         []PlanErase         `json:"erases"` // disks that are erased
 	Budget         int                 `json:"max_erase"`
+	Power          []string            `json:"power"` // names of what may be switched off or on, or reset; as in the plan
 	Refusals       []plan.Refusal      `json:"refusals"`
 	Warnings       []string            `json:"warnings"`
 	Unmanaged      []plan.Unmanaged    `json:"unmanaged"`
@@ -96,7 +98,7 @@ type PlanRequest struct {
 
 // Plan is the plan that waits for its approval, or of the active run, or of the last one, or a saved one.
 func (k *Keeper) Plan(ctx context.Context, q PlanRequest) (Plan, error) {
-	out := Plan{Saved: k.savedPlans(), Node: q.Node, Erases: []PlanErase{}, Expected: []string{}, Refusals: []plan.Refusal{}, Warnings: []string{}, Unmanaged: []plan.Unmanaged{}, Orphaned: []plan.OrphanedNode{},
+	out := Plan{Saved: k.savedPlans(), Node: q.Node, Erases: []PlanErase{}, Expected: []string{}, Power: []string{}, Refusals: []plan.Refusal{}, Warnings: []string{}, Unmanaged: []plan.Unmanaged{}, Orphaned: []plan.OrphanedNode{},
 		Rollouts: []plan.Waves{}, Gates: []PlanGate{}, Treatments: []PlanTreatment{}, Kinds: []PlanKind{}, List: []PlanStep{}}
 	s, err := k.Current(ctx)
 	if err != nil {
@@ -145,10 +147,14 @@ func (out *Plan) show(s *Snapshot, p *storedPlan) {
 	if out.File == "" {
 		out.Digest = p.Sum
 	}
-	at := map[string]int{}
+	at, powered := map[string]int{}, map[subject.ID]bool{}
 	for i := range p.Steps {
 		st := &p.Steps[i]
 		out.addToKind(st, at)
+		if st.May.Has(plan.Power) && !powered[st.Subject] {
+			powered[st.Subject] = true
+			out.Power = append(out.Power, st.Subject.Name)
+		}
 		if st.Erases != "" {
 			e := PlanErase{Step: st.ID, Node: st.Subject.Name, What: st.Erases}
 			if n, ok := s.Inv.Node(e.Node); ok {

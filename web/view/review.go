@@ -39,29 +39,24 @@ type PlanGate struct {
 	Most  int    `json:"most"`  // failures that do not stop the rollout
 }
 
-// SetReview shows a plan that waits for its approval.
-func (k *Keeper) SetReview(r Review) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.setReview(&r)
-}
+// SetReview shows a plan that waits for its approval. Like ApproveReview and EndReview it returns
+// at once; the next reading shows it. One goroutine at a time calls them.
+func (k *Keeper) SetReview(r Review) { k.review.Store(&r) }
 
-// ApproveReview says that the plan of SetReview was approved. Its run takes its place once it
-// has begun.
+// ApproveReview says that the plan of SetReview, if there is one, was approved. Its run takes its
+// place once it has begun.
 func (k *Keeper) ApproveReview() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.review != nil {
-		r := *k.review
-		r.Approved = true
-		k.setReview(&r)
+	if r := k.review.Load(); r != nil {
+		k.SetReview(Review{Plan: r.Plan, Expected: r.Expected, Approved: true})
 	}
 }
 
-// setReview is called with k.mu held.
-func (k *Keeper) setReview(r *Review) {
-	k.review = r
-	if k.last != nil {
+// EndReview shows the plan of SetReview no more.
+func (k *Keeper) EndReview() { k.review.Store(nil) }
+
+// takeReview lets the last reading have the plan that is reviewed now; k.mu is held.
+func (k *Keeper) takeReview() {
+	if r := k.review.Load(); k.last != nil && k.last.review != r {
 		s := *k.last
 		s.review = r
 		s.Generation++

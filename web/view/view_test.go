@@ -256,7 +256,7 @@ func TestReview(t *testing.T) {
 	}
 	steps := []plan.Step{}
 	for _, n := range []string{"n1", "n2", "n3"} {
-		steps = append(steps, plan.Step{ID: plan.StepID(n + "/install.write"), Action: plan.Create, Subject: subject.OfNode(n), Title: "write", Why: []string{n + " is new"}, Erases: "EVERYTHING on disk os of " + n + ": serial " + n})
+		steps = append(steps, plan.Step{ID: plan.StepID(n + "/install.write"), Action: plan.Create, Subject: subject.OfNode(n), Title: "write", May: plan.Effects(plan.Power, plan.Erase), Why: []string{n + " is new"}, Erases: "EVERYTHING on disk os of " + n + ": serial " + n})
 	}
 	steps[2].Why = []string{"asked for"}
 	steps = append(steps, plan.Step{ID: "site/rollout.w@canary", Stage: plan.GateStage, Subject: subject.ID{Kind: subject.Site, Name: "rollout.w"}, Title: "go on", Gate: &plan.Gate{Of: "w", Wave: "canary", Nodes: []string{"n1"}, Most: 1}})
@@ -266,7 +266,7 @@ func TestReview(t *testing.T) {
 		t.Errorf("whoever looks is not sent it: %v", err)
 	}
 	p := read()
-	if p.Review != "waits" || p.Digest != "sha256:ab" || p.Run != "" || len(p.Erases) != 3 || !slices.Equal(p.Expected, []string{"an hour"}) || len(p.Refusals) != 1 || len(p.Gates) != 1 || p.Gates[0].Wave != "canary" {
+	if p.Review != "waits" || p.Digest != "sha256:ab" || p.Run != "" || len(p.Erases) != 3 || !slices.Equal(p.Expected, []string{"an hour"}) || len(p.Refusals) != 1 || !slices.Equal(p.Power, []string{"n1", "n2", "n3"}) || len(p.Gates) != 1 || p.Gates[0].Wave != "canary" {
 		t.Errorf("%+v", p)
 	}
 	if l := p.Treatments; len(l) != 3 || !slices.Equal(l[0].Of, []string{"n1", "n2"}) || !slices.Equal(l[1].Of, []string{"n3"}) {
@@ -284,6 +284,10 @@ func TestReview(t *testing.T) {
 	k.SetReview(view.Review{Plan: &plan.Plan{ID: "another"}, Approved: true})
 	if p := read(); p.Review != "approved" || p.ID != "another" {
 		t.Errorf("before its run is on record: %+v", p)
+	}
+	k.EndReview()
+	if p := read(); p.Review != "" || p.Run != ran.Run {
+		t.Errorf("after its end: %+v", p)
 	}
 }
 

@@ -138,7 +138,7 @@ func Parse(b []byte) (Log, tool.Problems, error) {
 }
 
 // mostEvents is how many events a Stream keeps at most.
-const mostEvents = 100_000
+const mostEvents = 60_000
 
 // Stream reads a log line by line, so that nothing but its events is kept. It is not
 // safe for concurrent use.

@@ -27,6 +27,26 @@ var longLogs = []struct {
 	}},
 	{"nccl-log/1%", 100, ncclLine},
 	{"nccl-log/all", 1, ncclLine},
+	{"opensm/1%", 100, opensmLine},
+	{"opensm/all", 1, opensmLine},
+	{"fabricmanager/1%", 100, fabricManagerLine},
+	{"fabricmanager/all", 1, fabricManagerLine},
+}
+
+func opensmLine(n int, kept bool) string {
+	at := fmt.Sprintf("Nov %2d %02d:%02d:%02d %06d [CC8B7E80] ", 1+n/86400%28, n/3600%24, n/60%60, n%60, n%1000000)
+	if kept {
+		return at + fmt.Sprintf("0x01 -> log_rcv_cb_error: ERR 3111: Received MAD with error status = 0x1C attr_id 0x15 to lid %d", n%49152)
+	}
+	return at + fmt.Sprintf("0x02 -> osm_report_notice: Reporting Generic Notice type:4 num:144 from LID:%d GID:fe80::9403:f6ff:fe%02x:%04x", n%49152, n>>16&255, n&65535)
+}
+
+func fabricManagerLine(n int, kept bool) string {
+	at := fmt.Sprintf("[Nov %02d 2026 %02d:%02d:%02d] ", 1+n/86400%28, n/3600%24, n/60%60, n%60)
+	if kept {
+		return at + fmt.Sprintf("[ERROR] [tid 1584] detected NVSwitch non-fatal error 12028 on fid 0 on NVSwitch pci bus id 00000000:%02x:00.0 physical id %d port %d", 5+n%4, n%4, n%64)
+	}
+	return at + fmt.Sprintf("[INFO] [tid 1584] Sending inband response message:  Message header details: magic Id:adbc request Id:%016x status:0 type:2 length:34", n)
 }
 
 func uptime(n int) string { return fmt.Sprintf("[%5d.%06d] ", n/1000, n*977%1000000) }

@@ -26,6 +26,7 @@ var Formats = []tool.Format{{
 		}
 		return l, p, nil
 	},
+	Stream: stream,
 }}
 
 // Log is what Fabric Manager did and met.
@@ -63,6 +64,9 @@ var errNone = errors.New("no line of Fabric Manager in it")
 
 var (
 	logLine = lazyregexp.New(`^\s*\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(INFO|WARNING|ERROR|CRITICAL|FATAL|DEBUG|NOTICE)\] \[tid \d+\] ?(.*)$`)
+	// logBegin is what stands in logLine before the thread.
+	logBegin = lazyregexp.New(`^\s*\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(INFO|WARNING|ERROR|CRITICAL|FATAL|DEBUG|NOTICE)$`)
+
 	journal = lazyregexp.New(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ )?(?:nv-fabricmanager|nvidia-fabricmanager-start\.sh)\[\d+\]: (.*)$`)
 	// service is what systemd says of it, in the journal and above it in systemctl status.
 	service = lazyregexp.New(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ systemd\[\d+\]: (nvidia-fabricmanager\.service: .*|Failed to start .*[fF]abric [mM]anager.*)|(Active: failed.*))$`)
@@ -89,36 +93,88 @@ func matchFormat(b []byte) int {
 
 // Parse reads a log. Lines of level ERROR and above are problems of kind failed.
 func Parse(b []byte) (Log, tool.Problems, error) {
-	l := Log{Errors: []Error{}}
-	var p tool.Problems
-	n := 0
+	r := newReader()
 	for raw := range bytes.Lines(b) {
-		n++
-		line := strings.TrimRight(string(raw), "\r\n")
-		time, level, text := "", "", ""
-		if m := logLine.FindStringSubmatch(line); m != nil {
-			time, level, text = m[1], m[2], m[3]
-		} else if m := journal.FindStringSubmatch(line); m != nil {
-			time, level, text = splitJournalLine(m[1], m[2])
-		} else if m := service.FindStringSubmatch(line); m != nil && broken.MatchString(m[2]+m[3]) {
-			time, level, text = m[1], "ERROR", m[2]+m[3]
-		} else {
-			continue // the rest of a message
-		}
-		l.read(n, time, level, text, &p)
+		r.add(string(raw))
 	}
-	if l.Lines == (Counts{}) {
+	return r.end()
+}
+
+// stream reads a log line by line: nothing but its errors is kept.
+func stream([]byte) (tool.Stream, bool) {
+	r := newReader()
+	return tool.Stream{Line: r.add, End: func() (any, tool.Problems, error) { return r.end() }}, true
+}
+
+// mostErrors is how many errors are kept.
+const mostErrors = 40_000
+
+// reader reads a log line by line.
+type reader struct {
+	log      Log
+	problems tool.Problems
+	line     int
+	lost     bool // there were more errors than are kept
+}
+
+func newReader() *reader { return &reader{log: Log{Errors: []Error{}}} }
+
+// add takes the next line, and reports whether it is one of Fabric Manager.
+func (r *reader) add(line string) bool {
+	r.line++
+	line = strings.TrimRight(line, "\r\n")
+	if time, level, text, ok := cutLog(line); ok {
+		r.read(time, level, text)
+		return true
+	}
+	if strings.Contains(line, "fabricmanager") {
+		if m := journal.FindStringSubmatch(line); m != nil {
+			r.read(splitJournalLine(m[1], m[2]))
+			return true
+		}
+	}
+	if strings.Contains(line, "systemd") || strings.Contains(line, "Active:") {
+		if m := service.FindStringSubmatch(line); m != nil && broken.MatchString(m[2]+m[3]) {
+			r.read(m[1], "ERROR", m[2]+m[3])
+			return true
+		}
+	}
+	return false // the rest of a message
+}
+
+// cutLog returns the parts of a line as logLine knows it.
+func cutLog(line string) (time, level, text string, ok bool) {
+	begin, rest, _ := strings.Cut(line, "] [tid ")
+	thread, text, ok := strings.Cut(rest, "]")
+	if !ok {
+		return "", "", "", false
+	}
+	if _, err := strconv.ParseUint(thread, 10, 64); err != nil {
+		return "", "", "", false
+	}
+	m := logBegin.FindStringSubmatch(begin)
+	if m == nil {
+		return "", "", "", false
+	}
+	return m[1], m[2], strings.TrimPrefix(text, " "), true
+}
+
+func (r *reader) end() (Log, tool.Problems, error) {
+	if r.log.Lines == (Counts{}) {
 		return Log{}, nil, errNone
 	}
-	return l, p, nil
+	if r.lost {
+		r.problems.Add(tool.Truncated, 0, "there are more than %d errors: the first ones are shown", mostErrors)
+	}
+	return r.log, r.problems, nil
 }
 
 // splitJournalLine returns a message that the journal has: a line of the log where it writes
 // that to the terminal, as on systems with NVLink 5, or a text alone, whose level is
 // not said.
 func splitJournalLine(at, message string) (time, level, text string) {
-	if m := logLine.FindStringSubmatch(message); m != nil {
-		return m[1], m[2], m[3]
+	if time, level, text, ok := cutLog(message); ok {
+		return time, level, text
 	}
 	if broken.MatchString(message) || nvError.MatchString(message) {
 		return at, "ERROR", message
@@ -127,29 +183,42 @@ func splitJournalLine(at, message string) (time, level, text string) {
 }
 
 // read takes one message.
-func (l *Log) read(n int, time, level, text string, p *tool.Problems) {
-	if m := version.FindStringSubmatch(text); m != nil {
-		no := false
-		l.Version, l.Configured = m[1], &no // a start
+func (r *reader) read(time, level, text string) {
+	l, lower := &r.log, strings.ToLower(text)
+	if strings.Contains(lower, "version") {
+		if m := version.FindStringSubmatch(text); m != nil {
+			no := false
+			l.Version, l.Configured = strings.Clone(m[1]), &no // a start
+		}
 	}
-	if m := build.FindStringSubmatch(text); m != nil {
-		l.Build = strings.TrimSpace(m[1])
+	if strings.HasPrefix(lower, "build") {
+		if m := build.FindStringSubmatch(text); m != nil {
+			l.Build = strings.Clone(strings.TrimSpace(m[1]))
+		}
 	}
-	if done.MatchString(text) {
+	if strings.Contains(lower, "successfully configured") && done.MatchString(text) {
 		yes := true
 		l.Configured = &yes
 	}
 	switch level {
 	case "WARNING":
 		l.Lines.Warning++
-		return
 	case "ERROR", "CRITICAL", "FATAL":
 		l.Lines.Error++
+		r.fail(time, text)
 	default:
 		l.Lines.Info++
+	}
+}
+
+// fail takes a message of an error.
+func (r *reader) fail(time, text string) {
+	if len(r.log.Errors) == mostErrors {
+		r.lost = true
 		return
 	}
-	e := Error{Line: n, Time: time, Text: text}
+	text = strings.Clone(text)
+	e := Error{Line: r.line, Time: strings.Clone(time), Text: text}
 	if m := nvError.FindStringSubmatch(text); m != nil {
 		e.Fatal = m[1] == "fatal"
 		e.SXid, _ = strconv.Atoi(m[2])
@@ -158,8 +227,8 @@ func (l *Log) read(n int, time, level, text string, p *tool.Problems) {
 			e.Port = &port
 		}
 	}
-	l.Errors = append(l.Errors, e)
-	p.Add(tool.Failed, n, "Fabric Manager says: %s", text)
+	r.log.Errors = append(r.log.Errors, e)
+	r.problems.Add(tool.Failed, r.line, "Fabric Manager says: %s", text)
 }
 
 // findAddress returns a PCI address with the domain of sysfs.

@@ -49,7 +49,8 @@ var Format = tool.Format{
 		}
 		return 0
 	},
-	Parse: func(data []byte) (any, tool.Problems, error) { return Parse(data) },
+	Parse:  func(data []byte) (any, tool.Problems, error) { return Parse(data) },
+	Stream: stream,
 }
 
 // levelError is the level of an error. Lines that are written at any level, as that of the
@@ -60,7 +61,11 @@ const levelError = "0x01"
 const mostShown = 5
 
 var (
-	stamp   = lazyregexp.New(`(?m)^[ \t]*([A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{6}) \[[0-9A-F]+\] (0x[0-9a-fA-F]{2}) -> (.*)$`)
+	stamp = lazyregexp.New(`(?m)^[ \t]*([A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{6}) \[[0-9A-F]+\] (0x[0-9a-fA-F]{2}) -> (.*)$`)
+	// A line without its level and its text: begin and end of what stamp says.
+	stampBegin  = lazyregexp.New(`^[ \t]*([A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{6}) \[[0-9A-F]+$`)
+	levelDigits = lazyregexp.New(`^[0-9a-fA-F]{2}$`)
+
 	version = lazyregexp.New(`^OpenSM (\S+)`)
 	state   = lazyregexp.New(`^(?:SM port is down|Entering (DISCOVERING|MASTER|STANDBY|NOT[- ]ACTIVE) state|(Exiting) SM)`)
 	engine  = lazyregexp.New(`ucast_mgr_process: (\S+) tables configured on all switches`)
@@ -79,19 +84,57 @@ var troubles = []string{
 
 // Parse reads a log. Errors are problems of kind failed; of one code, the first few.
 func Parse(data []byte) (*Log, tool.Problems, error) {
-	r := reader{log: Log{Errors: []Entry{}}, few: ibdiags.Few{Limit: mostShown}}
+	r := newReader()
 	for line := range strings.SplitSeq(string(data), "\n") {
-		r.line++
-		if m := stamp.FindStringSubmatch(line); m != nil {
-			r.read(m[1], m[2], strings.TrimRight(m[3], " \t\r"))
-		} else if strings.TrimSpace(line) != "" {
-			r.torn = strings.Contains(line, " [") && !strings.Contains(line, " -> ") && begun.MatchString(line)
-		}
+		r.add(line)
 	}
+	return r.end()
+}
+
+// stream reads a log line by line: nothing but its errors is kept.
+func stream([]byte) (tool.Stream, bool) {
+	r := newReader()
+	return tool.Stream{Line: r.add, End: func() (any, tool.Problems, error) { return r.end() }}, true
+}
+
+func newReader() *reader {
+	return &reader{log: Log{Errors: []Entry{}}, few: ibdiags.Few{Limit: mostShown}}
+}
+
+// add takes the next line, and reports whether it is one of opensm.
+func (r *reader) add(line string) bool {
+	r.line++
+	if at, level, text, ok := cutStamp(line); ok {
+		r.read(at, level, strings.TrimRight(text, " \t\r"))
+		return true
+	}
+	if strings.TrimSpace(line) != "" {
+		r.torn = strings.Contains(line, " [") && !strings.Contains(line, " -> ") && begun.MatchString(line)
+	}
+	return false
+}
+
+// cutStamp returns the parts of a line of opensm: its time, its level and its text.
+func cutStamp(line string) (at, level, text string, ok bool) {
+	begin, rest, _ := strings.Cut(line, "] 0x")
+	if len(rest) < len("00 -> ") || rest[2:6] != " -> " {
+		return "", "", "", false
+	}
+	m := stampBegin.FindStringSubmatch(begin)
+	if m == nil || !levelDigits.MatchString(rest[:2]) {
+		return "", "", "", false
+	}
+	return m[1], "0x" + rest[:2], rest[6:], true
+}
+
+func (r *reader) end() (*Log, tool.Problems, error) {
 	if r.log.Lines == 0 {
 		return nil, nil, errors.New("no line of opensm in it")
 	}
 	r.few.Rest(&r.problems)
+	if r.lost {
+		r.problems.Add(tool.Truncated, 0, "There are more than %d errors: the first ones are shown.", mostErrors)
+	}
 	if r.torn {
 		r.problems.Add(tool.Truncated, 0, "The log ends within its last line.")
 	}
@@ -100,6 +143,9 @@ func Parse(data []byte) (*Log, tool.Problems, error) {
 	}
 	return &r.log, r.problems, nil
 }
+
+// mostErrors is how many errors are kept.
+const mostErrors = 100_000
 
 // begun is a line that ends within its stamp.
 var begun = lazyregexp.New(`^[ \t]*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{6} \[`)
@@ -110,6 +156,7 @@ type reader struct {
 	few      ibdiags.Few
 	line     int
 	torn     bool
+	lost     bool // there were more errors than are kept
 }
 
 // read takes a line: its time, its level and its text.
@@ -126,6 +173,11 @@ func (r *reader) read(at, level, text string) {
 	if level != levelError && !isTrouble(text) {
 		return
 	}
+	if len(r.log.Errors) == mostErrors {
+		r.lost = true
+		return
+	}
+	at, text = strings.Clone(at), strings.Clone(text)
 	e := Entry{Line: r.line, Time: at, Text: text}
 	if m := code.FindStringSubmatch(text); m != nil {
 		e.From, e.Code, e.Text = m[1], m[2], m[3]

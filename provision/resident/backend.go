@@ -124,7 +124,7 @@ func (r *Resident) Why(ctx context.Context, node string) (control.Why, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		y.Notes = append(y.Notes, r.watch.notes[node]...)
+		y.Notes = append(y.Notes, r.watch.notesOf(node)...)
 	}
 	if err == nil && y.Idle && r.boot.up != nil {
 		if text := r.boot.up.Seen(y.Node, r.restart.kept[node]); text != "" {

@@ -104,9 +104,7 @@ type idle struct {
 // Open opens the site. The caller owns the state, and calls Serve or Close.
 func Open(ctx context.Context, c Config) (*Resident, error) {
 	r := &Resident{cfg: c}
-	if c.Drift > 0 {
-		r.watch.due = time.Now().Add(min(c.Drift, driftFirst))
-	}
+	r.watch.begin(c.Drift, time.Now())
 	if err := r.openIdle(ctx); err != nil {
 		return nil, err
 	}
@@ -163,7 +161,7 @@ func (r *Resident) refresh(ctx context.Context) {
 		_ = r.openBoot(ctx) // it is said by Status
 	case r.restartNodes(ctx):
 	default:
-		r.lookForDrift(ctx)
+		r.lookAround(ctx)
 	}
 }
 

@@ -251,16 +251,17 @@ func TestLookAfterRun(t *testing.T) {
 	now := time.Now()
 	shown := map[string][]string{"n1": {"drifted: link"}}
 	for _, c := range []struct {
-		w    watch
+		l    look
 		want time.Time
 	}{
-		{watch{due: now.Add(time.Hour), notes: shown}, now.Add(driftFirst)},
-		{watch{due: now.Add(time.Second), notes: shown}, now.Add(time.Second)},
-		{watch{due: now.Add(time.Hour)}, now.Add(time.Hour)},
-		{watch{notes: shown}, time.Time{}}, // none is taken
+		{look{due: now.Add(time.Hour), notes: shown}, now.Add(driftFirst)},
+		{look{due: now.Add(time.Second), notes: shown}, now.Add(time.Second)},
+		{look{due: now.Add(time.Hour)}, now.Add(time.Hour)},
+		{look{notes: shown}, time.Time{}}, // none is taken
 	} {
-		if c.w.lookAfterRun(now); !c.w.due.Equal(c.want) {
-			t.Errorf("%d notes: due %v, want %v", len(c.w.notes), c.w.due, c.want)
+		w := watch{drift: c.l, chassis: c.l}
+		if w.lookAfterRun(now); !w.drift.due.Equal(c.want) || !w.chassis.due.Equal(c.want) {
+			t.Errorf("%d notes: due %v and %v, want %v", len(c.l.notes), w.drift.due, w.chassis.due, c.want)
 		}
 	}
 }

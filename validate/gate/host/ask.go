@@ -88,9 +88,21 @@ func askChassis(ctx context.Context, j *target.Job, wait time.Duration) (c Chass
 	return c, &mark, nil
 }
 
+// facts finds facts by their keys.
+type facts interface {
+	Fact(fact.Key) (fact.Fact, bool)
+}
+
+// LastLogMark is where the event log of a node's BMC ended when the node was accepted last, or its
+// bring-up began, and when that was by the controller's clock; false: that is not known.
+func LastLogMark(of facts, n *inventory.Node) (chassis.LogMark, time.Time, bool) {
+	m, ok := lastMark(of, n)
+	return m.LogMark, m.At, ok
+}
+
 // lastMark is where the event log ended when the node was accepted last, or when
 // its bring-up began: what is later.
-func lastMark(run stage.Run, n *inventory.Node) (logMark, bool) {
+func lastMark(run facts, n *inventory.Node) (logMark, bool) {
 	start, began := target.ReadFact(run, logAtStart, subject.OfNode(n.Name))
 	end, accepted := target.ReadFact(run, logAtAccept, subject.OfNode(n.Name))
 	if accepted && (!began || end.At.After(start.At)) {

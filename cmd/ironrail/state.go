@@ -34,7 +34,7 @@ Losing it never means that a node is installed again: see docs/state.md.
 list, show, export, check and backup work while apply runs; they read a copy.`,
 		Example: "  ironrail state list\n  ironrail state backup\n  ironrail state check",
 	}, a.stateListCommand(), a.stateShowCommand(), a.stateRmCommand(), a.stateBackupCommand(), a.stateRestoreCommand(),
-		a.stateExportCommand(), a.stateCompactCommand(), a.stateCheckCommand(), a.stateKeysCommand())
+		a.stateExportCommand(), a.stateCompactCommand(), a.stateCheckCommand(), a.stateKeysCommand(), a.stateMoveCommand())
 }
 
 // readFile opens the state file for reading, or a copy of it while another

@@ -47,10 +47,15 @@ func (b *Bolt) Export(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	return b.export(ctx, w, p)
+}
+
+// export writes the lines after a first one that has p.
+func (b *Bolt) export(ctx context.Context, w io.Writer, p Contents) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)
-	err = enc.Encode(exported{State: &exportedState{ExportFormat, p}})
+	err := enc.Encode(exported{State: &exportedState{ExportFormat, p}})
 	if err == nil {
 		err = b.Read(ctx, b.info.First, func(r Record) error { return enc.Encode(exported{Record: &r}) })
 	}

@@ -77,6 +77,19 @@ var _ state.Store = (*Store)(nil)
 // when they refuse the certificate, unsupported when one of them is too old or the state
 // was written by a newer ironrail, and conflict when they are not of one cluster.
 func Open(ctx context.Context, c Config) (*Store, error) {
+	s, err := connect(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.load(ctx); err != nil {
+		_ = s.client.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect is Open without a look at the state.
+func connect(ctx context.Context, c Config) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
@@ -90,10 +103,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{client: client, trust: trust, keys: keys{c.Prefix}, lease: cmp.Or(c.lease, leaseTTL), fresh: map[string]int{}}
 	s.groups.Fits = fits
-	if err = s.checkMembers(ctx, c.Endpoints); err == nil {
-		err = s.load(ctx)
-	}
-	if err != nil {
+	if err := s.checkMembers(ctx, c.Endpoints); err != nil {
 		_ = client.Close()
 		return nil, err
 	}
@@ -117,6 +127,8 @@ type about struct {
 	Lineage string    `json:"lineage"`
 	Created time.Time `json:"created"`
 	First   uint64    `json:"first"`
+	Filling string    `json:"filling,omitempty"` // id of what fills the state, which is not whole yet
+	Moved   string    `json:"moved,omitempty"`   // where the state is now
 }
 
 // load reads what the state says about itself. Of several that make it, one does.
@@ -140,6 +152,9 @@ func (s *Store) load(ctx context.Context) error {
 			return s.damaged(fmt.Errorf("%s: %w", s.keys.about(), err))
 		}
 	}
+	if err := is.passable(s.keys); err != nil {
+		return err
+	}
 	if is.Reader > state.Format {
 		return errkind.New(errkind.Unsupported, "state: etcd has format %d under %s, and this ironrail reads up to format %d", is.Format, s.keys.prefix, state.Format).
 			Do("Use the newer ironrail that wrote it.")
@@ -153,6 +168,9 @@ func (s *Store) load(ctx context.Context) error {
 
 // damaged says that what lies under the prefix is not as this package wrote it.
 func (s *Store) damaged(err error) error {
+	if errkind.Of(err) == errkind.Refused { // it is whole, and elsewhere
+		return err
+	}
 	return errkind.New(errkind.Corrupt, "state: what etcd has under %s is damaged or not a state: %w", s.keys.prefix, err).
 		Do("Put back a snapshot of etcd, or a copy of the state. Without one, use another prefix and adopt the nodes that run: nothing is installed because the state is lost.")
 }

@@ -44,6 +44,8 @@ type head struct {
 	// Nonce is random where nothing but the text was to change, so that a write which is
 	// still on its way can no longer be done.
 	Nonce string `json:"nonce,omitempty"`
+	// Moved says where the state is now: nobody writes this one any more.
+	Moved string `json:"moved,omitempty"`
 }
 
 // String is the head as it is stored. Texts of two writes always differ: by the fence, by
@@ -66,6 +68,9 @@ func readHead(text []byte) (*entry, error) {
 	e := &entry{text: string(text)}
 	if err := json.Unmarshal(text, &e.head); err != nil {
 		return nil, fmt.Errorf("head: %w", err)
+	}
+	if e.Moved != "" {
+		return nil, errMoved(e.Moved)
 	}
 	return e, nil
 }

@@ -133,17 +133,8 @@ func (b *Backend) Console(ctx context.Context, q control.ConsoleRequest, w contr
 
 // openConsole copies the console of a node to a watcher, by the rules of direct work.
 func openConsole(ctx context.Context, d *direct.Desk, bmcs reach.BMCs, shared *reach.Shared, q control.ConsoleRequest, w control.Watcher) error {
-	n, ok := bmcs.Inv.Node(q.Node)
-	if !ok {
-		_, err := selection.CheckNames(bmcs.Inv, []string{q.Node})
-		return err
-	}
-	t, err := bmcs.Target(n, n.Serial)
-	if err != nil {
-		return err
-	}
 	return d.Console(ctx, q, w, func(ctx context.Context, keys <-chan string) error {
-		return shared.Terminal(ctx, t, w.To, keys, w.Up)
+		return shared.OpenNode(ctx, bmcs, q.Node, w.To, keys, w.Up)
 	})
 }
 
@@ -182,13 +173,13 @@ func (b *Backend) live(w *control.Why) {
 		w.Waiting = &waits
 	}
 	for _, x := range w.Active {
-		switch base := x.ID.Base(); {
-		case x.Since.IsZero():
+		if x.Since.IsZero() {
 			continue
-		case base == install.StepOf(w.Node.Name, install.Boot):
-			w.Console = b.run.consoles.Of(w.Node.Name, x.ID)
-		case base == install.StepOf(w.Node.Name, install.Netboot):
-			w.Console = b.run.consoles.Of(w.Node.Name, x.ID)
+		}
+		if c := b.run.consoles.Of(w.Node.Name, x.ID); c != nil {
+			w.Console = c
+		}
+		if x.ID.Base() == install.StepOf(w.Node.Name, install.Netboot) {
 			w.Guess = b.probableCause(w.Node.Name, x.Since)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"sync"
@@ -19,13 +20,16 @@ import (
 	"github.com/ironrail/ironrail/fabric/switchos"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/fact"
+	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/power"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/capture"
 	"github.com/ironrail/ironrail/provision/direct"
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
 	"github.com/ironrail/ironrail/provision/remote"
@@ -63,7 +67,7 @@ type Running struct {
 	bootLog  *services.BootLog
 	services *services.Services
 	bmcs     reach.BMCs
-	consoles *reach.Consoles
+	consoles *capture.Recorder
 	shared   *reach.Shared // each console once, for consoles and for whoever watches
 	ssh      *remote.Pool
 	switches *reach.Switches
@@ -114,7 +118,7 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	r.restored = ok
 	r.switches = s.access().Switches(r.ssh, r.fact)
 	r.shared = reach.NewShared(reach.TerminalOn(s.network))
-	r.consoles = reach.NewConsoles(r.bmcs, r.shared.Terminal)
+	r.consoles = capture.NewRecorder(r.captured(o))
 	digests, err := s.Artifacts.Digests()
 	if err != nil {
 		return nil, err
@@ -137,6 +141,22 @@ func (s *Site) Begin(ctx context.Context, o RunOptions) (*Running, error) {
 	c.Limits, c.NextStep = r.Executor, r.NextStep
 	r.desk = direct.NewDesk(c)
 	return r, nil
+}
+
+// captured is what the consoles of the nodes are read with.
+func (r *Running) captured(o RunOptions) capture.Config {
+	inv := r.site.Inv
+	c := capture.Config{Folder: r.site.path("."), Now: time.Now, Bus: o.Bus, Begun: map[string]bool{},
+		Has: func(node string) bool { n, ok := inv.Node(node); return ok && oob.HasConsole(n) },
+		Open: func(ctx context.Context, node string, to io.Writer, keys <-chan string, up func()) error {
+			return r.shared.OpenNode(ctx, r.bmcs, node, to, keys, up)
+		}}
+	for _, st := range o.Plan.Steps {
+		if o.Resume && st.Subject.Kind == subject.Node && st.May.Has(plan.Power) {
+			c.Begun[st.Subject.Name] = true
+		}
+	}
+	return c
 }
 
 // openServices opens what the site serves, with the install ramdisks of its images, and
@@ -192,7 +212,7 @@ func (r *Running) Run(ctx context.Context) (apply.Result, error) {
 	r.desk.Close()
 	stop()
 	wg.Wait()
-	r.consoles.Wait()
+	r.consoles.Close()
 	r.shared.Close()
 	if err := r.recordParts(ctx); err != nil {
 		r.bus.Emit(event.Event{Type: event.Note, Text: "warning: the histories of parts are not up to date; the next run does it: " + err.Error()})

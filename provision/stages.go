@@ -78,6 +78,7 @@ type world struct {
 	store    state.Reader
 	feeds    *reach.Feeds                        // nil: PDUs are not asked
 	accept   func(stage.Stage) stage.Stage       // around the stage that accepts nodes; nil: nothing
+	capture  func(stage.Stage) stage.Stage       // around every stage: reads the consoles of nodes; nil: nothing does
 	subnets  func(fabric string) infiniband.Host // where a subnet manager runs; nil: nowhere
 	switches switchos.Switches                   // nil: they cannot be reached
 }
@@ -208,6 +209,9 @@ func (w world) middleware() (list []middleware) {
 			return w.accept(st)
 		})
 	}
+	if w.capture != nil { // what nodes print while their steps run
+		list = append(list, w.capture)
+	}
 	if w.feeds != nil { // PDUs are asked before a silent node is blamed
 		list = append(list, func(st stage.Stage) stage.Stage { return w.feeds.Around(st) })
 	}
@@ -226,7 +230,7 @@ func (r *Running) world() world {
 	w.ask = r.bmcs.Handle
 	w.install = install.Dependencies{
 		BMC: func(_ context.Context, node string) (install.Control, error) { return r.bmcs.Handle(node) },
-		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Console: r.consoles.Open, Printed: r.consoles.Printed, Type: r.consoles.Type,
+		Hub: r.services.Hub(), Boots: r.services.Boots(), Images: s.Artifacts.Library(r.services.Root()), Nodes: ssh, Evidence: r.bootLog.Of, Printed: r.consoles.Printed, Type: r.consoles.Type,
 		BootNetwork: r.services.BootNetwork, OtherOwner: r.services.OtherOwner(), SSHKey: remote.AuthorizedKey(s.Keys.SSH, "ironrail@"+s.Inv.Site.Name),
 	}
 	w.install.Signer, w.install.Restored = w.signer, r.restored
@@ -235,6 +239,7 @@ func (r *Running) world() world {
 	w.accept = func(st stage.Stage) stage.Stage {
 		return s.observer().RecordBaselines(st, ssh, r.bmcs, drift.Writer{Store: r.store, Fence: r.fence})
 	}
+	w.capture = func(st stage.Stage) stage.Stage { return r.consoles.Around(s.Inv, st) }
 	w.store, w.feeds = r.store, s.access().Feeds(r.fact)
 	w.repos = s.Artifacts.Repositories(r.services.Root())
 	return w

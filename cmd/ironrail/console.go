@@ -19,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/internal/keystroke"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/capture"
 	"github.com/ironrail/ironrail/provision/terminal"
 )
 
@@ -27,6 +28,7 @@ type consoleFlags struct {
 	limit  time.Duration
 	typing bool
 	escape string
+	log    bool
 }
 
 func (a *app) consoleCommand() *cobra.Command {
@@ -45,6 +47,10 @@ Lines that name a cause, such as a kernel panic or PXE-E51, are explained on
 stderr. Ctrl-C or --for ends it. --json prints one object for each line, with
 node, time, text and, where it is known, cause.
 
+A run reads the consoles of its nodes by itself, from the first step that may switch
+a node until it is accepted: --log prints what is kept of that, 256 KiB of a node at
+most, with the time of each line and where the console was lost. It asks nothing.
+
 With -i what you type goes to the node, Ctrl-C as well, and what the node sends
 goes to your terminal as it is. At the beginning of a line ~. ends it, ~B sends a
 break (SysRq of Linux on a serial line), ~~ is one ~, and ~? lists these; --escape
@@ -53,12 +59,16 @@ whose end ends it. A node that somebody else has on hold is refused, and so is a
 BMC that says another serial number or UUID than the files; a hold that comes later
 ends typing, and reading goes on. Who typed, from when to when, is in ironrail why
 NODE; what was typed is nowhere.`,
-		Example: "  ironrail console r01-u09\n  ironrail console r01-u09 --for 15m >r01-u09.console\n  ironrail console -i r01-u09",
+		Example: "  ironrail console r01-u09\n  ironrail console r01-u09 --for 15m >r01-u09.console\n  ironrail console -i r01-u09\n  ironrail console --log r01-u09",
 		Args:    asUsage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case f.limit < 0:
 				return errkind.New(errkind.Refused, "--for %v is below zero", f.limit).Do("Give a time such as 15m.")
+			case f.log && (f.typing || f.limit > 0):
+				return wrongUsage(c, errors.New("--log prints what is kept: it does not go with -i or --for"))
+			case f.log:
+				return a.consoleLog(args[0])
 			case f.typing && a.json:
 				return wrongUsage(c, errors.New("--json is for reading: it does not go with -i"))
 			case !f.typing && c.Flags().Changed("escape"):
@@ -73,6 +83,7 @@ NODE; what was typed is nowhere.`,
 		ValidArgsFunction: a.completeWords,
 	}
 	c.Flags().DurationVar(&f.limit, "for", 0, "how long to read, such as 15m; 0: until Ctrl-C")
+	c.Flags().BoolVar(&f.log, "log", false, "print what runs have kept of the console")
 	c.Flags().BoolVarP(&f.typing, "interactive", "i", false, "type at the console")
 	c.Flags().StringVar(&f.escape, "escape", "~", "the `CHARACTER` before commands, with -i: ^] for Ctrl-], or none")
 	return c
@@ -189,14 +200,20 @@ type spoken struct {
 	Node  string              `json:"node"`
 	Time  time.Time           `json:"time"` // when it came here
 	Text  string              `json:"text"`
+	Note  bool                `json:"note,omitempty"` // a remark of a log, such as that the console was lost
 	Cause *why.ConsoleMessage `json:"cause,omitempty"`
 }
 
 // consoleLine prints one line of a console, and what it means.
 func (a *app) consoleLine(node, text string) {
-	message, known := why.ExplainConsoleLine(text)
+	a.spokenLine(spoken{Node: node, Time: time.Now().UTC(), Text: text}, text)
+}
+
+// spokenLine prints one line of a console as a text, or as data, and what it means.
+func (a *app) spokenLine(x spoken, shown string) {
+	message, known := why.ExplainConsoleLine(x.Text)
+	known = known && !x.Note
 	if a.json {
-		x := spoken{Node: node, Time: time.Now().UTC(), Text: text}
 		if known {
 			x.Cause = &message
 		}
@@ -204,9 +221,25 @@ func (a *app) consoleLine(node, text string) {
 		return
 	}
 	var p page
-	p.linef("%s", text)
+	p.linef("%s", shown)
 	p.to(a.out)
 	if known {
-		a.sayf("%s: %s. %s", node, message.Cause, message.Action)
+		a.sayf("%s: %s. %s", x.Node, message.Cause, message.Action)
 	}
+}
+
+// consoleLog prints what runs have kept of a console.
+func (a *app) consoleLog(node string) error {
+	if _, err := a.names(node); err != nil {
+		return err
+	}
+	return capture.Read(a.stateDir(), node, func(l capture.Line) error {
+		x := spoken{Node: node, Time: l.At, Text: l.Text, Note: l.Note}
+		shown := l.At.Local().Format("2006-01-02 15:04:05  ") + l.Text
+		if l.Note {
+			shown = l.At.Local().Format("2006-01-02 15:04:05  ") + "[" + l.Text + "]"
+		}
+		a.spokenLine(x, shown)
+		return nil
+	})
 }

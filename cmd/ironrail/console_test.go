@@ -5,12 +5,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -314,5 +316,48 @@ func TestPeerConsoleMoves(t *testing.T) {
 	}
 	if d := typedBy(t, dir); d.State != state.EffectIsDone || !d.At.After(began.At) {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestRackConsoleLog: apply on a virtual rack keeps what its nodes print from the first power action until they
+// are accepted, and shares the console with who watches meanwhile.
+func TestRackConsoleLog(t *testing.T) {
+	t.Parallel()
+	dir, _ := living(t, `protocol = "redfish"`, `protocol = "ipmi"`, "  tls      = \"pin-first-seen\"\n", "")
+	run := func(args ...string) (int, string) {
+		var out, talk bytes.Buffer
+		code := newApp(&out, &talk).run(t.Context(), append([]string{"-C", dir, "--rack"}, args...))
+		return code, talk.String() + out.String()
+	}
+	if code, out := run("console", "--log", "r01-u01"); code != 1 || !strings.Contains(out, "nothing is kept of the console of r01-u01") {
+		t.Errorf("%d: %s", code, out)
+	}
+	if code, out := run("console", "--log", "r01-u01", "-i"); code != exitUsage {
+		t.Errorf("%d: %s", code, out)
+	}
+	if code, out := run("apply", "--auto-approve", "--erase", "8"); code != 0 {
+		t.Fatalf("%d: %s", code, out)
+	}
+	code, out := run("console", "--log", "r01-u01", "--json")
+	if code != 0 {
+		t.Fatalf("%d: %s", code, out)
+	}
+	_, out, _ = strings.Cut(out, "nothing else is reached.\n")
+	var all []spoken
+	for line := range strings.Lines(out) {
+		var x spoken
+		if err := json.Unmarshal([]byte(line), &x); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, x)
+	}
+	says := func(text string) int {
+		return slices.IndexFunc(all, func(x spoken) bool { return strings.Contains(x.Text, text) })
+	}
+	if up, loader, kernel := says("the console is open"), says("iPXE"), says("Linux version"); up != 0 || !all[0].Note || loader < 1 || kernel < loader || all[kernel].Node != "r01-u01" {
+		t.Errorf("open at %d, loader at %d, kernel at %d:\n%s", up, loader, kernel, out)
+	}
+	if code, out := run("console", "--log", "r01-u01"); code != 0 || !strings.Contains(out, "  [the console is open]\n") {
+		t.Errorf("%d: %s", code, out)
 	}
 }

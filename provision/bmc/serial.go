@@ -102,7 +102,7 @@ func (s *serial) packet(p []byte, w io.Writer) (ended bool, err error) {
 		}
 	}
 	if p[3]&serialDeactivated != 0 {
-		return true, errkind.New(errkind.Timeout, "the BMC ended the console")
+		return true, errEnded
 	}
 	return false, nil
 }

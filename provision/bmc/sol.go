@@ -21,7 +21,11 @@ const (
 	serialLost        = 50 * time.Second // silence of a BMC that was asked twice
 	deactivateTimeout = time.Second      // for the answer to Deactivate Payload
 	serialRetryMost   = 30 * time.Second
+	serialYield       = 30 * time.Second // for whoever ended the session, to open it themselves
 )
+
+// errEnded says that the BMC ended the console: somebody asked it to, who wants it, or it starts again.
+var errEnded = errkind.New(errkind.Timeout, "the BMC ended the console")
 
 // Terminal copies what a node prints on its serial console to w, as the BMC sends
 // it over LAN (IPMI 2.0, sections 15 and 24), until ctx ends, and types what comes from keys, in order
@@ -29,7 +33,8 @@ const (
 // Pool, most BMCs have four, and gives payload and session back at its end. A lost BMC is called again,
 // with up to 30 s between two tries; what was printed meanwhile is not seen, since
 // BMCs keep nothing, and keys that a BMC took just before it was lost may not have reached the node. A
-// console that somebody else has open is left to them: the error is of kind Refused.
+// console that somebody else has open is left to them: the error is of kind Refused. Whoever has the BMC end
+// this session has 30 s to open the console themselves.
 //
 // up is called each time that the console is open; nil: nobody.
 // The end of ctx is no error. An error of w ends the copy and is returned.
@@ -54,7 +59,10 @@ func Terminal(ctx context.Context, t Target, o Options, w io.Writer, keys <-chan
 		if k := errkind.Of(err); k != errkind.Timeout && (k != errkind.Unreachable || !opened && wait == time.Second) {
 			return t.wrap("read the console", err)
 		}
-		if opened {
+		switch {
+		case errors.Is(err, errEnded):
+			wait = serialYield
+		case opened:
 			wait = time.Second
 		}
 		if o.Clock.Sleep(ctx, wait) != nil {

@@ -14,16 +14,6 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 )
 
-// Console is a node's serial console while a step waits for the node. Its methods
-// are safe for concurrent use and never wait.
-type Console interface {
-	// Lines returns what was printed, oldest first, escaped and bounded; an error
-	// says why it is not read any more.
-	Lines() ([]string, error)
-	// Close ends the reading.
-	Close()
-}
-
 // Tail is the end of what a node printed on its serial console while a step waited
 // for it in vain.
 type Tail struct {
@@ -42,24 +32,6 @@ const TailLines = 10
 // consoleFile is the name of what a console said, as evidence.
 const consoleFile = "console.txt"
 
-// listening does what boots a node while its console is read. When that ends badly
-// the console's last lines are kept. A console that cannot be read changes nothing.
-func (s *Stage) listening(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, boot func() error) error {
-	if s.w.Console == nil {
-		return boot()
-	}
-	c := s.w.Console(ctx, n.Name)
-	if c == nil {
-		return boot()
-	}
-	defer c.Close()
-	err := boot()
-	if err != nil {
-		s.keepTail(ctx, run, n, st, c)
-	}
-	return err
-}
-
 // printed is what the console of a node has said while a step waits for the node.
 func (s *Stage) printed(node string) (lines []string, ever int) {
 	if s.w.Printed == nil {
@@ -68,10 +40,10 @@ func (s *Stage) printed(node string) (lines []string, ever int) {
 	return s.w.Printed(node)
 }
 
-// keepTail makes the end of a console durable. The step has its own error already:
-// what goes wrong here is told and not returned.
-func (s *Stage) keepTail(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, c Console) {
-	lines, _ := c.Lines() // why there are no more of them is told while the step runs
+// KeepTail makes the end of a console durable that a step has failed at: what was printed since the step began,
+// escaped and bounded, oldest first. The step has its own error already: what goes wrong here is said by an event
+// and not returned.
+func KeepTail(ctx context.Context, run stage.Run, n *inventory.Node, st plan.Step, lines []string) {
 	if len(lines) == 0 {
 		return
 	}

@@ -142,11 +142,8 @@ type Dependencies struct {
 	// OtherOwner returns the MAC that answers for a client's address when it is none of
 	// the client's. Nil: nobody knows.
 	OtherOwner func(netboot.Client) (addr.MAC, bool)
-	// Console begins to read a node's serial console, until ctx ends or it is
-	// closed; nil where there is none that can be read. It does not wait.
-	Console func(ctx context.Context, node string) Console
-	// Printed returns the last lines of a node's console while it is read, oldest
-	// first, escaped, and how many it has printed since; nil: no console is read.
+	// Printed returns the last lines that a node's console has printed since the step that is under
+	// way began, oldest first, escaped, and how many that were; nil: no console is read.
 	Printed func(node string) (lines []string, ever int)
 	// Type copies what a node prints on its serial console to a writer until ctx ends, and types
 	// what comes from keys; up is called each time that the console is open. Nil: no console
@@ -262,10 +259,8 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	}
 	switch actionOf(st) {
 	case Netboot:
-		return s.listening(ctx, run, n, st, func() error {
-			_, _, err := s.ensureAgent(ctx, run, n, st)
-			return err
-		})
+		_, _, err = s.ensureAgent(ctx, run, n, st)
+		return err
 	case MOK:
 		return s.enrolMOK(ctx, run, n, st)
 	case Inspect:
@@ -278,7 +273,7 @@ func (s *Stage) Apply(ctx context.Context, run stage.Run, st plan.Step) error {
 	case Configure:
 		return s.configure(ctx, run, n, st)
 	case Boot:
-		return s.listening(ctx, run, n, st, func() error { return s.boot(ctx, run, n, st) })
+		return s.boot(ctx, run, n, st)
 	case Firmware:
 		return s.proveFirmware(ctx, run, n, st)
 	case Leave:

@@ -11,8 +11,21 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/selection"
 )
+
+// Terminal copies what a node prints on its console until ctx ends, and types what comes from keys
+// (nil: nothing), as bmc.Terminal does.
+type Terminal func(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error
+
+// TerminalOn opens consoles over a network.
+func TerminalOn(n network.Network) Terminal {
+	return func(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error {
+		return bmc.Terminal(ctx, t, bmc.Options{Network: n}, to, keys, up)
+	}
+}
 
 // Shared gives one console to any number of readers: a BMC opens its console once. Who comes later
 // sees what is printed from then on. It is safe for concurrent use.
@@ -76,6 +89,19 @@ func (r *sharedReader) end() {
 // NewShared shares the consoles that open opens.
 func NewShared(open Terminal) *Shared {
 	return &Shared{open: open, lines: map[netip.AddrPort]*sharedLine{}}
+}
+
+// OpenNode is Terminal for the console of a node of the inventory.
+func (s *Shared) OpenNode(ctx context.Context, b BMCs, node string, to io.Writer, keys <-chan string, up func()) error {
+	if _, err := selection.CheckNames(b.Inv, []string{node}); err != nil {
+		return err
+	}
+	n, _ := b.Inv.Node(node)
+	t, err := b.Target(n, n.Serial)
+	if err != nil {
+		return err
+	}
+	return s.Terminal(ctx, t, to, keys, up)
 }
 
 // Terminal is a Terminal for each reader. It returns once the reader has left, and the last one once the

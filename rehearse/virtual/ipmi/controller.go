@@ -58,6 +58,7 @@ func (k *controller) answer(pkt []byte) []byte {
 		return nil
 	}
 	k.prepare()
+	k.keepConsole()
 	if len(pkt) < rmcpHeader+1 || pkt[0] != rmcpVersion {
 		return nil
 	}

@@ -39,6 +39,7 @@ type console struct {
 	sess  *bmc.Session
 	to    net.Addr
 	heard time.Time // last; sessions are dropped when they are silent
+	at    time.Time // the same on the wall's clock
 	acks  chan ack
 	typed byte // number of the last packet with characters
 	end   context.CancelFunc
@@ -70,6 +71,14 @@ func (k *controller) activate(req []byte) ([]byte, types.CompletionCode) {
 	out = binary.LittleEndian.AppendUint16(out, serialMost+serialHead)
 	out = binary.LittleEndian.AppendUint16(out, Port)
 	return binary.LittleEndian.AppendUint16(out, 0xffff), types.CodeOK // no VLAN
+}
+
+// keepConsole keeps the session of a console whose client is there: that keeps its session by the clock on
+// the wall, which the time of the chassis may outrun.
+func (k *controller) keepConsole() {
+	if c := k.console; c != nil && time.Since(c.at) <= bmc.DefaultInactivityTimeout {
+		c.sess.LastActivity = k.clk.Now()
+	}
 }
 
 // open reports whether a session was not closed.
@@ -136,7 +145,7 @@ func (k *controller) serialConfig(req []byte) ([]byte, types.CompletionCode) {
 // listen makes the session that asks the console, from now on.
 func (k *controller) listen() {
 	ctx, cancel := context.WithCancel(k.ctx)
-	c := &console{sess: k.asks, to: k.from, heard: k.clk.Now(), acks: make(chan ack, 1), end: cancel}
+	c := &console{sess: k.asks, to: k.from, heard: k.clk.Now(), at: time.Now(), acks: make(chan ack, 1), end: cancel}
 	k.console = c
 	k.o.Serial.open(true)
 	k.wg.Go(func() { k.pump(ctx, c) })

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/secret"
@@ -170,11 +171,18 @@ func TestSerialInBubble(t *testing.T) {
 	})
 }
 
+// hasty is a clock whose waits are short.
+type hasty struct{ clock.Wall }
+
+func (hasty) Sleep(ctx context.Context, _ time.Duration) error {
+	return clock.Wall{}.Sleep(ctx, 50*time.Millisecond)
+}
+
 // TestPeerSerial: ipmitool sees whether somebody reads, and may end it.
 func TestPeerSerial(t *testing.T) {
 	t.Parallel()
 	at := serve(t, hardware(nil), ipmi.Options{Serial: ipmi.NewLine()})
-	_, up, end := reader(t.Context(), at, bmc.Options{})
+	_, up, end := reader(t.Context(), at, bmc.Options{Clock: hasty{}}) // it waits for who ended it
 	<-up
 	contains(t, tool(t, at, "17", true, "sol", "info"), "Enabled                         : true", "115.2", "623")
 	contains(t, tool(t, at, "17", true, "raw", "0x06", "0x4a", "1"), "01 01 00") // one may, one does

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"time"
 
 	"github.com/bougou/go-ipmi/pkg/bmc"
 	"github.com/bougou/go-ipmi/pkg/crypto"
@@ -201,7 +202,7 @@ func (k *controller) inside(pkt []byte, id, seq uint32, kind, flags uint8, paylo
 		return nil
 	}
 	if c := k.console; c != nil && c.sess == sess {
-		c.heard = k.clk.Now()
+		c.heard, c.at = k.clk.Now(), time.Now()
 	}
 	if kind == protocol.PayloadSOL {
 		return k.typed(sess, request)

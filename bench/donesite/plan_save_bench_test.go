@@ -4,15 +4,18 @@ package donesite_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 )
 
-// BenchmarkSavedPlan writes and reads the plan of a site in which nothing was done. MiB
-// is the size of the file.
+// BenchmarkSavedPlan writes and reads the plan of a site in which nothing was done: as a
+// file, and in a state as apply does before it begins. MiB is the size of the file.
 func BenchmarkSavedPlan(b *testing.B) {
 	for _, nodes := range []int{1_000, 12_500} {
 		p := makePlan(b, openBench(b, benchSite(b, nodes, "")), state.Empty{})
@@ -36,6 +39,42 @@ func BenchmarkSavedPlan(b *testing.B) {
 					b.Fatal(problem, err)
 				}
 			}
+		})
+		b.Run("store/"+strconv.Itoa(nodes), func(b *testing.B) {
+			var cpu time.Duration
+			var size int64
+			for b.Loop() {
+				name := filepath.Join(b.TempDir(), "state.db")
+				store, err := state.Open(name)
+				if err != nil {
+					b.Fatal(err)
+				}
+				fence, err := store.Claim(b.Context(), "bench")
+				if err != nil {
+					b.Fatal(err)
+				}
+				began := cpuTime()
+				put, err := state.PutPlan(b.Context(), store, fence, p)
+				if err == nil {
+					_, err = store.Append(b.Context(), fence, state.Batch{Puts: []state.Put{put}})
+				}
+				cpu += cpuTime() - began
+				if err != nil {
+					b.Fatal(err)
+				}
+				back, err := state.ReadPlan(b.Context(), store, p.ID)
+				if err != nil || len(back.Steps) != len(p.Steps) {
+					b.Fatal(len(back.Steps), err)
+				}
+				info, err := os.Stat(name)
+				if err != nil {
+					b.Fatal(err)
+				}
+				size = info.Size()
+				_ = store.Close()
+			}
+			b.ReportMetric(float64(size)/(1<<20), "MiB")
+			b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
 		})
 	}
 }

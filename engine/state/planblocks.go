@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/ironrail/ironrail/engine/plan"
 )
 
@@ -18,12 +20,19 @@ import (
 type planList struct {
 	blockList
 	Parts []int `json:"parts"`
+	// Packed is how each part was made smaller before it was cut into blocks; "": not at all.
+	Packed string `json:"packed,omitempty"`
 }
+
+// packedZstd is a frame of Zstandard (RFC 8878) for each part.
+const packedZstd = "zstd"
 
 const (
 	inlinePlan = 128 << 10        // bytes of a plan that needs no blocks
 	partOfPlan = MaxValue * 7 / 8 // bytes at which a list of steps is closed
 	togetherAt = 16 << 20         // bytes of blocks that are written together
+
+	mostUnpacked = 1 << 30 // bytes of one part
 )
 
 // PutPlan makes the Put that stores a plan at its key, whatever is there now. What does not
@@ -36,7 +45,7 @@ func PutPlan(ctx context.Context, s Store, f Fence, p *plan.Plan) (Put, error) {
 	if err != nil {
 		return Put{}, err
 	}
-	w := planWriter{list: planList{}, put: func(blocks [][]byte) ([]Digest, error) { return s.PutBlocks(ctx, f, blocks...) }}
+	w := planWriter{packs: true, put: func(blocks [][]byte) ([]Digest, error) { return s.PutBlocks(ctx, f, blocks...) }}
 	if err := w.addPart(raw); err != nil {
 		return Put{}, err
 	}
@@ -66,7 +75,9 @@ type planWriter struct {
 	steps []byte   // the list of steps that is not closed
 	ready [][]byte // blocks that are not written
 	bytes int      // of ready
-	whole int      // of all parts
+	whole int      // of all parts, before they were packed
+	packs bool     // parts; those of anything but a plan lie in blocks as they are
+	pack  *zstd.Encoder
 }
 
 // addStep adds a step, as JSON.
@@ -89,15 +100,23 @@ func (w *planWriter) closeList() error {
 	return w.addPart(list)
 }
 
-// addPart adds a part, which is not changed any more.
-func (w *planWriter) addPart(part []byte) error {
+// addPart adds a part.
+func (w *planWriter) addPart(part []byte) (err error) {
+	if w.packs && w.pack == nil {
+		if w.pack, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1)); err != nil {
+			return err
+		}
+	}
+	w.whole += len(part)
+	if w.packs {
+		part = w.pack.EncodeAll(part, nil)
+	}
 	n := 0
 	for b := range slices.Chunk(part, MaxValue) {
 		w.ready = append(w.ready, b)
 		n++
 	}
 	w.list.Parts = append(w.list.Parts, n)
-	w.whole += len(part)
 	if w.bytes += len(part); w.bytes >= togetherAt {
 		return w.flush()
 	}
@@ -119,7 +138,9 @@ func (w *planWriter) end() (*planList, error) {
 		}
 	}
 	err := w.flush()
-	w.list.Bytes = w.whole
+	if w.list.Bytes = w.whole; w.packs {
+		w.list.Packed = packedZstd
+	}
 	return &w.list, err
 }
 
@@ -162,6 +183,9 @@ func listOfPlan(k Key, value []byte) (*planList, error) {
 	if err := json.Unmarshal(value, l); err != nil {
 		return nil, err
 	}
+	if l.Packed != "" && l.Packed != packedZstd {
+		return nil, fmt.Errorf("its parts are packed by %q, which this version does not know", l.Packed)
+	}
 	n := 0
 	for _, p := range l.Parts {
 		n += max(p, 0)
@@ -174,9 +198,17 @@ func listOfPlan(k Key, value []byte) (*planList, error) {
 
 // read gives the parts of a plan in blocks to f.
 func (l *planList) read(ctx context.Context, r Reader, f planParts) error {
+	unpack, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(mostUnpacked))
+	if err != nil {
+		return err
+	}
+	defer unpack.Close()
 	left, give := l.Blocks, f.head
 	for _, n := range l.Parts {
 		part, err := joinBlocks(ctx, r, left[:n])
+		if err == nil && l.Packed != "" {
+			part, err = unpack.DecodeAll(part, nil)
+		}
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func newFactFinder(ctx context.Context, r Reader) (func(fact.Key) (fact.Fact, bo
 }
 
 // letGoAfter is after how many facts the pages are let go of that they were read from.
-const letGoAfter = 1 << 12
+const letGoAfter = 1 << 10
 
 // factNames are the names that the facts of the file have, of any subject. Stages ask for
 // many facts of each node that no node has, and each look into the file has its cost.

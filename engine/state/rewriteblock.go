@@ -78,9 +78,9 @@ func (r *rewriting) put(blocks [][]byte) ([]Digest, error) {
 	})
 }
 
-// cut cuts a plan that is one value into blocks.
+// cut cuts a plan or a fact that is one value into blocks.
 func (r *rewriting) cut(k, value []byte) error {
-	w := planWriter{put: r.put}
+	w := planWriter{put: r.put, packs: keyOf(k).Kind == planKind}
 	err := cutPlan(value, planParts{head: w.addPart, steps: func(list []byte) error {
 		cuts := cutList(list)
 		if cuts == nil {

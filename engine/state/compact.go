@@ -130,7 +130,7 @@ func Compact(ctx context.Context, path string, runs int, dry bool) (c Compaction
 		return c, err
 	}
 	defer old.Close()
-	if err := old.refuseMirror(); err != nil {
+	if err := old.CheckMirror(false); err != nil {
 		return c, err
 	}
 	if c, err = old.planCompaction(ctx, max(runs, 1)); err != nil || dry {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ironrail/ironrail/internal/errkind"
 )
 
 // Lease is for how long the writer of a store is sure to be the only one.
@@ -28,6 +30,26 @@ func (Forever) Ended() <-chan struct{} { return nil }
 // ErrLeaseEnded is the refusal of an append after the lease of its writer. Another
 // controller may be the owner: nothing is done any more, and the process ends.
 var ErrLeaseEnded = errors.New("state: the lease has ended, and another controller may have taken over")
+
+// LeaseEnded is ErrLeaseEnded with what to do.
+func LeaseEnded() error {
+	return errkind.New(errkind.Refused, "%w", ErrLeaseEnded).
+		Do("Look which controller owns the state with ironrail status; `ironrail apply` there goes on.")
+}
+
+// CheckLease refuses what must not begin after a lease, also in a process that was stopped: it
+// goes on before whoever keeps the lease has looked at the time.
+func CheckLease(l Lease) error {
+	if until, ends := l.Until(); ends && !time.Now().Before(until) {
+		return LeaseEnded()
+	}
+	select {
+	case <-l.Ended(): // nil: never
+		return LeaseEnded()
+	default:
+		return nil
+	}
+}
 
 // UnknownError says that nobody knows whether an append was done. Store.Outcome says so
 // once the store answers again.

@@ -3,9 +3,11 @@
 package state
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 
@@ -68,9 +70,9 @@ func OpenMirror(path string) (*Mirror, error) {
 		return nil, err
 	}
 	b.readOnly = true
-	at, is, err := b.mirrorPosition()
-	if err == nil && !is {
-		err = otherKind(path, false)
+	at, _, err := b.MirrorPosition()
+	if err == nil {
+		err = b.CheckMirror(true)
 	}
 	if err != nil {
 		_ = b.db.Close()
@@ -89,8 +91,8 @@ func otherKind(path string, isMirror bool) error {
 		Do("Move the file away: the copy is made anew.")
 }
 
-// mirrorPosition returns the position of a file that is a mirror.
-func (b *Bolt) mirrorPosition() (at string, is bool, err error) {
+// MirrorPosition returns the position of a file that is a mirror; false: it is not one.
+func (b *Bolt) MirrorPosition() (at string, is bool, err error) {
 	err = guardFaults(b.path, func() error {
 		return b.db.View(func(tx *bbolt.Tx) error {
 			raw := tx.Bucket(metaBucket).Get(metaMirror)
@@ -101,17 +103,20 @@ func (b *Bolt) mirrorPosition() (at string, is bool, err error) {
 	return at, is, err
 }
 
-// refuseMirror refuses to write a copy anew as if it were the original.
-func (b *Bolt) refuseMirror() error {
-	_, is, err := b.mirrorPosition()
-	if err == nil && is {
-		err = otherKind(b.path, true)
+// CheckMirror refuses a mirror where an original is due, or the other way round.
+func (b *Bolt) CheckMirror(due bool) error {
+	_, is, err := b.MirrorPosition()
+	if err == nil && is != due {
+		err = otherKind(b.path, is)
 	}
 	return err
 }
 
 // Reader reads the mirror, between two changes.
 func (m *Mirror) Reader() Reader { return m.file }
+
+// Snapshot writes the mirror to w, as it stands now.
+func (m *Mirror) Snapshot(ctx context.Context, w io.Writer) error { return m.file.Snapshot(ctx, w) }
 
 // Close gives the file back.
 func (m *Mirror) Close() error { return m.file.Close() }

@@ -189,6 +189,10 @@ func (d *Desk) effect(ctx context.Context, p *shown, n *inventory.Node, w work, 
 		back()
 		return refused(err, n)
 	}
+	if err := state.CheckLease(d.cfg.Store.Lease(d.cfg.Fence)); err != nil { // its intent stands
+		back()
+		return refused(err, n)
+	}
 	d.emit(p, n.Name, x.Verb+" by "+x.By+reasonOf(q), string(x.State))
 	out, err := verbs[p.Verb].do(ctx, w)
 	d.settle(n, out, back)

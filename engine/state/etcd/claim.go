@@ -49,7 +49,7 @@ func (s *Store) Claim(ctx context.Context, owner string) (state.Fence, error) {
 		if err := s.checkFree(ctx); err != nil {
 			return state.Fence{}, err
 		}
-		l, err := grant(ctx, s.client, s.lease)
+		l, err := grant(ctx, s.client, s.lease, s.margin)
 		if err != nil {
 			return state.Fence{}, err
 		}
@@ -108,11 +108,20 @@ func (s *Store) look(ctx context.Context, mine clientv3.LeaseID) (seen, error) {
 				c.Owner = "another controller"
 			}
 			return at, errkind.New(errkind.Refused, "state: %w", &ownedError{s.keys.prefix, c.Owner}).
-				Do("Wait until it ends, or ask it with ironrail status. If it died or is cut off, another can be the owner within 15 seconds.")
+				Do(fmt.Sprintf("Wait until it ends, or run the command there. If it died or is cut off, another can be the owner within %.0f seconds.", (s.lease + electionTime).Seconds()))
 		}
 		at.created = kv.CreateRevision
 	}
 	return at, nil
+}
+
+// Owner returns who the owner is now; "": nobody.
+func (s *Store) Owner(ctx context.Context) (string, error) {
+	_, err := s.look(ctx, 0)
+	if held, ok := errors.AsType[*ownedError](err); ok {
+		return held.owner, nil
+	}
+	return "", err
 }
 
 // takeOver writes the owner's key and a head with the next fence.

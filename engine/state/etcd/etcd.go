@@ -34,6 +34,10 @@ type Config struct {
 	// of this controller. Certificate and key are read anew for each connection, so that
 	// they can be replaced while ironrail runs.
 	CA, Cert, Key string
+	// Calls is how long a call to hardware may last at most once it has begun. An owner takes
+	// its lease for ended so much earlier than etcd can, which gives it so much longer: what
+	// it began is over before another controller is the owner.
+	Calls time.Duration
 
 	lease time.Duration // of the owner; 0: leaseTTL
 }
@@ -48,6 +52,9 @@ const (
 	renewPause  = 2 * time.Second         // after a lease was renewed
 	renewTime   = 1200 * time.Millisecond // of one try: a lease leaves time for three, and for an election between
 	retryPause  = 100 * time.Millisecond
+	// electionTime is how much longer than a lease another controller may take to be the owner:
+	// the members may have to elect a leader first.
+	electionTime = 7 * time.Second
 )
 
 // Store is the state in etcd. It is safe for concurrent use.
@@ -57,6 +64,7 @@ type Store struct {
 	keys   keys
 	info   state.Info
 	lease  time.Duration // that an owner gets
+	margin time.Duration // so much earlier it takes it for ended
 
 	groups commit.Queue[*pending]
 	commit sync.Mutex // held while the owner writes
@@ -76,19 +84,28 @@ var _ state.Store = (*Store)(nil)
 // state where there is none. The error is of kind unreachable when no member answers, auth
 // when they refuse the certificate, unsupported when one of them is too old or the state
 // was written by a newer ironrail, and conflict when they are not of one cluster.
-func Open(ctx context.Context, c Config) (*Store, error) {
+func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, true) }
+
+// ErrNoState is the error of who looks where nobody has made a state.
+var ErrNoState = errors.New("state: etcd has none")
+
+// OpenExisting is Open for whoever only looks: it writes nothing. The error is
+// ErrNoState where there is no state.
+func OpenExisting(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, false) }
+
+func open(ctx context.Context, c Config, create bool) (*Store, error) {
 	s, err := connect(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.load(ctx); err != nil {
+	if err := s.load(ctx, create); err != nil {
 		_ = s.client.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// connect is Open without a look at the state.
+// connect is open without a look at the state.
 func connect(ctx context.Context, c Config) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -101,7 +118,7 @@ func connect(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, trust: trust, keys: keys{c.Prefix}, lease: cmp.Or(c.lease, leaseTTL), fresh: map[string]int{}}
+	s := &Store{client: client, trust: trust, keys: keys{c.Prefix}, lease: cmp.Or(c.lease, leaseTTL) + c.Calls, margin: leaseMargin + c.Calls, fresh: map[string]int{}}
 	s.groups.Fits = fits
 	if err := s.checkMembers(ctx, c.Endpoints); err != nil {
 		_ = client.Close()
@@ -131,20 +148,27 @@ type about struct {
 	Moved   string    `json:"moved,omitempty"`   // where the state is now
 }
 
-// load reads what the state says about itself. Of several that make it, one does.
-func (s *Store) load(ctx context.Context) error {
+// load reads what the state says about itself, and makes it where create says so and there
+// is none. Of several that make it, one does.
+func (s *Store) load(ctx context.Context, create bool) error {
 	is := about{Format: state.Format, Reader: state.Format, Lineage: rand.Text(), Created: time.Now().UTC(), First: 1}
 	text, err := json.Marshal(is)
 	if err != nil {
 		return fmt.Errorf("state: %w", err)
 	}
+	var first []clientv3.Op
+	if create {
+		first = []clientv3.Op{clientv3.OpPut(s.keys.about(), string(text)), clientv3.OpPut(s.keys.head(), head{}.String())}
+	}
 	resp, err := retry(ctx, callTime, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		return s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.keys.about()), "=", 0)).
-			Then(clientv3.OpPut(s.keys.about(), string(text)), clientv3.OpPut(s.keys.head(), head{}.String())).
+		return s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.keys.about()), "=", 0)).Then(first...).
 			Else(clientv3.OpGet(s.keys.about())).Commit()
 	})
 	if err != nil {
 		return explain("open", err)
+	}
+	if resp.Succeeded && !create {
+		return fmt.Errorf("%w under %s", ErrNoState, s.keys.prefix)
 	}
 	if !resp.Succeeded {
 		is = about{}

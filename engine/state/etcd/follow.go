@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -37,27 +38,31 @@ type Follower struct {
 	loads   int           // how often the whole state was read
 }
 
-// position is where a copy stands: its cluster, revision and head. No two writes leave the
-// same head, so that revisions of a snapshot that was put back are not taken for those that
-// the copy has.
+// position is where a copy stands: its cluster, revision and head, and when it was known to
+// have all that etcd had. No two writes leave the same head, so that revisions of a snapshot
+// that was put back are not taken for those that the copy has.
 type position struct {
 	cluster  uint64
 	revision int64 // 0: nowhere
+	at       time.Time
 	head     string
 }
 
-func (p position) String() string { return fmt.Sprintf("%x %d %s", p.cluster, p.revision, p.head) }
+func (p position) String() string {
+	return fmt.Sprintf("%x %d %d %s", p.cluster, p.revision, p.at.Unix(), p.head)
+}
 
 // positionOf reads what String wrote; the zero position when it is not that.
 func positionOf(text string) (p position) {
-	parts := strings.SplitN(text, " ", 3)
-	if len(parts) != 3 {
+	parts := strings.SplitN(text, " ", 4)
+	if len(parts) != 4 {
 		return position{}
 	}
-	if _, err := fmt.Sscanf(parts[0]+" "+parts[1], "%x %d", &p.cluster, &p.revision); err != nil {
+	var at int64
+	if _, err := fmt.Sscanf(strings.Join(parts[:3], " "), "%x %d %d", &p.cluster, &p.revision, &at); err != nil {
 		return position{}
 	}
-	p.head = parts[2]
+	p.at, p.head = time.Unix(at, 0), parts[3]
 	return p
 }
 
@@ -129,6 +134,17 @@ func (f *Follower) Read(read func(state.Reader) error) error {
 	return read(f.copy.Reader())
 }
 
+// Snapshot writes the copy to w as a state file, once it has all that was written before
+// the call.
+func (f *Follower) Snapshot(ctx context.Context, w io.Writer) error {
+	if err := f.Await(ctx); err != nil {
+		return err
+	}
+	f.swap.RLock()
+	defer f.swap.RUnlock()
+	return f.copy.Snapshot(ctx, w)
+}
+
 // Close gives the copy back. Run has ended.
 func (f *Follower) Close() error {
 	f.swap.Lock()
@@ -170,6 +186,32 @@ type copyError struct{ error }
 
 // Unwrap returns the error itself.
 func (e copyError) Unwrap() error { return e.error }
+
+// Refresh brings the copy up to date, which takes a moment where it was followed before, and
+// notes the time. Run is not called meanwhile.
+func (f *Follower) Refresh(ctx context.Context) error {
+	following, stop := context.WithCancel(ctx)
+	var ran error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer stop() // an error ends the wait
+		ran = f.Run(following)
+	}()
+	asked := time.Now()
+	err := f.Await(following)
+	stop()
+	<-ended
+	if ran != nil {
+		return ran
+	}
+	if err != nil {
+		return err
+	}
+	p := positionOf(f.copy.Position())
+	p.at = asked
+	return f.copy.Apply(state.Change{Position: p.String()})
+}
 
 // Run follows until ctx ends, and returns nil then. It waits while etcd does not answer. An
 // error is of the copy, or of damage, also where the state was removed: the copy stays as it
@@ -238,7 +280,7 @@ func (f *Follower) takeAll(cluster uint64, events []*clientv3.Event) error {
 		if !last && (len(c.Dropped) == 0 || events[i+1].Kv.ModRevision == e.Kv.ModRevision) {
 			continue
 		}
-		c.Position = position{cluster, e.Kv.ModRevision, f.head}.String()
+		c.Position = position{cluster, e.Kv.ModRevision, time.Now(), f.head}.String()
 		if err := f.take(c, e.Kv.ModRevision); err != nil {
 			return err
 		}
@@ -378,7 +420,7 @@ func (f *Follower) copyPages(ctx context.Context, m *state.Mirror) (at int64, er
 			return 0, copyError{f.store.damaged(errors.New("its head is not there"))}
 		}
 		if !more {
-			c.Position = position{p.cluster, p.revision, f.head}.String()
+			c.Position = position{p.cluster, p.revision, time.Now(), f.head}.String()
 		}
 		if err := m.Apply(c); err != nil {
 			return 0, copyError{err}

@@ -15,10 +15,11 @@ import (
 // lease keeps the lease of an owner alive. It is taken for ended a margin before etcd can
 // take it so: etcd counts from when it answered, and this process from when it asked.
 type lease struct {
-	id    clientv3.LeaseID
-	ended chan struct{}
-	stop  context.CancelFunc
-	done  chan struct{} // closed once nothing keeps it alive any more
+	id     clientv3.LeaseID
+	margin time.Duration
+	ended  chan struct{}
+	stop   context.CancelFunc
+	done   chan struct{} // closed once nothing keeps it alive any more
 
 	mu     sync.Mutex // guards what follows
 	until  time.Time  // by the monotonic clock, which goes on while the process is stopped
@@ -28,7 +29,7 @@ type lease struct {
 var _ state.Lease = (*lease)(nil)
 
 // grant asks for a lease, and keeps it alive until it is given back or lost.
-func grant(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*lease, error) {
+func grant(ctx context.Context, client *clientv3.Client, ttl, margin time.Duration) (*lease, error) {
 	asked := time.Now()
 	resp, err := retry(ctx, callTime, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
 		asked = time.Now()
@@ -38,7 +39,7 @@ func grant(ctx context.Context, client *clientv3.Client, ttl time.Duration) (*le
 		return nil, explain("lease", err)
 	}
 	keep, stop := context.WithCancel(context.Background())
-	l := &lease{id: resp.ID, ended: make(chan struct{}), done: make(chan struct{}), stop: stop, until: asked.Add(ttl - leaseMargin)}
+	l := &lease{id: resp.ID, margin: margin, ended: make(chan struct{}), done: make(chan struct{}), stop: stop, until: asked.Add(ttl - margin)}
 	go func() {
 		defer close(l.done)
 		l.keepAlive(keep, client)
@@ -86,7 +87,7 @@ func (l *lease) renew(ctx context.Context, client *clientv3.Client, until time.T
 	case err == nil && resp.TTL > 0:
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.until = asked.Add(time.Duration(resp.TTL)*time.Second - leaseMargin)
+		l.until = asked.Add(time.Duration(resp.TTL)*time.Second - l.margin)
 		return renewPause, true
 	case isLeaseLost(err):
 		l.end()

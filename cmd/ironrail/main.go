@@ -56,6 +56,7 @@ type app struct {
 	vars []string // NAME=VALUE, of the site's variables
 	rack bool     // everything outside is the virtual rack of the site
 
+	where  whereabouts
 	notice *notice // what is said to be done, while it takes long
 
 	color string             // when lines on a terminal have colors: auto, always or never

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/keys"
+	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/rehearse/rack"
 	"github.com/ironrail/ironrail/rehearse/rehearsal"
 	"github.com/ironrail/ironrail/rehearse/virtual"
@@ -214,6 +216,9 @@ func (a *app) checkRack(c *cobra.Command) error {
 func (a *app) openSite(inv *inventory.Inventory, o provision.Options) (*provision.Site, error) {
 	o.Environ = a.environ
 	if !a.rack {
+		if err := a.checkBeforeKeys(inv, o); err != nil {
+			return nil, err
+		}
 		return provision.Open(inv, o)
 	}
 	s, err := rack.NewClient(a.dir).Open(context.Background(), inv, o.Look) // each of its calls has a deadline
@@ -221,6 +226,27 @@ func (a *app) openSite(inv *inventory.Inventory, o provision.Options) (*provisio
 		return rack.OpenRecords(inv, a.dir)
 	}
 	return s, err
+}
+
+// checkBeforeKeys brings the copy of a state in etcd up to date before keys are made beside it:
+// they are not made where nodes trust others.
+func (a *app) checkBeforeKeys(inv *inventory.Inventory, o provision.Options) error {
+	if o.Look || onrecord.EtcdOf(inv) == nil {
+		return nil
+	}
+	missing, err := keys.ListMissing(filepath.Join(a.stateDir(), keys.Folder))
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	if err := os.MkdirAll(a.stateDir(), 0o700); err != nil {
+		return err
+	}
+	_, done, err := a.openReader()
+	if err != nil {
+		return err
+	}
+	done()
+	return nil
 }
 
 // markVirtual marks the state of a virtual rack, before anything else is written into it.

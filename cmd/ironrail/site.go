@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/docs/checks"
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/etcd"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/inventory/diag"
@@ -23,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/provision/selection"
 	"github.com/ironrail/ironrail/rehearse/rack"
+	"github.com/ironrail/ironrail/rehearse/rehearsal"
 )
 
 // loadInventory loads the site's files with the variables of the command line.
@@ -36,7 +39,20 @@ func (a *app) loadInventory() (*inventory.Inventory, inventory.Diagnostics, inve
 	// again and again is in vain: 12,500 nodes load a third faster this way.
 	defer provision.CollectLess(a.dir)()
 	defer a.during("Reading and checking the files of the site")()
-	return provision.Load(a.dir, inventory.Options{Variables: vars, Now: a.now(), CheckNames: checkNames()})
+	inv, diags, files := provision.Load(a.dir, inventory.Options{Variables: vars, Now: a.now(), CheckNames: checkNames()})
+	if inv != nil && (a.rack || a.isKept()) {
+		inv.State = inventory.StateStore{Kind: "file"} // in a folder of its own
+	}
+	if inventory.Complete(diags) {
+		a.where.set(onrecord.EtcdOf(inv))
+	}
+	return inv, diags, files
+}
+
+// isKept reports whether the state is what a rehearsal left.
+func (a *app) isKept() bool {
+	_, kept, err := rehearsal.ReadKept(a.stateDir())
+	return kept && err == nil
 }
 
 // checkNames are the checks that allow blocks can name: those with a page.
@@ -257,7 +273,49 @@ func (a *app) openReader() (state.Reader, func(), error) {
 }
 
 // place is where the state of the site lies.
-func (a *app) place() onrecord.Place { return onrecord.Place{Folder: a.stateDir()} }
+func (a *app) place() onrecord.Place {
+	return onrecord.Place{Folder: a.stateDir(), Etcd: a.etcd, Say: a.note}
+}
+
+// note says something beside what a command prints.
+func (a *app) note(text string) { a.sayf("%s", text) }
+
+// etcd is where in etcd the state lies; nil: in a file. The site's files are read unless they
+// were, or the folder has a state of its own.
+func (a *app) etcd() (*etcd.Config, error) {
+	if c, known := a.where.get(); known {
+		return c, nil
+	}
+	if original, err := onrecord.IsOriginal(a.statePath()); err != nil || original {
+		return nil, err
+	}
+	_, diags, _ := a.loadInventory()
+	c, known := a.where.get()
+	if !known {
+		return nil, hasErrors(diags)
+	}
+	return c, nil
+}
+
+// whereabouts is where in etcd the state lies, as the files had it that were read last. It is
+// safe for concurrent use.
+type whereabouts struct {
+	mu    sync.Mutex // guards what follows
+	etcd  *etcd.Config
+	known bool
+}
+
+func (w *whereabouts) set(c *etcd.Config) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.etcd, w.known = c, true
+}
+
+func (w *whereabouts) get() (c *etcd.Config, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.etcd, w.known
+}
 
 // asked asks the owner of the state; false when there is none.
 func (a *app) asked(ask func(*control.Client) error) (bool, error) {
@@ -266,7 +324,7 @@ func (a *app) asked(ask func(*control.Client) error) (bool, error) {
 
 // onRecord is what is known of a site.
 func (a *app) onRecord(inv *inventory.Inventory) onrecord.Site {
-	return onrecord.Site{State: a.stateDir(), Inv: inv, Now: a.now}
+	return onrecord.Site{State: a.stateDir(), Inv: inv, Now: a.now, Say: a.note}
 }
 
 // marker changes what is known of nodes in passing, for a command.

@@ -14,6 +14,7 @@ import (
 	"github.com/ironrail/ironrail/engine/state/etcd"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision/onrecord"
 )
 
 func (a *app) stateMoveCommand() *cobra.Command {
@@ -99,18 +100,12 @@ func (a *app) moveState(ctx context.Context, into, approve bool) error {
 
 // etcdOf is where the site's files have the state in etcd.
 func etcdOf(inv *inventory.Inventory) (etcd.Config, error) {
-	s := inv.State
-	if s.Kind != "etcd" {
+	c := onrecord.EtcdOf(inv)
+	if c == nil {
 		return etcd.Config{}, errkind.New(errkind.Refused, "the site's files have no state \"etcd\", which says where it lies there").
 			Do("Add the block (docs/language.md); to move the state back, leave it there until it is moved.")
 	}
-	at := func(path string) string {
-		if filepath.IsAbs(path) {
-			return path
-		}
-		return filepath.Join(inv.Dir, path)
-	}
-	return etcd.Config{Endpoints: s.Endpoints, Prefix: s.Prefix, CA: at(s.Authority), Cert: at(s.Certificate), Key: at(s.Key)}, nil
+	return *c, nil
 }
 
 // absolute is a path as other computers need not know the working folder for it.

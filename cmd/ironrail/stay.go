@@ -67,6 +67,7 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 		})
 	}
 	serving("control socket", func() error { return control.Serve(life, socket, r, thisVersion()) })
+	serving("state", func() error { return o.awaitLoss(life) })
 	serving("page", func() error { return page.Serve(life) })
 	log := &event.Log{Dir: filepath.Join(a.stateDir(), "events"), Trouble: func(err error) { a.sayf("warning: events are not kept: %v", err) }}
 	wg.Go(func() { _ = log.Follow(life, bus.Subscribe(0)) }) // it has said its trouble
@@ -82,6 +83,16 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 	bus.Close()
 	wg.Wait()
 	return err
+}
+
+// awaitLoss returns an error when the lease of the ownership ends, and nil when ctx does.
+func (o ownership) awaitLoss(ctx context.Context) error {
+	select {
+	case <-o.store.Lease(o.fence).Ended(): // nil: never
+		return state.LeaseEnded()
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // residentConfig is what the owner that stays is opened with.

@@ -88,7 +88,7 @@ func otherKind(path string, isMirror bool) error {
 			Do("Change the state where it lies: the copy follows.")
 	}
 	return errkind.New(errkind.Refused, "state: %s is a state of its own, not a copy of one", path).
-		Do("Move the file away: the copy is made anew.")
+		Do("`ironrail state move etcd` moves it. Where it is given up, move the file away: the copy is made anew.")
 }
 
 // MirrorPosition returns the position of a file that is a mirror; false: it is not one.

@@ -14,7 +14,7 @@ import (
 )
 
 // Setting is a setting of the language that this version does nothing with. Those that
-// change what the site gets in security, state or network are refused by a plan: without
+// change what the site gets in security or network are refused by a plan: without
 // them the nodes would be others than those asked for. The others only tune, order or
 // describe.
 type Setting struct {
@@ -38,7 +38,6 @@ type given struct {
 // Settings returns the table of settings that this version does nothing with.
 func Settings() []Setting {
 	return []Setting{
-		{Refused, "state", "", "the state is a file on the controller. Write state \"file\" {}, or remove the block.", stateBlocks},
 		{NoEffect, "network", "cidr6", "no node has an address on this network, and BMCs, PDUs and switches have of it what is written alone.", networks("cidr6", func(inv *inventory.Inventory, n *inventory.Network) bool {
 			return n.CIDR6.IsValid() && !slices.ContainsFunc(inv.Nodes, func(node *inventory.Node) bool {
 				return node.Address6.IsValid() && node.BootNetwork == n || slices.ContainsFunc(node.Tagged, func(t inventory.TaggedNetwork) bool { return t.Network == n && t.Address6.IsValid() })
@@ -107,13 +106,6 @@ func RefuseSettings(inv *inventory.Inventory) (found hcl.Diagnostics) {
 }
 
 func everyNode(*inventory.Node) bool { return true }
-
-func stateBlocks(inv *inventory.Inventory) []given {
-	if inv.State.Kind == "" || inv.State.Kind == "file" {
-		return nil
-	}
-	return []given{{name: inv.State.Kind, phrase: "state " + inv.State.Kind, at: inv.State.Decl, uses: everyNode}}
-}
 
 func onNetwork(n *inventory.Network) func(*inventory.Node) bool {
 	return func(node *inventory.Node) bool { return node.BootNetwork == n || node.BMC.Network == n }

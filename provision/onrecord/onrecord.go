@@ -10,6 +10,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/etcd"
 	"github.com/ironrail/ironrail/engine/why"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -46,9 +47,12 @@ type Site struct {
 	State string // its state folder
 	Inv   *inventory.Inventory
 	Now   func() time.Time
+	Say   func(text string) // what is to be known about the state; nil: nothing is said
 }
 
-func (s Site) place() Place { return Place{Folder: s.State} }
+func (s Site) place() Place {
+	return Place{Folder: s.State, Say: s.Say, Etcd: func() (*etcd.Config, error) { return EtcdOf(s.Inv), nil }}
+}
 
 // Standings are where all nodes stand: as the owner says, or as the state has it. Owner is
 // nil when there is none.

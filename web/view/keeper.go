@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,6 +123,9 @@ func (k *Keeper) stands(who control.Identity, owned bool, now time.Time) bool {
 	if k.last == nil || k.stale {
 		return false
 	}
+	if !owned && k.last.Owner == nil && onrecord.EtcdOf(k.last.Inv) != nil {
+		return now.Sub(k.read) < oldest // another controller may be the owner
+	}
 	if !owned && k.last.Owner == nil {
 		k.read = now
 		return true
@@ -189,7 +193,9 @@ func (k *Keeper) readSite(ctx context.Context, edited bool) (*Snapshot, error) {
 	}
 	s.Inv, s.Trouble = k.inv, k.fault
 	var err error
-	s.Site, s.Owner, err = k.records(s).Standings(ctx)
+	at := k.records(s)
+	at.Say = func(text string) { s.Trouble = strings.TrimLeft(s.Trouble+"\n"+text, "\n") }
+	s.Site, s.Owner, err = at.Standings(ctx)
 	if _, owned := errors.AsType[onrecord.OwnedError](err); owned && k.last == nil {
 		s.Trouble, s.Site, err = err.Error(), why.Site{Now: s.At}, nil // a run that waits for its approval
 	}

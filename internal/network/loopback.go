@@ -125,6 +125,15 @@ func (l *Loopback) Detach(a netip.Addr) {
 	l.change(a, func(p *place) { p.met, p.down = true, true })
 }
 
+// Move takes a device's address to another machine: from now on it is dialled at the real
+// address that is given. Connections that are open stay with the old one.
+func (l *Loopback) Move(a, real netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.place(a.Unmap()).real = real
+	l.sites[real] = a.Unmap()
+}
+
 func (l *Loopback) change(a netip.Addr, do func(*place)) {
 	l.mu.Lock()
 	p := l.place(a.Unmap())

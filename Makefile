@@ -196,9 +196,10 @@ hostile:
 	$(GO) test -tags hostile -count=1 -timeout 15m -v -run '^TestHostile$$' ./provision
 
 # 128, 1,024 and 4,096 nodes from cold to accepted, and 1,024 with the driver of
-# their GPUs and one all-reduce over all of these.
+# their GPUs and one all-reduce over all of these. SCALE="1024 12500" rehearses others.
+SCALE ?= 128 1024 1024:gpu 4096
 bench-scale: build
-	@sh examples/scale/scale.sh $(BIN)/ironrail 128 1024 1024:gpu 4096
+	@sh examples/scale/scale.sh $(BIN) $(SCALE)
 
 # Two machines from power-off to accepted, with real firmware, BMCs and Linux.
 lab: build

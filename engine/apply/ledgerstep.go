@@ -17,7 +17,13 @@ func (l *ledger) recordStepStart(t *task) error {
 	n := newStepEntry()
 	if t.step.Group != nil {
 		f := state.Frozen{Plan: l.plan, Step: t.step.ID, Members: t.members, Lost: t.lost}
-		n.addRecordOf(stepRecord(state.GroupFrozen, t), state.FrozenKey(l.plan, t.step.ID), f)
+		put, data, err := state.PutFrozen(context.Background(), l.store, l.fence, f)
+		if err != nil {
+			return l.setFailure(err)
+		}
+		r := stepRecord(state.GroupFrozen, t)
+		r.Data, n.puts = data, append(n.puts, put)
+		n.addRecord(r)
 	}
 	n.addRecord(stepRecord(state.StepStarted, t))
 	n.putObject(state.StepKey(t.step.ID), l.stepObject(t, state.StepRunning))

@@ -4,9 +4,11 @@ package state
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,7 +58,7 @@ type blockList struct {
 var listStart = []byte(`{"blocks":["` + digestPrefix)
 
 // BlockKinds are the kinds of object whose values may name blocks.
-var BlockKinds = []string{planKind, factKind}
+var BlockKinds = []string{planKind, factKind, frozenKind}
 
 // NamedBlocks returns the blocks that the value of an object names; none for most.
 func NamedBlocks(k Key, value []byte) ([]Digest, error) {
@@ -119,4 +121,14 @@ func (e *MissingBlockError) Error() string {
 
 func missingBlock(d Digest) error {
 	return &errkind.Error{Kind: errkind.NotFound, Err: &MissingBlockError{d}}
+}
+
+// replaced returns an object as it is now whose blocks were not there when it was read: it was
+// replaced meanwhile, and they were swept. False: it was not, and err is what is wrong with it.
+func replaced(ctx context.Context, r Reader, o Object, err error) (Object, bool) {
+	if _, missing := errors.AsType[*MissingBlockError](err); !missing {
+		return o, false
+	}
+	now, ok, err := r.Object(ctx, o.Key)
+	return now, err == nil && ok && now.Version != o.Version
 }

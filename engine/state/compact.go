@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"go.etcd.io/bbolt"
 )
@@ -115,8 +116,8 @@ func (c *Compaction) keeps(last Run, left bool) func(key, value []byte) bool {
 			var e struct{ Run string }
 			return !settledEffect(value) || json.Unmarshal(value, &e) != nil || c.boundary[e.Run]
 		case frozenKind:
-			var f struct{ Plan string }
-			return json.Unmarshal(value, &f) != nil || left && f.Plan == last.Plan
+			of, _, _ := strings.Cut(keyOf(key).Name, "/") // its value may lie in blocks
+			return left && of == last.Plan
 		}
 		return true
 	}

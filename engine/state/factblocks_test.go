@@ -4,7 +4,9 @@ package state_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,5 +82,51 @@ func wantFact(t *testing.T, s state.Reader, x fact.Fact) {
 		if got.Key != x.Key || string(got.Value) != string(x.Value) || !got.Observed.Equal(x.Observed) {
 			t.Errorf("%s: %d bytes of %s, want %d", way, len(got.Value), got.Key, len(x.Value))
 		}
+	}
+}
+
+// TestLargeGroup: the membership of a group of which one batch does not hold the names is read as
+// it was written, and kept by a compaction while its plan is not done.
+func TestLargeGroup(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "state.db")
+	s, err := state.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Claim(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := state.PutOf(state.LastRun, state.Run{ID: "r1", Plan: "p1", Started: time.Unix(1, 0).UTC()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := state.Frozen{Plan: "p1", Step: "all/validate.pair"}
+	for i := range 12_500 {
+		is.Members = append(is.Members, subject.OfNode(fmt.Sprintf("hall-7-row-12-rack-%05d-of-the-east-wing-of-building-four-unit-%04d.compute.example", i, i)))
+	}
+	put, data, err := state.PutFrozen(t.Context(), s, f, is)
+	if err != nil || len(data) > 1000 {
+		t.Fatalf("%d bytes in the record: %v", len(data), err)
+	}
+	b := state.Batch{Puts: []state.Put{put, run}, Records: []state.Record{{Kind: state.GroupFrozen, Data: data}}}
+	if _, err := s.Append(t.Context(), f, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := state.Compact(t.Context(), path, 1, false); err != nil || c.Groups != 0 {
+		t.Errorf("compacted: %+v, %v", c, err)
+	}
+	r, err := state.OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got, _, err := state.Get[state.Frozen](t.Context(), r, put.Key)
+	if err != nil || !slices.Equal(got.Members, is.Members) || got.Plan != is.Plan || got.Step != is.Step {
+		t.Errorf("%d members: %v", len(got.Members), err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -149,15 +150,32 @@ func (w *planWriter) end() (*planList, error) {
 type planParts struct {
 	head  func(raw []byte) error
 	steps func(list []byte) error
+	anew  func() // what was given is void: the plan was replaced, and is given again
 }
 
 // readPlanParts gives the parts of a stored plan to f one by one; false: there is no such
 // plan. What is given is good until f returns.
 func readPlanParts(ctx context.Context, r Reader, planID string, f planParts) (bool, error) {
 	k := PlanKey(planID)
-	var list *planList
-	found := false
-	err := peekObject(ctx, r, k, func(value []byte) (err error) {
+	found, list, err := readPlanOnce(ctx, r, k, f)
+	for was := list; list != nil; was = list {
+		if _, missing := errors.AsType[*MissingBlockError](err); !missing {
+			break
+		}
+		f.anew()
+		if found, list, err = readPlanOnce(ctx, r, k, f); list != nil && slices.Equal(list.Blocks, was.Blocks) {
+			break // it was not replaced: its blocks are lost
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("state: object %s: %w", k, err)
+	}
+	return found, err
+}
+
+// readPlanOnce is readPlanParts without a second try. It returns the list of a plan in blocks.
+func readPlanOnce(ctx context.Context, r Reader, k Key, f planParts) (found bool, list *planList, err error) {
+	err = peekObject(ctx, r, k, func(value []byte) (err error) {
 		found = true
 		if list, err = listOfPlan(k, value); err != nil || list != nil {
 			return err
@@ -167,10 +185,7 @@ func readPlanParts(ctx context.Context, r Reader, planID string, f planParts) (b
 	if err == nil && list != nil {
 		err = list.read(ctx, r, f)
 	}
-	if err != nil {
-		err = fmt.Errorf("state: object %s: %w", k, err)
-	}
-	return found, err
+	return found, list, err
 }
 
 // listOfPlan reads what the object of a plan in blocks says; nil for one that has it all.
@@ -252,6 +267,7 @@ func cutPlan(value []byte, f planParts) error {
 func ReadPlan(ctx context.Context, r Reader, planID string) (*plan.Plan, error) {
 	p := &plan.Plan{}
 	found, err := readPlanParts(ctx, r, planID, planParts{
+		anew: func() { *p = plan.Plan{} },
 		head: func(raw []byte) error { return json.Unmarshal(raw, p) },
 		steps: func(list []byte) error {
 			steps, err := decodeStepList(list)
@@ -275,10 +291,21 @@ func decodeStepList(list []byte) (steps []plan.Step, err error) {
 }
 
 // WholeValue is the value of an object with what lies in its blocks: that of a plan is the
-// plan as JSON, that of a fact the fact.
+// plan as JSON. Of one that is replaced meanwhile it is the new one.
 func WholeValue(ctx context.Context, r Reader, o Object) (json.RawMessage, error) {
-	if o.Key.Kind == factKind {
-		return wholeFact(ctx, r, o)
+	for {
+		value, err := wholeValue(ctx, r, o)
+		next, moved := replaced(ctx, r, o, err)
+		if !moved {
+			return value, err
+		}
+		o = next
+	}
+}
+
+func wholeValue(ctx context.Context, r Reader, o Object) (json.RawMessage, error) {
+	if o.Key.Kind != planKind {
+		return joinValue(ctx, r, o)
 	}
 	l, err := listOfPlan(o.Key, o.Value)
 	if err != nil || l == nil {

@@ -83,7 +83,7 @@ func newFactFinder(ctx context.Context, r Reader) (func(fact.Key) (fact.Fact, bo
 		if err != nil || !ok {
 			return fact.Fact{}, false
 		}
-		raw, err := wholeFact(ctx, r, o)
+		raw, err := WholeValue(ctx, r, o)
 		if err != nil {
 			return fact.Fact{}, false
 		}

@@ -85,7 +85,7 @@ func ReadFactsNamed(ctx context.Context, r Reader, names ...string) (map[fact.Ke
 				continue
 			}
 			var f fact.Fact
-			value, err := wholeFact(ctx, r, Object{Key: Key{factKind, o.name}, Value: o.value})
+			value, err := WholeValue(ctx, r, Object{Key: Key{factKind, o.name}, Version: o.version, Value: o.value})
 			if err == nil {
 				err = json.Unmarshal(value, &f)
 			}
@@ -162,6 +162,7 @@ func peekObject(ctx context.Context, r Reader, k Key, f func(value []byte) error
 // plannedSteps reads which steps the plan of a run has.
 func plannedSteps(ctx context.Context, r Reader, run Run) (ids []plan.StepID, err error) {
 	return ids, readPlanOf(ctx, r, run, planParts{
+		anew: func() { ids = nil },
 		head: func(raw []byte) error { // it has the steps where the plan is not as encoding/json writes it
 			var p struct{ Steps []struct{ ID plan.StepID } }
 			err := json.Unmarshal(raw, &p)

@@ -147,7 +147,7 @@ func (h *journalReader) record(r state.Record) error {
 	switch r.Kind {
 	case state.GroupFrozen:
 		var f state.Frozen
-		if json.Unmarshal(r.Data, &f) == nil {
+		if json.Unmarshal(r.Data, &f) == nil && len(f.Members) > 0 { // those of a very large one are not in it
 			h.frozen[r.Step], h.hardware[r.Step] = len(f.Members), hardwareOf(f.Members, h.profiles)
 		}
 	case state.StepStarted:

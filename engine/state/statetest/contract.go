@@ -16,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/fact"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
@@ -340,6 +341,56 @@ func sameSteps(t *testing.T, p, got *plan.Plan) {
 		if a, b := p.Steps[i], got.Steps[i]; a.ID != b.ID || a.Version != b.Version || a.Erases != b.Erases {
 			t.Fatalf("step %d is %s", i, b.ID)
 		}
+	}
+}
+
+// meddler is a store of which something is done at the second block that is read.
+type meddler struct {
+	state.Store
+	n  int
+	do func()
+}
+
+// Block does it.
+func (m *meddler) Block(ctx context.Context, d state.Digest) ([]byte, error) {
+	if m.n++; m.n == 2 {
+		m.do()
+	}
+	return m.Store.Block(ctx, d)
+}
+
+// replacedInRead: a plan and a fact are replaced, and their blocks swept, in the middle of a reading,
+// which gives the new ones whole.
+func replacedInRead(t *testing.T, open Open) {
+	s, f := claimed(t, open, t.TempDir())
+	of := fact.Key{Subject: subject.OfNode("n1"), Name: "pairs"}
+	write := func(steps int) {
+		t.Helper()
+		p := &plan.Plan{ID: "p", Lineage: s.Info().Lineage, Format: plan.Format}
+		for i := range steps {
+			p.Steps = append(p.Steps, plan.Step{ID: "n1/install.write", Subject: subject.OfNode("n1"), Title: strings.Repeat("write ", 70), Version: steps + i})
+		}
+		one, err := state.PutPlan(t.Context(), s, f, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, _, err := state.PutFact(t.Context(), s, f, fact.Fact{Key: of, Value: []byte(text(steps * 400))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, s, f, state.Batch{Puts: []state.Put{one, two}})
+		if _, err := s.Sweep(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(3000)
+	p, err := state.ReadPlan(t.Context(), &meddler{Store: s, do: func() { write(3100) }}, "p")
+	if err != nil || len(p.Steps) != 3100 || p.Steps[0].Version != 3100 {
+		t.Errorf("the plan that was replaced: %v", err)
+	}
+	got, _, err := state.Get[fact.Fact](t.Context(), &meddler{Store: s, do: func() { write(3200) }}, state.FactKey(of))
+	if err != nil || len(got.Value) != 3200*400 {
+		t.Errorf("the fact that was replaced has %d bytes: %v", len(got.Value), err)
 	}
 }
 

@@ -35,6 +35,10 @@ const (
 	lastTry  = time.Minute
 )
 
+// takenWait is how long a console that is to be typed at is asked for while somebody else has it: the session of
+// a controller that was killed ends after a minute.
+const takenWait = 75 * time.Second
+
 // Config is what consoles are read with. All but Begun must be set.
 type Config struct {
 	// Has reports whether a node has a console that can be read.
@@ -181,7 +185,18 @@ func (r *Recorder) Type(ctx context.Context, node string, to io.Writer, keys <-c
 		x.beginTyping()
 		defer x.endTyping()
 	}
-	return r.cfg.Open(ctx, node, to, keys, up)
+	opened := false
+	for by := time.Now().Add(takenWait); ; {
+		err := r.cfg.Open(ctx, node, to, keys, func() { opened = true; up() })
+		if opened || errkind.Of(err) != errkind.Refused || time.Now().After(by) {
+			return err
+		}
+		select {
+		case <-time.After(firstTry):
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // Printed implements install.Dependencies.Printed: what the console of a node has printed since its newest step

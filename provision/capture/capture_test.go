@@ -219,6 +219,9 @@ func TestTyping(t *testing.T) {
 	}
 	r.Begin("n1")
 	<-l.opened
+	l.mu.Lock()
+	l.refuse = errkind.New(errkind.Refused, "somebody else has the console open") // a killed controller's session
+	l.mu.Unlock()
 	r.of("n1").watch("n1/install.mok")
 	l.print("before\n")
 	ctx, cancel := context.WithCancel(t.Context())

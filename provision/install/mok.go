@@ -27,10 +27,11 @@ import (
 // of nodes whose BMC cannot add it to db: n1/install.mok.
 const MOK = "mok"
 
-// Limits of that step: mokLimit is its hang deadline, with two boots in it; consoleLimit is for a BMC
-// to open its console.
+// Limits of that step: mokLimit is its hang deadline, with two boots in it; openLimit is for a BMC to open its
+// console, which it may keep for a minute for a controller that was killed; consoleLimit is for it to take a key.
 const (
 	mokLimit     = 2*bootLimit + 10*time.Minute
+	openLimit    = 90 * time.Second
 	consoleLimit = 30 * time.Second
 )
 
@@ -167,7 +168,7 @@ func (t *terminal) open(ctx context.Context, at typeAt, node string) error {
 			}
 		})
 	})
-	wait, cancel := t.clock.WithTimeout(ctx, consoleLimit)
+	wait, cancel := t.clock.WithTimeout(ctx, openLimit)
 	defer cancel()
 	select {
 	case <-up:

@@ -52,6 +52,11 @@ func (b *Booting) Serve(ctx context.Context, report func(context.Context, stage.
 	return err
 }
 
+// Counters are the counts until now.
+func (b *Booting) Counters() Counters {
+	return Counters{DHCP: b.services.DHCPStats(), Boot: b.services.BootCounts()}
+}
+
 // Root is where the boot files are: a URL.
 func (b *Booting) Root() string { return b.services.Root() }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/ironrail/ironrail/provision/hook"
 	"github.com/ironrail/ironrail/provision/install"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/netboot/evidence"
 	"github.com/ironrail/ironrail/provision/oob"
 	"github.com/ironrail/ironrail/provision/overrides"
 	"github.com/ironrail/ironrail/provision/reach"
@@ -81,12 +82,21 @@ func (r *Running) Site() *Site { return r.site }
 // Counters are what the services of a run have counted since it began.
 type Counters struct {
 	DHCP dhcp.Stats
+	Boot []evidence.Count // what clients asked of the boot services, by service and word
 	BMC  bmc.Counts
+}
+
+// Plus adds the counts of two runs.
+func (c Counters) Plus(o Counters) Counters {
+	c.DHCP = c.DHCP.Plus(o.DHCP)
+	c.Boot = evidence.Sum(c.Boot, o.Boot)
+	c.BMC = c.BMC.Plus(o.BMC)
+	return c
 }
 
 // Counters returns the counts until now.
 func (r *Running) Counters() Counters {
-	return Counters{DHCP: r.services.DHCPStats(), BMC: r.bmcs.Pool.Counts()}
+	return Counters{DHCP: r.services.DHCPStats(), Boot: r.services.BootCounts(), BMC: r.bmcs.Pool.Counts()}
 }
 
 // Begin opens the services and checks the plan against state and safety rules.

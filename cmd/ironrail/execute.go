@@ -65,7 +65,10 @@ func (a *app) execute(ctx context.Context, site *provision.Site, own ownership, 
 	log := &event.Log{Dir: filepath.Join(a.stateDir(), "events"), Trouble: func(err error) { say("warning: events are not kept: " + err.Error()) }}
 	wg.Go(func() { _ = log.Follow(side, o.Bus.Subscribe(0)) }) // it has said its trouble
 	wg.Go(func() { newView(a, o.Plan).predicted(a.shown).follow(o.Bus.Subscribe(0)) })
-	scrapes.serve(side, &wg, say, run.Site().Inv, o.Bus, metrics.Source{Version: thisVersion(), Status: backend.Status, Counters: run.Counters,
+	if a.page != nil {
+		a.page.CountServices(run.Counters)
+	}
+	scrapes.serve(side, &wg, say, run, o.Bus, metrics.Source{Version: thisVersion(), Status: backend.Status,
 		Report: func(ctx context.Context) (report.Input, error) {
 			return run.Site().Report(ctx, o.Store, thisVersion(), a.now().UTC())
 		}})

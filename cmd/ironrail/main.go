@@ -25,6 +25,7 @@ import (
 	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/provision/onrecord"
 	"github.com/ironrail/ironrail/provision/predict"
+	"github.com/ironrail/ironrail/web/server"
 )
 
 // Exit codes, as `ironrail --help` lists them.
@@ -64,7 +65,8 @@ type app struct {
 
 	kept *sockets.Kept // of serve: keeps the sockets of boot services open; nil: nothing does
 
-	metrics string // where metrics are served while a run is under way; empty: nowhere
+	metrics server.Listen  // where metrics are served while a run is under way; without an address nowhere
+	page    *server.Server // that is served beside a run; nil: none is
 }
 
 // exit ends a command with a code other than 1; err may be nil.

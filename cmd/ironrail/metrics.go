@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -14,13 +13,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ironrail/ironrail/engine/event"
-	"github.com/ironrail/ironrail/inventory"
+	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/web/metrics"
+	"github.com/ironrail/ironrail/web/server"
 )
 
 // addMetrics defines the flag of commands that run a plan.
 func (a *app) addMetrics(c *cobra.Command) {
-	c.Flags().StringVar(&a.metrics, "metrics", "", "serve metrics for Prometheus at `[ADDRESS:]PORT` while it runs; without an address on 127.0.0.1")
+	c.Flags().StringVar(&a.metrics.Address, "metrics", "", "serve metrics for Prometheus at `[ADDRESS:]PORT` while it runs; without an address on 127.0.0.1, and elsewhere over TLS, with the token of the site")
+	addListen(c, &a.metrics, "metrics-")
 }
 
 // readListenAddress reads "9477", ":9477" or "10.20.0.2:9477"; without an address it is
@@ -53,35 +54,41 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // scrapes is the socket for scrapes of one run; without one nothing is served.
-type scrapes struct{ ln net.Listener }
+type scrapes struct{ *server.Scrapes }
 
 // listenMetrics opens the socket for scrapes, where one is asked for.
 func (a *app) listenMetrics() (scrapes, error) {
-	if a.metrics == "" {
+	l := a.metrics
+	if l.Address == "" {
 		return scrapes{}, nil
 	}
-	at, err := readListenAddress(a.metrics)
+	at, err := readListenAddress(l.Address)
 	if err != nil {
 		return scrapes{}, exit{exitUsage, fmt.Errorf("--metrics: %w", err)}
 	}
-	ln, err := net.Listen("tcp", at.String())
-	if err != nil {
-		return scrapes{}, fmt.Errorf("--metrics: %w", err)
+	if err := checkCertificate(l); err != nil {
+		return scrapes{}, err
 	}
-	return scrapes{ln}, nil
+	l.Address = at.String()
+	s, err := server.OpenScrapes(l, a.stateDir(), a.now)
+	return scrapes{s}, err
 }
 
 // serve answers scrapes until ctx is done.
-func (s scrapes) serve(ctx context.Context, wg *sync.WaitGroup, say func(string), inv *inventory.Inventory, bus *event.Bus, source metrics.Source) {
-	if s.ln == nil {
+func (s scrapes) serve(ctx context.Context, wg *sync.WaitGroup, say func(string), run *provision.Running, bus *event.Bus, source metrics.Source) {
+	if s.Scrapes == nil {
 		return
 	}
-	m := metrics.New(inv, source)
-	say(fmt.Sprintf("metrics: http://%s%s", s.ln.Addr(), metrics.Path))
+	m := metrics.New(run.Site().Inv, source)
+	m.CountServices(run.Counters)
+	say("metrics: " + strings.TrimSuffix(s.URL(), "/") + metrics.Path)
+	if print := s.Fingerprint(); print != "" {
+		say("Metrics need the token of .ironrail/web.token. SHA-256 of the certificate: " + print)
+	}
 	events := bus.Subscribe(0)
 	wg.Go(func() { _ = m.Follow(ctx, events.Next) }) // of a bus, which ends and does not fail
 	wg.Go(func() {
-		if err := m.Serve(ctx, s.ln); err != nil {
+		if err := s.Serve(ctx, m); err != nil {
 			say("warning: metrics are not served any more: " + err.Error())
 		}
 	})
@@ -89,7 +96,7 @@ func (s scrapes) serve(ctx context.Context, wg *sync.WaitGroup, say func(string)
 
 // close closes the socket of a run that did not begin.
 func (s scrapes) close() {
-	if s.ln != nil {
-		_ = s.ln.Close()
+	if s.Scrapes != nil {
+		_ = s.Close()
 	}
 }

@@ -130,11 +130,19 @@ that command.`,
 	return c
 }
 
-// addListen defines the flags of who may reach the page; their names begin with prefix.
+// addListen defines the flags of who may reach the page, or metrics; their names begin with prefix.
 func addListen(c *cobra.Command, l *server.Listen, prefix string) {
 	c.Flags().StringArrayVar(&l.Hosts, prefix+"host", nil, "`NAME` of this machine, with or without a port, that browsers may ask for; may be given again")
-	c.Flags().StringVar(&l.Certificate, prefix+"cert", "", "`FILE` with the certificate of the page's TLS, as PEM")
+	c.Flags().StringVar(&l.Certificate, prefix+"cert", "", "`FILE` with the certificate of its TLS, as PEM")
 	c.Flags().StringVar(&l.Key, prefix+"key", "", "`FILE` with its key")
+}
+
+// checkCertificate refuses one of two files alone.
+func checkCertificate(l server.Listen) error {
+	if (l.Certificate == "") != (l.Key == "") {
+		return exit{exitUsage, errors.New("a certificate (--cert) and its key (--key) are given together")}
+	}
+	return nil
 }
 
 // serve owns the site, or serves its page alone, until it is stopped.
@@ -175,8 +183,8 @@ func (a *app) sayPage(s *server.Server) error {
 // openPage opens the page of the site. One that cannot be read is an error at once, and not
 // a page of errors.
 func (a *app) openPage(l server.Listen) (*server.Server, error) {
-	if (l.Certificate == "") != (l.Key == "") {
-		return nil, exit{exitUsage, errors.New("a certificate (--cert) and its key (--key) are given together")}
+	if err := checkCertificate(l); err != nil {
+		return nil, err
 	}
 	if _, err := a.names(); err != nil {
 		return nil, err
@@ -207,6 +215,7 @@ func (a *app) showPage(ctx context.Context, l *server.Listen) (s *server.Server,
 	if s, err = a.openPage(at); err != nil {
 		return nil, nil, err
 	}
+	a.page = s
 	a.sayf("The web page is %s until this command ends; `ironrail serve` shows it afterwards.", s.URL())
 	a.sayLogin(s)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))

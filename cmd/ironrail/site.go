@@ -353,7 +353,7 @@ func (a *app) own(ctx context.Context, command string) (ownership, error) {
 		if err != nil {
 			return ownership{}, err
 		}
-		if a.metrics != "" {
+		if a.metrics.Address != "" {
 			return ownership{}, exit{exitUsage, errors.New("--metrics: serve does the run, and has its metrics at /metrics of its page")}
 		}
 		b := control.Borrower{Identity: control.Identity{PID: os.Getpid(), Command: command, Started: a.now()}, Program: thisVersion()}

@@ -53,6 +53,7 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return errors.Join(err, page.Close())
 	}
+	page.CountServices(r.Counters)
 	socket, err := o.Listen()
 	if err != nil {
 		return errors.Join(err, page.Close(), r.Close(ctx))

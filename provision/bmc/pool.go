@@ -150,6 +150,18 @@ type Counts struct {
 	Errors   map[errkind.Kind]uint64 // those that failed
 }
 
+// Plus adds the counts of two pools.
+func (c Counts) Plus(o Counts) Counts {
+	out := Counts{Requests: c.Requests + o.Requests, Errors: maps.Clone(c.Errors)}
+	for kind, n := range o.Errors {
+		if out.Errors == nil {
+			out.Errors = map[errkind.Kind]uint64{}
+		}
+		out.Errors[kind] += n
+	}
+	return out
+}
+
 // Counts returns what the pool was asked until now.
 func (p *Pool) Counts() Counts {
 	p.mu.Lock()

@@ -82,6 +82,7 @@ func (r *Resident) failBoot(b *provision.Booting, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.boot.up == b {
+		r.counted = r.counted.Plus(b.Counters())
 		r.boot = booting{why: errkind.Line(err), again: time.Now().Add(bootAgain)}
 	}
 }
@@ -89,8 +90,11 @@ func (r *Resident) failBoot(b *provision.Booting, err error) {
 // closeBoot ends the boot services, if they are up.
 func (r *Resident) closeBoot() {
 	r.mu.Lock()
-	end := r.boot.end
+	up, end := r.boot.up, r.boot.end
 	r.boot = booting{}
+	if up != nil {
+		r.counted = r.counted.Plus(up.Counters())
+	}
 	r.mu.Unlock()
 	if end != nil {
 		end()

@@ -89,6 +89,7 @@ type Resident struct {
 	watch   watch
 	restart restart
 	ended   bool
+	counted provision.Counters // of services and runs that have ended
 }
 
 // idle is what answers while no run is active.
@@ -238,6 +239,20 @@ func (i *idle) close(ctx context.Context) error {
 	i.end(errkind.New(errkind.Interrupted, "a run begins, or the site's files have changed"))
 	i.users.Wait()
 	return i.direct.Close(ctx)
+}
+
+// Counters are the counts of all runs and boot services since Open.
+func (r *Resident) Counters() provision.Counters {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum := r.counted
+	if r.boot.up != nil {
+		sum = sum.Plus(r.boot.up.Counters())
+	}
+	if r.run != nil && r.run.counters != nil {
+		sum = sum.Plus(r.run.counters())
+	}
+	return sum
 }
 
 // note says something to who follows.

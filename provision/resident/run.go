@@ -29,15 +29,16 @@ type loan struct {
 
 // running is a run, from its beginning on.
 type running struct {
-	by      control.Borrower
-	id      string             // of the run; "" while it is being checked
-	from    uint64             // number of its first event
-	backend *provision.Backend // nil while it is being checked
-	cancel  context.CancelCauseFunc
-	drain   func()        // closes drained
-	drained chan struct{} // nothing new is started
-	done    chan struct{} // closed at its end
-	end     control.RunEnd
+	by       control.Borrower
+	id       string                    // of the run; "" while it is being checked
+	from     uint64                    // number of its first event
+	backend  *provision.Backend        // nil while it is being checked
+	counters func() provision.Counters // nil while it is being checked
+	cancel   context.CancelCauseFunc
+	drain    func()        // closes drained
+	drained  chan struct{} // nothing new is started
+	done     chan struct{} // closed at its end
+	end      control.RunEnd
 }
 
 // Borrow implements control.Lender.
@@ -247,7 +248,7 @@ func (r *Resident) begin(ctx context.Context, x *running, still func() error, pr
 	}
 	r.mu.Lock()
 	r.site, x.id, x.from = site, run.ID(), from
-	x.backend = run.Backend(r.cfg.Bus, r.cfg.Owner)
+	x.backend, x.counters = run.Backend(r.cfg.Bus, r.cfg.Owner), run.Counters
 	r.mu.Unlock()
 	noticed := make(chan struct{})
 	go func() {
@@ -317,7 +318,7 @@ func (r *Resident) do(ctx context.Context, x *running, run *provision.Running, n
 	defer r.turn.Unlock()
 	r.mu.Lock()
 	x.end = control.NewRunEnd(res, err)
-	r.run, r.last = nil, x
+	r.run, r.last, r.counted = nil, x, r.counted.Plus(run.Counters())
 	r.watch.lookAfterRun(time.Now())
 	r.mu.Unlock()
 	r.settle(context.WithoutCancel(ctx))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,10 @@ import (
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
+	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/netboot/evidence"
 )
 
 // alone is a Resident of the smallest site, whose files cannot be read while *broken.
@@ -127,6 +132,32 @@ func TestFunctionFiles(t *testing.T) {
 	look(2, "")
 	put("motto.txt", "second one")
 	look(3, "")
+}
+
+// TestCounters: what runs and services that have ended had counted is in the sum of those that are up.
+func TestCounters(t *testing.T) {
+	r, _ := alone(t)
+	of := func(n uint64) provision.Counters {
+		return provision.Counters{DHCP: dhcp.Stats{Received: n}, BMC: bmc.Counts{Requests: n, Errors: map[errkind.Kind]uint64{errkind.Timeout: n}}, Boot: []evidence.Count{{Proto: boot.TFTP, What: "sent", Events: n}}}
+	}
+	r.mu.Lock()
+	r.counted = of(3)
+	r.run = &running{counters: func() provision.Counters { return of(4) }}
+	r.mu.Unlock()
+	for range 2 {
+		if got := r.Counters(); !reflect.DeepEqual(got, of(7)) {
+			t.Errorf("got %+v", got)
+		}
+	}
+	r.mu.Lock()
+	r.run = &running{} // it is being checked
+	r.mu.Unlock()
+	if got := r.Counters(); !reflect.DeepEqual(got, of(3)) {
+		t.Errorf("without services: %+v", got)
+	}
+	r.mu.Lock()
+	r.run = nil
+	r.mu.Unlock()
 }
 
 // reviews records what is shown.

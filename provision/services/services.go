@@ -49,7 +49,8 @@ type Services struct {
 	bootLog       *BootLog
 	network       string            // boot network
 	proxy         bool              // another server gives its addresses
-	limiter       *evidence.Limiter // in front of bootLog, for all services
+	limiter       *evidence.Limiter // in front of bootLog
+	counter       *evidence.Counter // in front of limiter, for all services
 	fetches       *siteFindings     // of requests for the boot files of others
 	duplicateMACs *siteFindings     // of MACs that two machines have
 	boot          *netboot.Server
@@ -91,13 +92,14 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	}
 	boots, bootLog := s.Boots, s.BootLog
 	limiter := evidence.NewLimiter(bootLog)
-	v := &Services{boots: boots, bootLog: bootLog, limiter: limiter, network: served.Name, proxy: served.DHCP.Mode == inventory.DHCPProxy, fetches: newSiteFindings(moreFetches(served.Name)), duplicateMACs: newSiteFindings(moreDuplicateMACs(served.Name))}
-	files := &install.BootFiles{Boots: boots, Ramdisk: s.Ramdisk, Words: s.words(c), Recorder: limiter, OtherFetch: v.reportOtherFetch}
+	counter := evidence.NewCounter(limiter)
+	v := &Services{boots: boots, bootLog: bootLog, limiter: limiter, counter: counter, network: served.Name, proxy: served.DHCP.Mode == inventory.DHCPProxy, fetches: newSiteFindings(moreFetches(served.Name)), duplicateMACs: newSiteFindings(moreDuplicateMACs(served.Name))}
+	files := &install.BootFiles{Boots: boots, Ramdisk: s.Ramdisk, Words: s.words(c), Recorder: counter, OtherFetch: v.reportOtherFetch}
 	if network.IsOS(s.Network) { // others have no ARP table
 		t := &neighbour.Table{Routers: served.DHCP.Relays}
 		v.otherOwner, files.MAC = t.OtherOwner, t.MAC
 	}
-	v.hub = hub.New(hub.Config{Grants: boots, Recorder: limiter, OtherOwner: v.otherOwner})
+	v.hub = hub.New(hub.Config{Grants: boots, Recorder: counter, OtherOwner: v.otherOwner})
 	files.OtherOwner, files.Conflict = v.otherOwner, v.hub.Conflict
 	cfg := netboot.Config{Kept: s.Kept, Interface: c.Interface, Address: c.Address, Network: s.Network, LoaderDir: s.Loaders, Loaders: s.ImageLoaders, Relays: served.DHCP.Relays, AnyRelay: !network.IsOS(s.Network), TwoUUIDs: v.reportDuplicateMAC,
 		WatchOthers: network.IsOS(s.Network) || network.Broadcasts(s.Network), Mounts: append([]netboot.Mount{{Prefix: "/boot/", Handler: files, UnknownClient: files.UnknownClient}}, s.Mounts...)}
@@ -106,7 +108,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	if served.DHCP.RouterAdvertisement == netboot.EmptyRA && network.IsOS(s.Network) {
 		cfg.RouterAdvertisement = netboot.EmptyRA
 	}
-	if v.boot, err = netboot.Open(ctx, cfg, boots, limiter); err != nil {
+	if v.boot, err = netboot.Open(ctx, cfg, boots, counter); err != nil {
 		return nil, err
 	}
 	at := netip.AddrPortFrom(c.Address, agentPort)
@@ -118,7 +120,7 @@ func Open(ctx context.Context, s Config) (*Services, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("agent API: %w", err), v.boot.Close())
 	}
-	v.ln = connlimit.New(ln, agentLimits, boots, limiter, netboot.Agent)
+	v.ln = connlimit.New(ln, agentLimits, boots, counter, netboot.Agent)
 	v.api = s.agentServer(v.hub)
 	return v, nil
 }
@@ -201,6 +203,9 @@ func (v *Services) Root() string { return v.boot.Root() }
 
 // DHCPStats counts what the DHCP service was asked.
 func (v *Services) DHCPStats() dhcp.Stats { return v.boot.DHCPStats() }
+
+// BootCounts count what clients asked and were answered, all of it.
+func (v *Services) BootCounts() []evidence.Count { return v.counter.Counts() }
 
 // Hub is where agents call.
 func (v *Services) Hub() *hub.Hub { return v.hub }

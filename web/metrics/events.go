@@ -34,8 +34,6 @@ type counters struct {
 	slow     *prometheus.CounterVec
 	findings *prometheus.CounterVec
 	effects  *prometheus.CounterVec
-	boots    *prometheus.CounterVec
-	bytes    *prometheus.CounterVec
 	runs     *prometheus.CounterVec
 	missed   prometheus.Counter
 
@@ -56,8 +54,6 @@ func newCounters() *counters {
 		slow:     vec("ironrail_steps_slow_total", "Steps that ran for longer than their P95, by stage.", "stage"),
 		findings: vec("ironrail_findings_total", "Findings, by the stage that made them.", "stage"),
 		effects:  vec("ironrail_effects_total", "Entries of the journal about side effects (intents and outcomes), by stage.", "stage"),
-		boots:    vec("ironrail_boot_events_total", "What the boot services recorded of clients, by protocol, event and whether it was refused.", "protocol", "event", "refused"),
-		bytes:    vec("ironrail_boot_sent_bytes_total", "Bytes that the boot services sent, by protocol, of transfers that were recorded.", "protocol"),
 		runs:     vec("ironrail_runs_ended_total", "Runs that ended, by outcome.", "outcome"),
 		missed:   prometheus.NewCounter(prometheus.CounterOpts{Name: "ironrail_events_missed_total", Help: "Events that were not counted since the reader was too slow."}),
 		known:    map[string]map[string]bool{},
@@ -65,7 +61,7 @@ func newCounters() *counters {
 }
 
 func (c *counters) all() []prometheus.Collector {
-	return []prometheus.Collector{c.took, c.ends, c.failures, c.retries, c.slow, c.findings, c.effects, c.boots, c.bytes, c.runs, c.missed}
+	return []prometheus.Collector{c.took, c.ends, c.failures, c.retries, c.slow, c.findings, c.effects, c.runs, c.missed}
 }
 
 // bound returns a value of a label, or other where the label has too many.
@@ -111,8 +107,6 @@ func (m *Metrics) count(e event.Event, open map[string]event.Event) {
 		c.findings.WithLabelValues(stage).Inc()
 	case event.EffectDone:
 		c.effects.WithLabelValues(stage).Inc()
-	case event.Evidence:
-		c.countBoot(e)
 	case event.RunEnded:
 		clear(open)
 		c.runs.WithLabelValues(c.bound("outcome", e.Text)).Inc()
@@ -152,19 +146,4 @@ func (m *Metrics) observe(e event.Event, open map[string]event.Event, stage, res
 	}
 	model := m.events.bound("model", m.models[e.Node])
 	m.events.took.WithLabelValues(stage, model, result).Observe(e.Time.Sub(began.Time).Seconds())
-}
-
-// countBoot counts what a boot service recorded; other evidence has no protocol.
-func (c *counters) countBoot(e event.Event) {
-	if e.Data["proto"] == "" {
-		return
-	}
-	protocol, refused := c.bound("protocol", e.Data["proto"]), "false"
-	if e.Data["refused"] != "" {
-		refused = "true"
-	}
-	c.boots.WithLabelValues(protocol, c.bound("event", e.Data["what"]), refused).Inc()
-	if e.Done > 0 {
-		c.bytes.WithLabelValues(protocol).Add(float64(e.Done))
-	}
 }

@@ -10,9 +10,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -40,23 +39,32 @@ const (
 // Source is where the values come from. Its functions are called for scrapes,
 // concurrently; what is nil has no metrics.
 type Source struct {
-	Version  string
-	Now      func() time.Time // nil: time.Now
-	Status   func(context.Context) (control.Status, error)
-	Report   func(context.Context) (report.Input, error)
-	Counters func() provision.Counters
+	Version string
+	Now     func() time.Time // nil: time.Now
+	Status  func(context.Context) (control.Status, error)
+	Report  func(context.Context) (report.Input, error)
+	// Events gives the events since its last call, for who does not Follow. One call at a time.
+	Events func(func(event.Event)) error
 }
 
 // Metrics collects what is scraped. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
-	models   map[string]string // hardware by node
-	events   *counters
+	snapshot *snapshot
+	read     func(func(event.Event)) error // Source.Events
+
+	mu     sync.Mutex             // guards open, and calls of read
+	open   map[string]event.Event // the starts of the steps that run
+	models map[string]string      // hardware by node
+	events *counters
 }
 
 // New makes the metrics of a site. inv gives the models of nodes; it may be nil.
 func New(inv *inventory.Inventory, s Source) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), models: map[string]string{}, events: newCounters()}
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	m := &Metrics{registry: prometheus.NewRegistry(), snapshot: &snapshot{source: s}, read: s.Events, open: map[string]event.Event{}, models: map[string]string{}, events: newCounters()}
 	if inv != nil {
 		for _, n := range inv.Nodes {
 			if n.Hardware != nil {
@@ -64,24 +72,38 @@ func New(inv *inventory.Inventory, s Source) *Metrics {
 			}
 		}
 	}
-	if s.Now == nil {
-		s.Now = time.Now
-	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "ironrail_build_info", Help: "1, with the version of ironrail.", ConstLabels: prometheus.Labels{"version": s.Version}})
 	build.Set(1)
-	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &snapshot{source: s})
+	m.registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.snapshot)
 	m.registry.MustRegister(m.events.all()...)
 	return m
 }
 
+// CountServices adds what the services of a run have counted; f is called for scrapes,
+// concurrently.
+func (m *Metrics) CountServices(f func() provision.Counters) { m.snapshot.counters.Store(&f) }
+
 // Handler answers scrapes. Whoever mounts it decides who may ask.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes, Timeout: 2 * scrapeTime})
+	h := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes, Timeout: 2 * scrapeTime})
+	if m.read == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.snapshot.setUnread(m.readEvents())
+		h.ServeHTTP(w, r)
+	})
+}
+
+// readEvents counts what has happened since the last scrape.
+func (m *Metrics) readEvents() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read(func(e event.Event) { m.count(e, m.open) })
 }
 
 // Follow counts events until the stream ends or ctx is done. It is called once.
 func (m *Metrics) Follow(ctx context.Context, next func(context.Context) (event.Event, error)) error {
-	open := map[string]event.Event{} // the starts of the steps that run
 	for {
 		e, err := next(ctx)
 		switch {
@@ -90,33 +112,8 @@ func (m *Metrics) Follow(ctx context.Context, next func(context.Context) (event.
 		case err != nil:
 			return err
 		}
-		m.count(e, open)
+		m.mu.Lock()
+		m.count(e, m.open)
+		m.mu.Unlock()
 	}
-}
-
-// Serve answers scrapes on a listener until ctx is done, and closes it.
-func (m *Metrics) Serve(ctx context.Context, ln net.Listener) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET "+Path, m.Handler())
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "Metrics for Prometheus are at "+Path+"\n")
-	})
-	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: 4 * scrapeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ln) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	err := server.Shutdown(stop)
-	if err != nil {
-		err = server.Close()
-	}
-	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
 }

@@ -30,7 +30,9 @@ import (
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/bmc"
+	"github.com/ironrail/ironrail/provision/netboot/boot"
 	"github.com/ironrail/ironrail/provision/netboot/dhcp"
+	"github.com/ironrail/ironrail/provision/netboot/evidence"
 	"github.com/ironrail/ironrail/web/metrics"
 )
 
@@ -53,10 +55,20 @@ func source() metrics.Source {
 				m("temperature", 80, "<= 82", "pass"), m("temperature", 60, "<= 82", "pass"),
 				m("storage", 2e9, ">= 1GB/s", "pass"), m("storage", 0, ">= 1GB/s", "fail"), m("idle", 0, ">= 1GB/s", "not-judged"), {Check: "look", Verdict: "not-judged"}}}}}, nil
 		},
-		Counters: func() provision.Counters {
-			return provision.Counters{DHCP: dhcp.Stats{Received: 12, Answered: 9, Refused: 2, Malformed: 1}, BMC: bmc.Counts{Requests: 31, Errors: map[errkind.Kind]uint64{errkind.Timeout: 3, errkind.Auth: 1}}}
-		},
 	}
+}
+
+// counted is what the services have counted.
+func counted() provision.Counters {
+	return provision.Counters{DHCP: dhcp.Stats{Received: 12, Answered: 9, Refused: 2, Malformed: 1}, BMC: bmc.Counts{Requests: 31, Errors: map[errkind.Kind]uint64{errkind.Timeout: 3, errkind.Auth: 1}},
+		Boot: []evidence.Count{{Proto: boot.DHCP, What: "discover", Refused: true, Events: 4000}, {Proto: boot.TFTP, What: "sent", Events: 2, Bytes: 4096}, {Proto: boot.TFTP, What: "began", Events: 2}}}
+}
+
+// ofSource are the metrics of source, with what its services counted.
+func ofSource() *metrics.Metrics {
+	m := metrics.New(site(), source())
+	m.CountServices(counted)
+	return m
 }
 
 // site has two nodes of one model.
@@ -107,8 +119,7 @@ func some() []event.Event {
 		step(event.StepDone, 90, "n1", "install", "n1/install.write", nil),
 		step(event.StepStarted, 90, "", "handover", "site/handover.s", nil),
 		step(event.StepDone, 91, "", "handover", "site/handover.s", map[string]string{"observed": "true"}),
-		{Type: event.Evidence, Time: at(3), Node: "n1", Data: map[string]string{"proto": "tftp", "what": "sent"}, Done: 4096},
-		{Type: event.Evidence, Time: at(3), Data: map[string]string{"proto": "dhcp", "what": "discover", "refused": "true"}},
+		{Type: event.Evidence, Time: at(3), Node: "n1", Data: map[string]string{"proto": "tftp", "what": "sent"}, Done: 1},
 		{Type: event.Evidence, Time: at(3), Node: "n1", Text: "console: a line"},
 		{Type: event.RunEnded, Time: at(95), Run: "r1", Text: "failed"},
 	}
@@ -117,7 +128,7 @@ func some() []event.Event {
 // TestMetrics: events, status, report and counters become the lines that are scraped.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	m := metrics.New(site(), source())
+	m := ofSource()
 	follow(t, m, some()...)
 	got := scrape(t, m)
 	for _, want := range []string{
@@ -129,7 +140,7 @@ func TestMetrics(t *testing.T) {
 		`ironrail_step_duration_seconds_bucket{model="hgx-h100",result="done",stage="install",le="60"} 0`, `ironrail_step_duration_seconds_bucket{model="hgx-h100",result="done",stage="install",le="120"} 1`,
 		`ironrail_step_duration_seconds_sum{model="hgx-h100",result="failed",stage="bmc"} 8`, `ironrail_step_duration_seconds_count{model="none",result="observed",stage="handover"} 1`,
 		`ironrail_findings_total{stage="bmc"} 1`, `ironrail_runs_ended_total{outcome="failed"} 1`,
-		`ironrail_boot_events_total{event="sent",protocol="tftp",refused="false"} 1`, `ironrail_boot_events_total{event="discover",protocol="dhcp",refused="true"} 1`, `ironrail_boot_sent_bytes_total{protocol="tftp"} 4096`,
+		`ironrail_boot_events_total{event="sent",protocol="tftp",refused="false"} 2`, `ironrail_boot_events_total{event="discover",protocol="dhcp",refused="true"} 4000`, `ironrail_boot_sent_bytes_total{protocol="tftp"} 4096`,
 		`ironrail_measurements{check="pair",verdict="fail"} 1`, `ironrail_measurements{check="look",verdict="not-judged"} 1`,
 		`ironrail_measurement_worst_ratio{check="pair",limit="at_least"} 0.75`, `ironrail_measurement_median_ratio{check="pair",limit="at_least"} 1.1`,
 		`ironrail_measurement_worst_ratio{check="temperature",limit="at_most"} 0.97560`,
@@ -158,13 +169,13 @@ func TestLabelsAreBounded(t *testing.T) {
 	m := metrics.New(site(), metrics.Source{})
 	var events []event.Event
 	for i := range 1000 {
-		events = append(events, event.Event{Type: event.Evidence, Data: map[string]string{"proto": fmt.Sprint("p", i), "what": fmt.Sprint("w", i)}})
+		events = append(events, event.Event{Type: event.StepRetried, Stage: fmt.Sprint("s", i), Data: map[string]string{"kind": fmt.Sprint("k", i)}})
 	}
 	events = append(events, event.Event{Type: event.FindingMade, Stage: strings.Repeat("x", 1000)})
 	follow(t, m, events...)
 	got := scrape(t, m)
-	if n := strings.Count(got, "\nironrail_boot_events_total{"); n > 65 || !strings.Contains(got, `ironrail_boot_events_total{event="other",protocol="other",refused="false"} 936`) {
-		t.Errorf("%d lines of boot events", n)
+	if n := strings.Count(got, "\nironrail_step_retries_total{"); n > 65 || !strings.Contains(got, `ironrail_step_retries_total{kind="other",stage="other"} 936`) {
+		t.Errorf("%d lines of retries", n)
 	}
 	if !strings.Contains(got, `ironrail_findings_total{stage="other"} 1`) {
 		t.Error("a long value is a label")
@@ -213,43 +224,27 @@ func TestUnreadableState(t *testing.T) {
 	}
 }
 
-// start serves metrics on this machine until the test ends.
-func start(t *testing.T) (m *metrics.Metrics, addr string) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m = metrics.New(site(), source())
-	follow(t, m, some()...)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- m.Serve(ctx, ln) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return m, ln.Addr().String()
-}
-
-func TestServe(t *testing.T) {
+// TestEventsAtScrape: what happened since the last scrape is counted at the next one, and what cannot
+// be read is said.
+func TestEventsAtScrape(t *testing.T) {
 	t.Parallel()
-	_, addr := start(t)
-	for path, want := range map[string]string{metrics.Path: "ironrail_nodes{", "/": metrics.Path, "/debug/pprof/": "404"} {
-		r, err := http.Get("http://" + addr + path)
-		if err != nil {
-			t.Fatal(err)
+	s, now, broken := source(), some(), error(nil)
+	s.Events = func(f func(event.Event)) error {
+		for _, e := range now {
+			f(e)
 		}
-		b, _ := io.ReadAll(r.Body)
-		r.Body.Close()
-		if !strings.Contains(string(b), want) {
-			t.Errorf("%s: %.200s", path, b)
+		now = nil
+		return broken
+	}
+	m := metrics.New(site(), s)
+	for range 2 {
+		if got := scrape(t, m); !strings.Contains(got, `ironrail_runs_ended_total{outcome="failed"} 1`) || !strings.Contains(got, `ironrail_step_duration_seconds_sum{model="hgx-h100",result="done",stage="install"} 90`) || !strings.Contains(got, `ironrail_scrape_errors{part="events"} 0`) {
+			t.Error(got)
 		}
 	}
-	if r, err := http.Post("http://"+addr+metrics.Path, "text/plain", nil); err != nil || r.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("POST: %v, %v", r, err)
+	now, broken = some(), errors.New("no events")
+	if got := scrape(t, m); !strings.Contains(got, `ironrail_runs_ended_total{outcome="failed"} 2`) || !strings.Contains(got, `ironrail_scrape_errors{part="events"} 1`) {
+		t.Error(got)
 	}
 }
 
@@ -299,7 +294,7 @@ var metricName = regexp.MustCompile(`\b(?:ironrail|process|go)_[a-z_]+`)
 // are.
 func TestDashboardsKnowTheMetrics(t *testing.T) {
 	t.Parallel()
-	m := metrics.New(site(), source())
+	m := ofSource()
 	follow(t, m, some()...)
 	got := scrape(t, m)
 	for _, q := range queries(t) {
@@ -320,7 +315,7 @@ func TestDashboardsKnowTheMetrics(t *testing.T) {
 func TestPeerPromtool(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "promtool")
-	m := metrics.New(site(), source())
+	m := ofSource()
 	follow(t, m, some()...)
 	check := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
 	var own strings.Builder // those of client_golang are not ours to name
@@ -350,7 +345,11 @@ func TestPeerPromtool(t *testing.T) {
 func TestPeerPrometheus(t *testing.T) {
 	t.Parallel()
 	peertest.Need(t, "prometheus")
-	_, addr := start(t)
+	m := ofSource()
+	follow(t, m, some()...)
+	served := httptest.NewServer(m.Handler())
+	t.Cleanup(served.Close)
+	addr := strings.TrimPrefix(served.URL, "http://")
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(config, []byte("global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: ironrail\n  static_configs: [{targets: ['"+addr+"']}]\n"), 0o644); err != nil {

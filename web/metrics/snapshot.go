@@ -6,7 +6,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/report"
 	"github.com/ironrail/ironrail/engine/why"
+	"github.com/ironrail/ironrail/provision"
 )
 
 // describe makes the description of a metric that is read when it is scraped.
@@ -34,9 +37,11 @@ var (
 	worstDesc       = describe("measurement_worst_ratio", "The measurement nearest to its limit or farthest beyond it, as a ratio of the limit, by check and direction: at_least (below 1 has failed) or at_most (above 1 has).", "check", "limit")
 	medianDesc      = describe("measurement_median_ratio", "P50 of the measurements as ratios of their limits, by check and direction.", "check", "limit")
 	dhcpDesc        = describe("dhcp_packets_total", "DHCP datagrams, by what became of them; received counts all.", "result")
+	bootDesc        = describe("boot_events_total", "What the boot services did for clients, by protocol, event and whether it was refused.", "protocol", "event", "refused")
+	sentDesc        = describe("boot_sent_bytes_total", "Bytes that the boot services sent, by protocol.", "protocol")
 	bmcRequestsDesc = describe("bmc_requests_total", "Units of work with BMCs: a session, and what was asked in it.")
 	bmcErrorsDesc   = describe("bmc_errors_total", "Those that failed, by kind of the error.", "kind")
-	allDescriptions = []*prometheus.Desc{nodesDesc, stepsDesc, runDesc, runStartedDesc, drainingDesc, openDesc, failedDesc, judgedDesc, worstDesc, medianDesc, dhcpDesc, bmcRequestsDesc, bmcErrorsDesc}
+	allDescriptions = []*prometheus.Desc{nodesDesc, stepsDesc, runDesc, runStartedDesc, drainingDesc, openDesc, failedDesc, judgedDesc, worstDesc, medianDesc, dhcpDesc, bootDesc, sentDesc, bmcRequestsDesc, bmcErrorsDesc}
 	nodeStates      = []why.Status{why.Accepted, why.Adopted, why.Held, why.Quarantined, why.Working, why.Late, why.Waiting, why.Cut, why.Skipped, why.Unfinished, why.Untouched}
 )
 
@@ -48,11 +53,19 @@ const (
 
 // snapshot reads what is so at a scrape.
 type snapshot struct {
-	source Source
+	source   Source
+	counters atomic.Pointer[func() provision.Counters] // nil: there are no services
 
-	mu     sync.Mutex // guards the report that was read last
+	mu     sync.Mutex // guards the report that was read last, and unread
 	report report.Input
 	read   time.Time
+	unread error // why events could not be read for this scrape
+}
+
+func (s *snapshot) setUnread(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread = err
 }
 
 // Describe implements prometheus.Collector.
@@ -74,6 +87,11 @@ func (s *snapshot) Collect(out chan<- prometheus.Metric) {
 			c.status(st, s.source.Now())
 		}
 	}
+	if s.source.Events != nil {
+		s.mu.Lock()
+		c.failed("events", s.unread)
+		s.mu.Unlock()
+	}
 	if s.source.Report != nil {
 		in, err := s.readReport(ctx)
 		c.failed("report", err)
@@ -81,8 +99,8 @@ func (s *snapshot) Collect(out chan<- prometheus.Metric) {
 			c.measurements(in)
 		}
 	}
-	if s.source.Counters != nil {
-		c.counters(s.source)
+	if f := s.counters.Load(); f != nil {
+		c.counters((*f)())
 	}
 }
 
@@ -186,13 +204,20 @@ func (c collection) measurements(in report.Input) {
 }
 
 // counters sends what the services of a run have counted.
-func (c collection) counters(s Source) {
-	n := s.Counters()
+func (c collection) counters(n provision.Counters) {
 	for _, x := range []struct {
 		result string
 		count  uint64
 	}{{"received", n.DHCP.Received}, {"answered", n.DHCP.Answered}, {"refused", n.DHCP.Refused}, {"dropped", n.DHCP.Dropped}, {"malformed", n.DHCP.Malformed}, {"failed", n.DHCP.Failed}} {
 		c.counter(dhcpDesc, x.count, x.result)
+	}
+	bytes := map[string]uint64{}
+	for _, x := range n.Boot { // by words of the services
+		c.counter(bootDesc, x.Events, string(x.Proto), x.What, strconv.FormatBool(x.Refused))
+		bytes[string(x.Proto)] += x.Bytes
+	}
+	for _, proto := range slices.Sorted(maps.Keys(bytes)) {
+		c.counter(sentDesc, bytes[proto], proto)
 	}
 	c.counter(bmcRequestsDesc, n.BMC.Requests)
 	for _, kind := range slices.Sorted(maps.Keys(n.BMC.Errors)) {

@@ -63,6 +63,12 @@ type Stats struct {
 	Failed    uint64 // a reply could not be sent, or answering panicked
 }
 
+// Plus adds the counts of two servers.
+func (s Stats) Plus(o Stats) Stats {
+	return Stats{Received: s.Received + o.Received, Answered: s.Answered + o.Answered, Refused: s.Refused + o.Refused,
+		Dropped: s.Dropped + o.Dropped, Malformed: s.Malformed + o.Malformed, Failed: s.Failed + o.Failed}
+}
+
 // Server answers DHCP on one socket. Open, then Serve once.
 type Server struct {
 	cfg    Config

@@ -35,7 +35,6 @@ var unimplementedSettings = []struct {
 	{"factory", "bmc \"b\" {", "bmc \"b\" {\n  factory { username = \"ADMIN\" }", "factory of bmc b", true},
 	{"factory_password", "role     = role.w", "role     = role.w\n    factory_password = secret(\"env:FACTORY\")", "factory_password of bmc b", false},
 	{"after", "role \"w\" {", "role \"v\" {\n  bmc = bmc.b\n  image = image.os\n}\nrole \"w\" {\n  after = [role.v]", "after of role w", false},
-	{"state", "site \"tiny\"", "state \"etcd\" {\n  endpoints = [\"https://192.0.2.9:2379\"]\n  prefix = \"/ironrail/tiny\"\n  authority = \"/etc/ironrail/etcd.pem\"\n  certificate = \"/etc/ironrail/head1.pem\"\n  key = \"/etc/ironrail/head1.key\"\n}\nsite \"tiny\"", "state etcd", true},
 	{"controllers", "controller \"c\" {", "controller \"d\" { address = \"192.0.2.3\" }\ncontroller \"c\" {", "exactly one controller", true},
 }
 

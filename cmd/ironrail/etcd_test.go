@@ -3,15 +3,21 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/internal/peertest/etcdtest"
 	"github.com/ironrail/ironrail/provision"
+	"github.com/ironrail/ironrail/provision/keys"
 )
 
 // etcdController is one of two controllers of the tiny site, whose state is in etcd.
@@ -105,17 +111,21 @@ func TestPeerControllers(t *testing.T) {
 	b.run(t, 1, "hold", "n1")
 	b.route.Cut(false)
 
+	copyKeys(t, a, b)
+	stop := b.standBy(t)
 	lost := a.lose(t, end)
 	t.Logf("serve that is cut off ends after %.1f s", lost.Seconds())
-	for began := time.Now(); ; time.Sleep(time.Second) {
-		var stderr bytes.Buffer
-		c := &app{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &stderr, environ: os.LookupEnv, now: time.Now}
-		if c.run(t.Context(), []string{"-C", b.dir, "hold", "n1", "--reason", "taken over"}) == 0 {
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		err := control.NewClient(filepath.Join(b.dir, provision.StateFolder)).Hold(t.Context(), "n1", control.HoldRequest{By: "test", Reason: "taken over"})
+		if err == nil { // who answers is the owner
 			break
 		}
 		if time.Since(began) > 35*time.Second {
-			t.Fatalf("the other one cannot take over: %s", stderr.String())
+			t.Fatalf("the standby does not take over: %v", err)
 		}
+	}
+	if code := stop(); code != 0 {
+		t.Errorf("the standby that has taken over ends with %d", code)
 	}
 	a.route.Cut(false)
 	if out, _ := a.run(t, 0, "status"); !strings.Contains(out, "taken over") {
@@ -124,6 +134,43 @@ func TestPeerControllers(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(a.dir, provision.StateFolder, "state.db")); err != nil {
 		t.Error(err)
 	}
+}
+
+// copyKeys copies the keys of one controller to another.
+func copyKeys(t *testing.T, from, to etcdController) {
+	t.Helper()
+	at := func(c etcdController) string { return filepath.Join(c.dir, provision.StateFolder, keys.Folder) }
+	if err := os.RemoveAll(at(to)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(at(to), os.DirFS(at(from))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range keys.ListFiles() {
+		if err := os.Chmod(filepath.Join(at(to), name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// standBy runs a serve that waits to be the owner until the function that it returns is
+// called, which gives its exit code.
+func (c etcdController) standBy(t *testing.T) (end func() int) {
+	t.Helper()
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	code := -1
+	wg.Go(func() {
+		a := &app{in: strings.NewReader(""), out: io.Discard, err: w, environ: os.LookupEnv, now: time.Now}
+		code = a.run(ctx, []string{"-C", c.dir, "serve", "--standby", "--listen", "127.0.0.1:0", "--boot", "never"})
+		_ = w.Close()
+	})
+	said := bufio.NewScanner(r)
+	for said.Scan() && !strings.Contains(said.Text(), "serve is a standby") { // what comes before is a link that logs in
+	}
+	wg.Go(func() { _, _ = io.Copy(io.Discard, r) })
+	return func() int { cancel(); wg.Wait(); return code }
 }
 
 // lose cuts a serve off from etcd, which ends by itself.

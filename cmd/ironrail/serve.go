@@ -35,6 +35,8 @@ type serveFlags struct {
 	boot  string
 	drift time.Duration
 	page  bool // nothing but the page
+	// standby: until another controller does not own the state any more nothing but the page.
+	standby bool
 }
 
 // How often is looked for drift: as a rule, and at most.
@@ -50,6 +52,8 @@ func (f *serveFlags) check(c *cobra.Command) error {
 		return fmt.Errorf("--boot %q is not auto, yes or never", f.boot)
 	case f.page && (c.Flags().Changed("boot") || c.Flags().Changed("drift")):
 		return errors.New("--boot and --drift are for a serve that owns the site, and --page owns nothing")
+	case f.page && f.standby:
+		return errors.New("--standby is for a serve that owns the site, and --page owns nothing")
 	case f.drift != 0 && f.drift < leastDrift:
 		return fmt.Errorf("--drift %v: it is 0, or at least %v", f.drift, leastDrift)
 	}
@@ -72,6 +76,9 @@ Each --drift, a day as a rule, nodes are compared with how they were accepted, a
 ` + "`ironrail drift`" + `: never while a run or another command works on the site, whose
 beginning breaks it off. What has changed stands below the node and in the events;
 nothing is changed by it.
+
+With --standby, on a further controller of a site whose state is in etcd, serve shows
+the page until no other controller owns the site, and owns it then.
 
 The web page shows where every node stands, racks in elevation, why a node is not
 up, findings as work orders, cables as found, the plan, the report, events; the same
@@ -110,6 +117,7 @@ func (a *app) serveCommand() *cobra.Command {
 	c.Flags().StringVar(&f.Address, "listen", f.Address, "`ADDRESS:PORT` of the page; port 0 takes a free one")
 	c.Flags().StringVar(&f.boot, "boot", string(resident.BootAuto), "`WHEN` nodes that boot are answered while no run is active: auto, yes or never")
 	c.Flags().DurationVar(&f.drift, "drift", usualDrift, "look for drift each `TIME` while nothing is done; 0 never does")
+	c.Flags().BoolVar(&f.standby, "standby", false, "wait until no other controller owns the state in etcd, and own it then")
 	c.Flags().BoolVar(&f.page, "page", false, "serve the page alone, and own nothing")
 	link, person := server.Listen{Address: defaultPage}, ""
 	sub := &cobra.Command{
@@ -151,8 +159,13 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	if !f.page && !kept {
-		return a.stay(ctx, f)
+	switch {
+	case f.standby && kept:
+		return errkind.New(errkind.Refused, "what a rehearsal left has no other controller").Do("Leave --standby out.")
+	case f.standby:
+		return a.standBy(ctx, f)
+	case !f.page && !kept:
+		return a.stay(ctx, f, a.ownToStay)
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

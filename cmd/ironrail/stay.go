@@ -27,8 +27,8 @@ import (
 // residentCommand is the command whose process stays and lends the state.
 const residentCommand = "serve"
 
-// stay owns the site until it is stopped.
-func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
+// stay owns the site, which own takes, until it is stopped.
+func (a *app) stay(ctx context.Context, f serveFlags, own func(context.Context) (ownership, error)) (err error) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -41,7 +41,7 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 	if _, _, err := a.loadAgain(false); err != nil { // also makes the keys of a site that has none, for which nobody may own the state
 		return errors.Join(err, page.Close())
 	}
-	o, err := a.ownAlone(ctx, residentCommand)
+	o, err := own(ctx)
 	if err != nil {
 		return errors.Join(err, page.Close())
 	}
@@ -84,6 +84,11 @@ func (a *app) stay(ctx context.Context, f serveFlags) (err error) {
 	bus.Close()
 	wg.Wait()
 	return err
+}
+
+// ownToStay takes the state for a process that lends it.
+func (a *app) ownToStay(ctx context.Context) (ownership, error) {
+	return a.ownAlone(ctx, residentCommand)
 }
 
 // awaitLoss returns an error when the lease of the ownership ends, and nil when ctx does.

@@ -22,6 +22,9 @@ import (
 // readTime bounds how long a command that reads waits for etcd before it takes its copy.
 const readTime = 20 * time.Second
 
+// awaitPause is between two questions of who waits while etcd does not answer.
+const awaitPause = time.Second
+
 // closeTime bounds how long an owner that ends brings its copy up to date.
 const closeTime = time.Second
 
@@ -111,6 +114,36 @@ func (p Place) ownShared(ctx context.Context, c etcd.Config, owner string) (*sha
 		}
 	}()
 	return o, fence, nil
+}
+
+// AwaitFree returns once nobody owns the state in etcd; it waits while etcd does not answer.
+// The error is of kind unsupported where the state is a file, which has one controller.
+func (p Place) AwaitFree(ctx context.Context) error {
+	c, err := p.etcd()
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return errkind.New(errkind.Unsupported, "the state of this site is a file of this controller").Do("See docs/controllers.md for several controllers.")
+	}
+	for {
+		s, err := etcd.OpenExisting(ctx, *c)
+		if err == nil {
+			err = errors.Join(s.AwaitFree(ctx), s.Close())
+		}
+		switch k := errkind.Of(err); {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, etcd.ErrNoState):
+			return nil
+		case err == nil || k != errkind.Unreachable && k != errkind.Timeout:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(awaitPause):
+		}
+	}
 }
 
 // readShared opens the copy of the state in etcd, which is brought up to date before. Where

@@ -187,6 +187,20 @@ func (s *Store) AwaitClaim(ctx context.Context, owner string) (state.Fence, erro
 	}
 }
 
+// AwaitFree returns once nobody owns the state, with the error of its context, or with one
+// that waiting does not change.
+func (s *Store) AwaitFree(ctx context.Context) error {
+	for {
+		owner, err := s.Owner(ctx)
+		if err != nil || owner == "" {
+			return err
+		}
+		if err := s.awaitFree(ctx); err != nil {
+			return err
+		}
+	}
+}
+
 // awaitFree returns when the owner's key is deleted, or may be.
 func (s *Store) awaitFree(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

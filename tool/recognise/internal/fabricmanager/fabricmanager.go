@@ -63,8 +63,7 @@ type Error struct {
 var errNone = errors.New("no line of Fabric Manager in it")
 
 var (
-	logLine = lazyregexp.New(`^\s*\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(INFO|WARNING|ERROR|CRITICAL|FATAL|DEBUG|NOTICE)\] \[tid \d+\] ?(.*)$`)
-	// logBegin is what stands in logLine before the thread.
+	// logBegin is a line of the log up to "] [tid 1584] ", after which its text stands.
 	logBegin = lazyregexp.New(`^\s*\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\] \[(INFO|WARNING|ERROR|CRITICAL|FATAL|DEBUG|NOTICE)$`)
 
 	journal = lazyregexp.New(`^\s*(?:(\S+ +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT\S+) \S+ )?(?:nv-fabricmanager|nvidia-fabricmanager-start\.sh)\[\d+\]: (.*)$`)
@@ -84,7 +83,7 @@ func matchFormat(b []byte) int {
 			break
 		}
 		line := strings.TrimRight(string(raw), "\r\n")
-		if logLine.MatchString(line) || journal.MatchString(line) {
+		if _, _, _, ok := cutLog(line); ok || journal.MatchString(line) {
 			sure = 85
 		}
 	}
@@ -142,7 +141,7 @@ func (r *reader) add(line string) bool {
 	return false // the rest of a message
 }
 
-// cutLog returns the parts of a line as logLine knows it.
+// cutLog returns the parts of a line of the log.
 func cutLog(line string) (time, level, text string, ok bool) {
 	begin, rest, _ := strings.Cut(line, "] [tid ")
 	thread, text, ok := strings.Cut(rest, "]")

@@ -63,13 +63,16 @@ func (b *Booting) Root() string { return b.services.Root() }
 // LastBooted is when a node last fetched its boot script, with a program that its firmware had loaded
 // from here, since these services were opened; zero: it did not. A system that asks for its address
 // does not count.
-func (b *Booting) LastBooted(node string) time.Time {
-	return b.last(node, func(e install.BootEvent) bool { return e.Proto == boot.IPXE })
-}
+func (b *Booting) LastBooted(node string) time.Time { return lastEvent(b.log, node, isBoot) }
 
-// last is when the last event of a node was that counts and was not refused; zero: there is none.
-func (b *Booting) last(node string, counts func(install.BootEvent) bool) time.Time {
-	for _, e := range slices.Backward(b.log.Of(node, time.Time{})) {
+// LastBooted is that of Booting, since the run began.
+func (r *Running) LastBooted(node string) time.Time { return lastEvent(r.bootLog, node, isBoot) }
+
+func isBoot(e install.BootEvent) bool { return e.Proto == boot.IPXE }
+
+// lastEvent is when the last event of a node was that counts and was not refused; zero: there is none.
+func lastEvent(log *services.BootLog, node string, counts func(install.BootEvent) bool) time.Time {
+	for _, e := range slices.Backward(log.Of(node, time.Time{})) {
 		if !e.Refused && counts(e) {
 			return e.Time
 		}
@@ -82,7 +85,7 @@ func (b *Booting) last(node string, counts func(install.BootEvent) bool) time.Ti
 // was in memory is not started again; "": it is.
 func (b *Booting) Seen(n state.Node, kept string) string {
 	node, ok := b.site.Inv.Node(n.Name)
-	at := b.last(n.Name, func(install.BootEvent) bool { return true })
+	at := lastEvent(b.log, n.Name, func(install.BootEvent) bool { return true })
 	if !ok || at.IsZero() {
 		return ""
 	}

@@ -33,6 +33,7 @@ type restart struct {
 	new  map[string]time.Time   // since when one has booted that nothing was decided about, by node
 	seen map[string]time.Time   // until when boots were decided about, by node
 	done map[string][]time.Time // when each was started again
+	runs map[string]time.Time   // when each booted last while a run was active, by node
 }
 
 // restartNodes begins a run for nodes that have booted with nothing in memory, and reports whether
@@ -60,7 +61,7 @@ func (r *Resident) listRestarts(ctx context.Context, now time.Time) (due []strin
 	for _, n := range here.site.Inv.Nodes {
 		at := time.Time{}
 		if n.Diskless() {
-			at = boot.LastBooted(n.Name)
+			at = r.lastBoot(boot, n.Name)
 		}
 		if at.IsZero() || r.isDecided(n.Name, at) {
 			continue
@@ -79,6 +80,30 @@ func (r *Resident) listRestarts(ctx context.Context, now time.Time) (due []strin
 		return nil, nil
 	}
 	return due, nil
+}
+
+// lastBoot is when a node booted last, also while a run was active that had no work for it.
+func (r *Resident) lastBoot(up *provision.Booting, node string) time.Time {
+	at := up.LastBooted(node)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if in := r.restart.runs[node]; in.After(at) {
+		at = in
+	}
+	return at
+}
+
+// keepBoots keeps when nodes without a system on disk booted while a run was active, which has ended;
+// r.mu is held.
+func (x *restart) keepBoots(run *provision.Running) {
+	for _, n := range run.Site().Inv.Nodes {
+		if at := run.LastBooted(n.Name); n.Diskless() && !at.IsZero() {
+			if x.runs == nil {
+				x.runs = map[string]time.Time{}
+			}
+			x.runs[n.Name] = at
+		}
+	}
 }
 
 // isQuiet reports whether no node has joined these for a while, or they wait for long; a node that

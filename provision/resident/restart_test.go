@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resident
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRestartQuiet: nodes that boot one after the other are started again together, and none waits
+// for long for others; one that boots again and again has joined once.
+func TestRestartQuiet(t *testing.T) {
+	at := time.Now()
+	for name, c := range map[string]struct {
+		joins []time.Duration // of one node each
+		after time.Duration
+		want  bool
+	}{
+		"at once":        {[]time.Duration{0}, 0, false},
+		"alone":          {[]time.Duration{0}, restartQuiet, true},
+		"another joined": {[]time.Duration{0, 5 * time.Second}, restartQuiet, false},
+		"both":           {[]time.Duration{0, 5 * time.Second}, restartQuiet + 5*time.Second, true},
+		"one each 9 s":   {[]time.Duration{0, 9 * time.Second, 18 * time.Second, 27 * time.Second, 36 * time.Second, 45 * time.Second, 54 * time.Second}, restartLatest, true},
+	} {
+		var x restart
+		var due []string
+		for i, after := range c.joins {
+			due = append(due, string(rune('a'+i)))
+			x.isQuiet(due, at.Add(after))
+		}
+		if got := x.isQuiet(due, at.Add(c.after)); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		x.decide(due, "", at.Add(c.after))
+		if len(x.new) > 0 {
+			t.Errorf("%s: still waiting: %v", name, x.new)
+		}
+	}
+}
+
+// TestRestartOften: a node that boots for ever is left to people, and is not one by one that did so days ago.
+func TestRestartOften(t *testing.T) {
+	r, _ := alone(t)
+	now := time.Now()
+	r.restart.isQuiet(nil, now)
+	for i := range restartMost {
+		if few := r.takeOften([]string{"n1", "n2"}, now); !slices.Equal(few, []string{"n1", "n2"}) {
+			t.Fatalf("after %d times: %v", i, few)
+		}
+		r.restart.decide([]string{"n1"}, "", now)
+		now = now.Add(time.Hour)
+	}
+	if few := r.takeOften([]string{"n1", "n2"}, now); !slices.Equal(few, []string{"n2"}) || !strings.Contains(r.restart.kept["n1"], "3 times within a day") {
+		t.Errorf("started again: %v, kept %v", few, r.restart.kept)
+	}
+	r.forgetKept("n1")
+	if few := r.takeOften([]string{"n1"}, now.Add(restartWithin)); !slices.Equal(few, []string{"n1"}) || len(r.restart.kept) > 0 {
+		t.Errorf("a day later: %v, kept %v", few, r.restart.kept)
+	}
+}
+
+// TestStatusWhileChecked: where the nodes stand is said while a run is checked, when what is idle is
+// closed and the run does not answer yet.
+func TestStatusWhileChecked(t *testing.T) {
+	r, _ := alone(t)
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	if err := r.closeIdle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Status(t.Context()); err == nil {
+		t.Error("a site that cannot be opened has a status")
+	}
+	r.mu.Lock()
+	r.run = &running{}
+	r.mu.Unlock()
+	s, err := r.Status(t.Context())
+	if err != nil || s.Owner.Command != "serve" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	r.mu.Lock()
+	r.run = nil
+	r.mu.Unlock()
+}

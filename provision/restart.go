@@ -53,10 +53,11 @@ func (s *Site) PlanRestart(ctx context.Context, r state.Reader, nodes []string, 
 	if err := x.refuseEdited(ctx, s, r, now); err != nil || len(x.Nodes) == 0 {
 		return x, err
 	}
-	p, err := s.planAlone(ctx, r, PlanOptions{Replace: x.Nodes, Retest: x.Nodes, Targets: x.Nodes, Now: now})
+	made, err := s.planAlone(ctx, r, PlanOptions{Replace: x.Nodes, Retest: x.Nodes, Targets: x.Nodes, Now: now})
 	if err != nil {
 		return x, err
 	}
+	p := made.plan
 	if why := refuseRestartPlan(p, x.Nodes); why != "" {
 		for _, n := range x.Nodes {
 			x.Refused[n] = why
@@ -72,11 +73,11 @@ func (s *Site) PlanRestart(ctx context.Context, r state.Reader, nodes []string, 
 }
 
 // planAlone plans without asking anybody.
-func (s *Site) planAlone(ctx context.Context, r state.Reader, o PlanOptions) (*plan.Plan, error) {
+func (s *Site) planAlone(ctx context.Context, r state.Reader, o PlanOptions) (*planning, error) {
 	o.Offline = true
-	p, diags, err := s.Plan(ctx, r, o)
-	if err == nil && diags.HasErrors() {
-		err = errkind.New(errkind.Invalid, "the site cannot be planned as it stands: %w", diags)
+	p, err := s.plan(ctx, r, o)
+	if err == nil && p.diags.HasErrors() {
+		err = errkind.New(errkind.Invalid, "the site cannot be planned as it stands: %w", p.diags)
 	}
 	return p, err
 }
@@ -101,13 +102,9 @@ func (x *Restart) refuseEdited(ctx context.Context, s *Site, r state.Reader, now
 	if len(x.Nodes) == 0 {
 		return nil
 	}
-	o := PlanOptions{Targets: x.Nodes, Now: now, Offline: true}
-	p, err := s.plan(ctx, r, o)
+	p, err := s.planAlone(ctx, r, PlanOptions{Targets: x.Nodes, Now: now})
 	if err != nil {
 		return err
-	}
-	if p.diags.HasErrors() {
-		return errkind.New(errkind.Invalid, "the site cannot be planned as it stands: %w", p.diags)
 	}
 	for i := range p.plan.Steps {
 		st := &p.plan.Steps[i]

@@ -30,6 +30,8 @@ type Lender interface {
 	Append(ctx context.Context, loan string, b state.Batch) (uint64, error)
 	// Object returns one object of the state as it is now; false when there is none.
 	Object(ctx context.Context, k state.Key) (state.Object, bool, error)
+	// Objects returns those of a kind, as state.Reader has them.
+	Objects(ctx context.Context, kind string) ([]state.Object, error)
 	// Review shows a plan that waits for its approval to whoever looks, until its run begins
 	// or the loan ends.
 	Review(ctx context.Context, loan string, q ReviewRequest, sealed io.Reader) error
@@ -118,6 +120,14 @@ func addLender(m *http.ServeMux, b Backend) {
 		o, ok, err := l.Object(r.Context(), state.Key{Kind: r.FormValue("kind"), Name: r.FormValue("name")})
 		return lentObject{Known: ok, Version: o.Version, Value: o.Value}, err
 	})))
+	m.HandleFunc("GET /objects", lent(serveJSON(func(r *http.Request) (any, error) {
+		all, err := l.Objects(r.Context(), r.FormValue("kind"))
+		out := make([]lentObject, len(all))
+		for i, o := range all {
+			out[i] = lentObject{Known: true, Name: o.Key.Name, Version: o.Version, Value: o.Value}
+		}
+		return out, err
+	})))
 	m.HandleFunc("POST /run", lent(func(w http.ResponseWriter, r *http.Request) {
 		body := &deadlineReader{r: r.Body, out: http.NewResponseController(w), each: lineTime}
 		answerJSON(w, func() (any, error) {
@@ -174,6 +184,7 @@ type lentPut struct {
 // lentObject is a state.Object as it travels.
 type lentObject struct {
 	Known   bool            `json:"known"`
+	Name    string          `json:"name,omitempty"` // in a list
 	Version uint64          `json:"version,omitempty"`
 	Value   json.RawMessage `json:"value,omitempty"`
 }
@@ -270,6 +281,17 @@ func (c *Client) Object(ctx context.Context, k state.Key) (state.Object, bool, e
 	var o lentObject
 	err := c.call(ctx, http.MethodGet, "/object?kind="+url.QueryEscape(k.Kind)+"&name="+url.QueryEscape(k.Name), nil, &o)
 	return state.Object{Key: k, Version: o.Version, Value: o.Value}, o.Known, err
+}
+
+// Objects asks for the objects of a kind, of which there are at most as many as subjects.
+func (c *Client) Objects(ctx context.Context, kind string) ([]state.Object, error) {
+	var in []lentObject
+	err := c.call(ctx, http.MethodGet, "/objects?kind="+url.QueryEscape(kind), nil, &in)
+	out := make([]state.Object, len(in))
+	for i, o := range in {
+		out[i] = state.Object{Key: state.Key{Kind: kind, Name: o.Name}, Version: o.Version, Value: o.Value}
+	}
+	return out, err
 }
 
 // Begin has the owner do a plan. It has no deadline of its own: sockets are opened and

@@ -26,6 +26,12 @@ const (
 	planKind   = "plan"   // plan.Plan, by plan id: the plan of the last run
 )
 
+// IsBulk reports whether a state has objects of a kind for each step, fact or effect: nearly all that
+// it holds.
+func IsBulk(kind string) bool {
+	return kind == stepKind || kind == factKind || kind == effectKind || kind == frozenKind
+}
+
 // StepState is how the last work on a step stands.
 type StepState string
 

@@ -16,7 +16,7 @@ import (
 
 // Borrowed is the state of a site while its owner stays and lends it to this process. It is
 // a state.Store: what is appended goes to the owner, and what is read comes from a copy,
-// which is made anew after that.
+// which is made anew after that where it takes more than the owner is asked for.
 type Borrowed struct {
 	ctx    context.Context // of copies: that of the command
 	client *control.Client
@@ -109,17 +109,27 @@ func (s *Borrowed) Read(ctx context.Context, from uint64, f func(state.Record) e
 
 // Object implements state.Reader.
 func (s *Borrowed) Object(ctx context.Context, k state.Key) (state.Object, bool, error) {
-	s.mu.Lock()
-	r, stale := s.copy, s.stale
-	s.mu.Unlock()
-	if stale || r == nil {
-		return s.client.Object(ctx, k)
+	if r := s.fresh(); r != nil {
+		return r.Object(ctx, k)
 	}
-	return r.Object(ctx, k)
+	return s.client.Object(ctx, k)
 }
 
-// Objects implements state.Reader.
+// fresh is the copy; nil: it is not that of now.
+func (s *Borrowed) fresh() *state.Bolt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stale {
+		return nil
+	}
+	return s.copy
+}
+
+// Objects implements state.Reader. Lists of subjects are asked for, since a copy is of all.
 func (s *Borrowed) Objects(ctx context.Context, kind string) ([]state.Object, error) {
+	if s.fresh() == nil && !state.IsBulk(kind) {
+		return s.client.Objects(ctx, kind)
+	}
 	r, err := s.reader()
 	if err != nil {
 		return nil, err

@@ -203,6 +203,11 @@ func (r *Resident) Object(ctx context.Context, k state.Key) (state.Object, bool,
 	return r.cfg.Store.Object(ctx, k)
 }
 
+// Objects implements control.Lender.
+func (r *Resident) Objects(ctx context.Context, kind string) ([]state.Object, error) {
+	return r.cfg.Store.Objects(ctx, kind)
+}
+
 var (
 	_ control.Backend     = (*Resident)(nil)
 	_ control.Lender      = (*Resident)(nil)

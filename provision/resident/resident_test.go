@@ -103,7 +103,7 @@ func TestLoan(t *testing.T) {
 	}
 	all, err := s.Objects(t.Context(), "test")
 	if err != nil || len(all) != 1 || all[0].Version != o.Version {
-		t.Errorf("a copy after the append: %v, %v", all, err)
+		t.Errorf("a list after the append: %v, %v", all, err)
 	}
 	if left, err := os.ReadDir(copies); err != nil || len(left) > 0 {
 		t.Errorf("a command that is killed now leaves %v, %v", left, err)

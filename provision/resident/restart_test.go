@@ -40,7 +40,7 @@ func TestRestartQuiet(t *testing.T) {
 	}
 }
 
-// TestRestartOften: a node that boots for ever is left to people, and is not one by one that did so days ago.
+// TestRestartOften: a node that boots again and again is left to people, and is started again a day later.
 func TestRestartOften(t *testing.T) {
 	r, _ := alone(t)
 	now := time.Now()

@@ -41,7 +41,11 @@ list, show, export, check and backup work while apply runs; they read a copy.`,
 // process works with it.
 func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
 	path := a.statePath()
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	shared, err := a.etcd()
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := os.Stat(path); shared == nil && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, a.noState()
 	}
 	dir, err := os.MkdirTemp("", "ironrail-state-")
@@ -57,6 +61,10 @@ func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
 		}
 		return errors.Join(c.Snapshot(ctx, f), f.Close())
 	})
+	if err == nil && !owned && shared != nil {
+		path = filepath.Join(dir, "state.db")
+		_, err = a.copyShared(ctx, *shared, path)
+	}
 	if err != nil {
 		done()
 		return nil, nil, err
@@ -304,7 +312,11 @@ func (a *app) backupPlace(path string) error {
 }
 
 func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
-	if _, err := os.Stat(a.statePath()); errors.Is(err, fs.ErrNotExist) {
+	shared, err := a.etcd()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(a.statePath()); shared == nil && errors.Is(err, fs.ErrNotExist) {
 		return a.noState()
 	}
 	if err := a.backupPlace(path); err != nil {
@@ -316,12 +328,7 @@ func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
 		return err
 	})
 	if err == nil && !owned {
-		var s *state.Bolt
-		if s, err = state.OpenReadOnly(a.statePath()); err != nil {
-			return err
-		}
-		defer s.Close()
-		p, err = state.SaveCopy(ctx, path, func(w io.Writer) error { return s.Snapshot(ctx, w) })
+		p, err = a.saveCopy(ctx, shared, path)
 	}
 	if err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision"
 )
 
 func (a *app) stateCheckCommand() *cobra.Command {
@@ -264,7 +263,7 @@ func (a *app) restore(ctx context.Context, copied string, approve bool, keys key
 			return err
 		}
 	}
-	kept, err := state.RestoreCopy(ctx, path, copied, state.Restoring{At: a.now(), Void: provision.OfItsMoment})
+	kept, err := a.putBack(ctx, copied)
 	if err != nil {
 		return err
 	}

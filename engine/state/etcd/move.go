@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ironrail/ironrail/engine/state"
@@ -69,10 +68,10 @@ func (s *Store) checkHead(text string, p state.Contents) error {
 	return nil
 }
 
-// Fill makes the state under a prefix where nothing is, from a state file: the same, number for
+// fill makes the state under a prefix where nothing is, from a state file: the same, number for
 // number. The error is of kind refused where there is one. What died in the middle of it is
 // begun anew.
-func Fill(ctx context.Context, c Config, from *state.Bolt) error {
+func fill(ctx context.Context, c Config, from *state.Bolt) error {
 	s, err := connect(ctx, c)
 	if err != nil {
 		return err
@@ -186,6 +185,26 @@ func (s *Store) opsOf(c state.Change) (ops []clientv3.Op, err error) {
 	return ops, nil
 }
 
+// Restore makes the state of a file that of a prefix under which nothing is; the file becomes a
+// copy of it. The error is of kind refused where etcd has a state, or had one that was moved.
+func Restore(ctx context.Context, c Config, path string) error {
+	is, err := aboutUnder(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case is.Moved != "":
+		return errMoved(is.Moved)
+	case is.Lineage != "" && is.Filling == "":
+		return errkind.New(errkind.Refused, "state: etcd has a state under %s already, and a copy is put back only where nothing is", c.Prefix).
+			Do("Name another prefix in state \"etcd\" of the site's files; or, where what is there is of no use any more: etcdctl del --prefix " + c.Prefix + "/")
+	}
+	kept := path + ".moved"
+	if _, err = MoveIn(ctx, c, path, kept); err != nil {
+		return err
+	}
+	return os.Remove(kept)
+}
+
 // MoveIn moves the state of a file into etcd, under a prefix where nothing is. It is compared there
 // before the file becomes a copy of it, which nothing writes any more; the file as it was stays
 // beside it under the name kept. A move that died is continued.
@@ -201,12 +220,12 @@ func MoveIn(ctx context.Context, c Config, path, kept string) (p state.Contents,
 	if err := from.Check(); err != nil {
 		return p, err
 	}
-	lineage, err := lineageUnder(ctx, c)
-	switch {
-	case err != nil:
+	is, err := aboutUnder(ctx, c)
+	if err != nil {
 		return p, err
-	case lineage != from.Info().Lineage: // else an earlier try came so far
-		if err := Fill(ctx, c, from); err != nil {
+	}
+	if is.Filling != "" || is.Moved != "" || is.Lineage != from.Info().Lineage { // else an earlier try came so far
+		if err := fill(ctx, c, from); err != nil {
 			return p, err
 		}
 	}
@@ -247,27 +266,24 @@ func migrated(path string) error {
 	return s.Close()
 }
 
-// lineageUnder is that of the whole state under a prefix; "": there is none.
-func lineageUnder(ctx context.Context, c Config) (string, error) {
+// aboutUnder is what a state says about itself, whole or not; the zero about where there is
+// none.
+func aboutUnder(ctx context.Context, c Config) (is about, err error) {
 	s, err := connect(ctx, c)
 	if err != nil {
-		return "", err
+		return is, err
 	}
 	defer s.client.Close()
 	resp, err := retry(ctx, callTime, func(ctx context.Context) (*clientv3.GetResponse, error) { return s.client.Get(ctx, s.keys.about()) })
 	if err != nil {
-		return "", explain("open", err)
+		return is, explain("open", err)
 	}
-	var is about
 	for _, kv := range resp.Kvs {
 		if err := json.Unmarshal(kv.Value, &is); err != nil {
-			return "", s.damaged(fmt.Errorf("%s: %w", s.keys.about(), err))
+			return is, s.damaged(fmt.Errorf("%s: %w", s.keys.about(), err))
 		}
 	}
-	if is.Filling != "" || is.Moved != "" {
-		return "", nil
-	}
-	return is.Lineage, nil
+	return is, nil
 }
 
 // MoveOut moves the state from etcd to the file at path, which replaces the copy there. What
@@ -277,7 +293,8 @@ func MoveOut(ctx context.Context, c Config, path, kept, where string) (p state.C
 	next := path + ".moving"
 	s, err := Open(ctx, c)
 	if err != nil {
-		if _, errNext := os.Stat(next); errNext != nil || !wasMoved(ctx, c) {
+		_, errNext := os.Stat(next)
+		if is, errAbout := aboutUnder(ctx, c); errNext != nil || errAbout != nil || is.Moved == "" {
 			return p, err
 		}
 		if p, err = state.VerifyFile(ctx, next); err != nil {
@@ -296,23 +313,6 @@ func MoveOut(ctx context.Context, c Config, path, kept, where string) (p state.C
 		return p, err
 	}
 	return p, state.InstallFile(ctx, next, path, kept)
-}
-
-// wasMoved reports whether the state under a prefix is marked as moved.
-func wasMoved(ctx context.Context, c Config) bool {
-	s, err := connect(ctx, c)
-	if err != nil {
-		return false
-	}
-	defer s.client.Close()
-	var kv *mvccpb.KeyValue
-	resp, err := retry(ctx, callTime, func(ctx context.Context) (*clientv3.GetResponse, error) { return s.client.Get(ctx, s.keys.about()) })
-	if err != nil || len(resp.Kvs) != 1 {
-		return false
-	}
-	kv = resp.Kvs[0]
-	var is about
-	return json.Unmarshal(kv.Value, &is) == nil && is.Moved != ""
 }
 
 // markMoved says in about and in the head that the state is elsewhere: who opens it reads the one,

@@ -93,12 +93,13 @@ type Stage struct {
 	kinds    map[string]Kind
 	statuses NodeStatuses
 	orphaned []*inventory.Node // in no file any more
+	rounds   *rounds           // of questions which jobs run
 	listing  chan struct{}     // held while the lists without a drained node are written: the last to be written is without all of them
 }
 
 // New returns the stage. kinds are the kinds that can be applied, by name.
 func New(inv *inventory.Inventory, kinds map[string]Kind, statuses NodeStatuses) *Stage {
-	return &Stage{inv: inv, kinds: kinds, statuses: statuses, listing: make(chan struct{}, 1)}
+	return &Stage{inv: inv, kinds: kinds, statuses: statuses, rounds: &rounds{open: map[string]*round{}}, listing: make(chan struct{}, 1)}
 }
 
 // Keeping adds nodes that are in no file any more and that nobody decommissions:

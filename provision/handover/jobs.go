@@ -168,7 +168,7 @@ const poll = 15 * time.Second
 // whether any do, nothing has happened: the node is as it was.
 func (s *Stage) empty(ctx context.Context, run stage.Run, k Scheduler, t Target, node string, o DrainOptions) error {
 	end := run.Clock().Now().Add(o.Wait)
-	jobs, err := jobsBy(ctx, run, k, t, node, end, o)
+	jobs, err := s.jobsBy(ctx, run, k, t, node, end, o)
 	switch {
 	case err != nil && o.Unknown:
 		run.Emit(event.Event{Type: event.Note, Node: node, Text: fmt.Sprintf("which jobs run on %s is not known (%v); the operator says that none does", node, err)})
@@ -185,7 +185,7 @@ func (s *Stage) empty(ctx context.Context, run stage.Run, k Scheduler, t Target,
 	if err != nil {
 		return &stage.BusyError{Err: err}
 	}
-	if err = waitJobs(ctx, run, k, t, node, end, o); err == nil {
+	if err = s.waitJobs(ctx, run, k, t, node, end, o); err == nil {
 		return nil
 	}
 	if shut && !readDrained(run, node).Out { // else an earlier run may have changed it
@@ -198,9 +198,9 @@ func (s *Stage) empty(ctx context.Context, run stage.Run, k Scheduler, t Target,
 
 // jobsBy asks which jobs run on a node. A scheduler that does not answer is asked
 // again until the operator's wait is over: it may be starting.
-func jobsBy(ctx context.Context, run stage.Run, k Scheduler, t Target, node string, end time.Time, o DrainOptions) ([]Job, error) {
+func (s *Stage) jobsBy(ctx context.Context, run stage.Run, k Scheduler, t Target, node string, end time.Time, o DrainOptions) ([]Job, error) {
 	for {
-		jobs, err := k.Jobs(ctx, t, node)
+		jobs, err := s.askJobs(ctx, run, k, t, node)
 		if silent := errkind.Of(err) == errkind.Unreachable || errkind.Of(err) == errkind.Timeout; err == nil || !silent || o.Unknown {
 			return jobs, err
 		}
@@ -217,9 +217,9 @@ func jobsBy(ctx context.Context, run stage.Run, k Scheduler, t Target, node stri
 
 // waitJobs waits until no job is on a node any more. Between the first look and
 // the shutting a job may have come, so that it looks once more in any case.
-func waitJobs(ctx context.Context, run stage.Run, k Scheduler, t Target, node string, end time.Time, o DrainOptions) error {
+func (s *Stage) waitJobs(ctx context.Context, run stage.Run, k Scheduler, t Target, node string, end time.Time, o DrainOptions) error {
 	for {
-		jobs, err := jobsBy(ctx, run, k, t, node, end, o)
+		jobs, err := s.jobsBy(ctx, run, k, t, node, end, o)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return err

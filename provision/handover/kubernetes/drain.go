@@ -146,16 +146,34 @@ func (k *Kubernetes) Jobs(ctx context.Context, t handover.Target, node string) (
 	}
 	defer c.Close()
 	pods, err := c.Pods(ctx, node)
+	return jobsOf(pods)[node].Jobs, err
+}
+
+// AllJobs implements handover.AllJobs, by one list.
+func (k *Kubernetes) AllJobs(ctx context.Context, t handover.Target) (map[string]handover.NodeJobs, error) {
+	c, err := k.connect(ctx, t.Handover)
 	if err != nil {
 		return nil, err
 	}
-	var jobs []handover.Job
+	defer c.Close()
+	pods, err := c.RunningPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return jobsOf(pods), nil
+}
+
+// jobsOf are the jobs among pods, by the node that they run on.
+func jobsOf(pods []api.Pod) map[string]handover.NodeJobs {
+	all := map[string]handover.NodeJobs{}
 	for i := range pods {
 		if p := &pods[i]; p.Work() {
-			jobs = append(jobs, handover.Job{ID: p.Namespace + "/" + p.Name, User: p.Namespace, Name: p.Name, State: strings.ToUpper(p.Status.Phase)})
+			on := all[p.Spec.NodeName]
+			on.Jobs = append(on.Jobs, handover.Job{ID: p.Namespace + "/" + p.Name, User: p.Namespace, Name: p.Name, State: strings.ToUpper(p.Status.Phase)})
+			all[p.Spec.NodeName] = on
 		}
 	}
-	return jobs, nil
+	return all
 }
 
 // Shut implements handover.Scheduler: the node is cordoned, and has the taint.

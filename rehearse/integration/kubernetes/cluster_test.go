@@ -260,6 +260,9 @@ func (w *ward) drains() {
 	if err != nil || len(jobs) != 2 || jobs[0].ID != "default/bare" && jobs[0].ID != "default/train" {
 		t.Errorf("jobs %+v: %v", jobs, err)
 	}
+	if all, err := w.kind.AllJobs(t.Context(), w.target()); err != nil || len(all) != 1 || !slices.Equal(all["n1"].Jobs, jobs) {
+		t.Errorf("jobs of all nodes %+v: %v", all, err)
+	}
 	w.in["n1"] = false
 	shut, err := w.kind.Shut(t.Context(), w.run, w.target(), "n1", "is being changed")
 	if err != nil || !shut || !slices.Equal(w.peer.schedulable(), []string{"n2"}) {

@@ -113,7 +113,7 @@ func (c *Cluster) dispatch(route string, r *http.Request, body []byte) (any, *fa
 	case is("GET api/v1/nodes/*"), is("PATCH api/v1/nodes/*"), is("DELETE api/v1/nodes/*"):
 		return c.node(r, parts[3], body)
 	case is("GET api/v1/pods"):
-		return c.podsOf(strings.TrimPrefix(r.URL.Query().Get("fieldSelector"), "spec.nodeName=")), nil
+		return c.listPods(r.URL.Query().Get("fieldSelector"))
 	case is("POST */*/*/*/pods/*/eviction"):
 		return c.evict(parts[3], parts[5], body)
 	case is("POST api/v1/namespaces/kube-system/secrets"):
@@ -152,10 +152,27 @@ func (c *Cluster) list(r *http.Request) any {
 	return map[string]any{"kind": "NodeList", "apiVersion": "v1", "metadata": meta, "items": items}
 }
 
-func (c *Cluster) podsOf(node string) any {
+// listPods lists the pods that a field selector selects: of one node, or of all; all of them run.
+func (c *Cluster) listPods(selector string) (any, *fail) {
+	of := func(*Pod) bool { return true }
+	for _, term := range strings.Split(selector, ",") {
+		name, isOne := strings.CutPrefix(term, "spec.nodeName=")
+		switch {
+		case isOne:
+			of = func(p *Pod) bool { return p.Node == name }
+		case term == "spec.nodeName!=":
+			of = func(p *Pod) bool { return p.Node != "" }
+		case term != "" && term != "status.phase!=Succeeded" && term != "status.phase!=Failed":
+			return nil, badRequest("the field selector %q is not known here", term)
+		}
+	}
+	return c.podList(of), nil
+}
+
+func (c *Cluster) podList(of func(*Pod) bool) any {
 	items := []any{}
 	for _, p := range c.pods {
-		if node == "" || p.Node == node {
+		if of(p) {
 			items = append(items, p.object())
 		}
 	}

@@ -240,6 +240,11 @@ func (c *Client) Pods(ctx context.Context, node string) ([]Pod, error) {
 	return readPages[Pod](ctx, c, "/api/v1/pods", url.Values{"fieldSelector": {"spec.nodeName=" + node}})
 }
 
+// RunningPods lists the pods of all nodes that have not ended.
+func (c *Client) RunningPods(ctx context.Context) ([]Pod, error) {
+	return readPages[Pod](ctx, c, "/api/v1/pods", url.Values{"fieldSelector": {"spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}})
+}
+
 // Evict asks for the end of a pod, which disruption budgets may delay; see Budget.
 // One that is not there is evicted.
 func (c *Client) Evict(ctx context.Context, p *Pod) error {

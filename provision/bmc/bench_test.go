@@ -23,8 +23,8 @@ func BenchmarkPowerStatus(b *testing.B) {
 	b.Run("ipmitool", func(b *testing.B) {
 		peertest.Need(b, "ipmitool")
 		for b.Loop() {
-			cmd := exec.Command("ipmitool", "-I", "lanplus", "-C", "3", "-H", s.addr.Addr().String(),
-				"-p", strconv.Itoa(int(s.addr.Port())), "-U", simUser, "-E", "chassis", "power", "status")
+			cmd := exec.Command("ipmitool", "-I", "lanplus", "-C", "3", "-H", s.Addr.Addr().String(),
+				"-p", strconv.Itoa(int(s.Addr.Port())), "-U", simUser, "-E", "chassis", "power", "status")
 			cmd.Env = append(os.Environ(), "IPMI_PASSWORD="+simPassword)
 			if err := cmd.Run(); err != nil {
 				b.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bougou/go-ipmi/pkg/types"
 
+	"github.com/ironrail/ironrail/internal/peertest/ipmisim"
 	"github.com/ironrail/ironrail/provision/bmc/quirk"
 )
 
@@ -92,16 +93,16 @@ func TestJudgeBoot(t *testing.T) {
 }
 
 func FuzzFRU(f *testing.F) {
-	image := fruImage("SYS-1", "BRD-1")
+	image := ipmisim.FRU("SYS-1", "BRD-1")
 	f.Add(image[8:])
-	f.Add(fruArea([]byte{1, 0, 0x17}, "part", "serial"))
-	f.Add(fruArea([]byte{1, 0, 0}))
+	f.Add(ipmisim.FRUArea([]byte{1, 0, 0x17}, "part", "serial"))
+	f.Add(ipmisim.FRUArea([]byte{1, 0, 0}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= 8 && len(b) <= 2040 { // make most inputs pass the outer checks
 			b = append([]byte(nil), b[:len(b)/8*8]...)
 			b[0], b[1] = 1, byte(len(b)/8)
 			b[len(b)-1] = 0
-			b[len(b)-1] = checksum(b)
+			b[len(b)-1] = ipmisim.Checksum(b)
 		}
 		var id Identity
 		for _, area := range fruAreas {

@@ -3,7 +3,6 @@
 package bmc
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,9 +57,9 @@ func TestSupplyOf(t *testing.T) {
 func TestPeerEventLog(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
-	s.kill()
-	s.put("sim.emu", strings.Replace(fmt.Sprintf(simEmu, s.dir), "sel_enable 0x20 1000", "sel_enable 0x20 3", 1))
-	s.start()
+	s.Kill()
+	s.Put("sim.emu", strings.Replace(s.Get("sim.emu")+"\n", "sel_enable 0x20 1000", "sel_enable 0x20 3", 1))
+	s.Run()
 	drv := open(t, s.target()).drv
 	clk, space, log := drv.(Timekeeper), drv.(LogSpace), drv.(EventLog)
 	at := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)

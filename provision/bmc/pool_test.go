@@ -35,20 +35,20 @@ func TestPeerPoolReconnect(t *testing.T) {
 	if state, err := h.PowerState(t.Context()); err != nil || state != PowerOff {
 		t.Fatalf("first: %s, %v", state, err)
 	}
-	s.kill()
+	s.Kill()
 	if _, err := h.PowerState(t.Context()); errkind.Of(err) != errkind.Unreachable {
 		t.Errorf("while it is dead: %v", err)
 	}
-	s.start()
+	s.Run()
 	if out, err := h.SetPower(t.Context(), On); err != nil || out.Verdict != Verified {
 		t.Errorf("after it came back: %+v, %v", out, err)
 	}
-	s.kill()
-	s.start() // it has forgotten our session and says nothing about it
+	s.Kill()
+	s.Run() // it has forgotten our session and says nothing about it
 	if out, err := h.SetPower(t.Context(), Cycle); err != nil || out.Verdict != Verified || out.Sent != 2 {
 		t.Errorf("after a restart that nobody noticed: %+v, %v", out, err)
 	}
-	if got := s.writes(); got != "power 1, power 0, power 1" {
+	if got := s.Did(); got != "power 1, power 0, power 1" {
 		t.Errorf("the bmc carried out %q", got)
 	}
 }
@@ -58,17 +58,17 @@ func TestPeerPoolReconnect(t *testing.T) {
 func TestPeerPoolDiesDuringCommand(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
-	s.put("slow", "60") // it is dead long before it could answer
+	s.Put("slow", "60") // it is dead long before it could answer
 	h := pool(t, Options{Clock: newSkipClock()}).Handle(s.target())
 	if _, err := h.PowerState(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for s.writes() == "" && t.Context().Err() == nil {
+		for s.Did() == "" && t.Context().Err() == nil {
 			time.Sleep(5 * time.Millisecond)
 		}
-		s.kill()
+		s.Kill()
 	})
 	out, err := h.SetPower(t.Context(), On)
 	wg.Wait()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/peertest/ipmisim"
 	"github.com/ironrail/ironrail/internal/secret"
 )
 
@@ -65,7 +66,7 @@ func TestPeerPowerActions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := startSim(t)
-			s.put("power", tt.before+"\n")
+			s.Put("power", tt.before+"\n")
 			out, err := open(t, s.target()).SetPower(t.Context(), tt.action)
 			if (err != nil) != tt.fails || tt.fails && errkind.Of(err) != tt.kind {
 				t.Fatalf("err = %v, want fails=%t kind=%s", err, tt.fails, tt.kind)
@@ -77,7 +78,7 @@ func TestPeerPowerActions(t *testing.T) {
 			if out.Verdict != tt.verdict || out.Sent != wantSent {
 				t.Errorf("outcome = %+v, want %s with %d sent", out, tt.verdict, wantSent)
 			}
-			if got := s.writes(); got != tt.writes {
+			if got := s.Did(); got != tt.writes {
 				t.Errorf("the bmc carried out %q, want %q", got, tt.writes)
 			}
 			if got := s.ipmitool("chassis", "power", "status"); got != tt.after {
@@ -92,7 +93,7 @@ func TestPeerPowerActions(t *testing.T) {
 func TestPeerPowerContradicted(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
-	s.put("stuck", "")
+	s.Put("stuck", "")
 	session, err := Open(t.Context(), s.target(), Options{Clock: newSkipClock()})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestPeerPowerContradicted(t *testing.T) {
 	if err != nil || out.Verdict != Contradicted || out.Sent != 1 || !strings.Contains(out.Evidence, "still reads off") {
 		t.Errorf("got %+v, %v", out, err)
 	}
-	if got := s.writes(); got != "power 1" {
+	if got := s.Did(); got != "power 1" {
 		t.Errorf("the bmc carried out %q", got)
 	}
 }
@@ -111,7 +112,7 @@ func TestPeerPowerContradicted(t *testing.T) {
 func TestPeerPowerLostAnswer(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
-	s.put("slow", "4")
+	s.Put("slow", "4")
 	out, err := open(t, s.target()).SetPower(t.Context(), On) // it waits for 3 s
 	if err != nil || out.Verdict != Verified || out.Sent != 1 {
 		t.Errorf("got %+v, %v", out, err)
@@ -119,7 +120,7 @@ func TestPeerPowerLostAnswer(t *testing.T) {
 	if !strings.Contains(out.Evidence, "not answered") {
 		t.Errorf("evidence %q hides the lost answer", out.Evidence)
 	}
-	if got := s.writes(); got != "power 1" {
+	if got := s.Did(); got != "power 1" {
 		t.Errorf("the bmc carried out %q, want one command", got)
 	}
 }
@@ -147,7 +148,7 @@ func TestPeerSetBoot(t *testing.T) {
 			t.Parallel()
 			s := startSim(t)
 			if tt.keep {
-				s.put("keepboot", "")
+				s.Put("keepboot", "")
 			}
 			out, err := open(t, s.target()).SetBoot(t.Context(), tt.boot)
 			if (err != nil) != tt.fails || tt.fails && errkind.Of(err) != tt.kind {
@@ -156,7 +157,7 @@ func TestPeerSetBoot(t *testing.T) {
 			if out.Verdict != tt.verdict {
 				t.Errorf("outcome = %+v, want %s", out, tt.verdict)
 			}
-			if got := s.writes(); got != tt.writes {
+			if got := s.Did(); got != tt.writes {
 				t.Errorf("the bmc carried out %q, want %q", got, tt.writes)
 			}
 		})
@@ -173,7 +174,7 @@ func TestPeerIdentity(t *testing.T) {
 	want := Identity{
 		Manufacturer: 0x1291, Product: 0x0f02, Firmware: Firmware{Major: 9, Minor: 8},
 		GUID:          GUID{0x33, 0x22, 0x11, 0, 0x55, 0x44, 0x77, 0x66, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff},
-		ProductSerial: "SYS-n1-0001", BoardSerial: "BRD-n1-0001", ProductName: "lab-node",
+		ProductSerial: "SYS-n1-0001", BoardSerial: "BRD-SYS-n1-0001", ProductName: "lab-node",
 	}
 	if fmt.Sprint(id) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", id, want)
@@ -194,11 +195,11 @@ func TestPeerIdentity(t *testing.T) {
 func TestPeerIdentityDamagedFRU(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
-	image := fruImage("SYS-n1-0001", "BRD-n1-0001")
+	image := ipmisim.FRU("SYS-n1-0001", "BRD-n1-0001")
 	image[len(image)-20] ^= 0x55
-	s.put("fru.bin", string(image))
-	s.kill()
-	s.start()
+	s.Put("fru.bin", string(image))
+	s.Kill()
+	s.Run()
 	id, err := open(t, s.target()).Identity(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +264,7 @@ func TestPeerOpenErrors(t *testing.T) {
 func TestPeerContext(t *testing.T) {
 	t.Parallel()
 	s := startSim(t)
-	s.put("slow", "60")
+	s.Put("slow", "60")
 	target := s.target()
 	target.Timeout = time.Hour // it is the context that ends
 	session := open(t, target)

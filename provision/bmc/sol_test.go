@@ -50,10 +50,9 @@ func startSerial(t *testing.T) (*sim, *line) {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	s := startSim(t)
-	s.kill()
-	text := fmt.Sprintf(simLAN, s.addr.Addr(), s.addr.Port(), s.dir, simUser, simPassword, simPassword)
-	s.put("lan.conf", text+fmt.Sprintf("  sol \"tcp:127.0.0.1:%d\" 115200\n", l.Addr().(*net.TCPAddr).Port))
-	s.start()
+	s.Kill()
+	s.Put("lan.conf", s.Get("lan.conf")+fmt.Sprintf("\n  sol \"tcp:127.0.0.1:%d\" 115200\n", l.Addr().(*net.TCPAddr).Port))
+	s.Run()
 	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(hangs))
 	conn, err := l.Accept()
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/bougou/go-ipmi/pkg/types"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/internal/peertest/ipmisim"
 	"github.com/ironrail/ironrail/internal/secret"
 )
 
@@ -87,7 +88,7 @@ func (c *countConn) count() int {
 func startBMC(t testing.TB, info bmc.DeviceInfo) (Target, *hardware, *countConn) {
 	t.Helper()
 	b := board{HAL: mock.New(), chassis: &hardware{}}
-	if err := b.Storage().FRU().Write(t.Context(), 0, fruImage("SYS-17", "BRD-17")); err != nil {
+	if err := b.Storage().FRU().Write(t.Context(), 0, ipmisim.FRU("SYS-17", "BRD-17")); err != nil {
 		t.Fatal(err)
 	}
 	state := bmc.New(info, [16]byte{1, 2, 3}, b)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 	"github.com/ironrail/ironrail/images/modsign/mok"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/peertest/ipmisim"
 	"github.com/ironrail/ironrail/internal/secret"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/secureboot"
@@ -269,21 +269,10 @@ func process(t *testing.T, name string, args ...string) {
 // is typed goes there.
 func overLAN(t *testing.T, line string, out io.Writer) func(context.Context, string) error {
 	t.Helper()
-	peertest.Need(t, "ipmi_sim")
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"lan.conf": "name \"n1\"\nset_working_mc 0x20\n  startlan 1\n    addr 127.0.0.1 6623\n    priv_limit admin\n    allowed_auths_admin none md2 md5 straight\n    guid 33221100554477668899aabbccddeeff\n  endlan\n" +
-			"  user 2 true \"admin\" \"a-long-password\" admin 10 none md2 md5 straight\n  sol \"tcp:" + line + "\" 115200\n",
-		"sim.emu": "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nsel_enable 0x20 1000 0x0a\nmc_enable 0x20\n",
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	process(t, "ipmi_sim", "-n", "-c", filepath.Join(dir, "lan.conf"), "-f", filepath.Join(dir, "sim.emu"), "-s", dir)
+	sim := ipmisim.Start(t, "n1", "  sol \"tcp:"+line+"\" 115200\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	keys, up, done := make(chan string), make(chan struct{}, 10), make(chan error, 1)
-	target := bmc.Target{Node: "n1", Protocol: bmc.IPMI, Addr: netip.MustParseAddrPort("127.0.0.1:6623"), Username: "admin", Password: secret.NewValue("a-long-password"), CipherSuite: 3}
+	target := bmc.Target{Node: "n1", Protocol: bmc.IPMI, Addr: sim.Addr, Username: ipmisim.User, Password: secret.NewValue(ipmisim.Password), CipherSuite: 3}
 	go func() {
 		err := errors.New("not tried")
 		for by := time.Now().Add(patience); err != nil && ctx.Err() == nil && time.Now().Before(by); time.Sleep(100 * time.Millisecond) { // it starts

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/ironrail/ironrail/internal/peertest"
+	"github.com/ironrail/ironrail/internal/peertest/chromium"
 )
 
 // hang is how long a browser may take for one answer: it judges nothing.
@@ -70,7 +71,7 @@ func OpenBrowser(t testing.TB, flags ...string) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags = append([]string{"--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir=" + profile, "about:blank"}, flags...)
+	flags = append(append(chromium.Flags(profile), "--remote-debugging-pipe", "about:blank"), flags...)
 	c := exec.CommandContext(t.Context(), "chromium", flags...)
 	c.ExtraFiles = []*os.File{in, out} // 3: it reads, 4: it writes
 	c.WaitDelay = 5 * time.Second

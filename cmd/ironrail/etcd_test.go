@@ -104,6 +104,9 @@ func TestPeerControllers(t *testing.T) {
 	if out, said := b.run(t, 0, "status"); !strings.Contains(out, "fan") || !strings.Contains(said, "note: the state belongs to serve (pid ") {
 		t.Errorf("status beside the owner: %s%s", out, said)
 	}
+	if out, _ := b.run(t, 0, "state", "show", "node/n2"); !strings.Contains(out, `"fan"`) {
+		t.Errorf("what the state has of a node, beside the owner: %s", out)
+	}
 	b.route.Cut(true)
 	if out, said := b.run(t, 0, "status"); !strings.Contains(out, "fan") || !strings.Contains(said, "warning: etcd does not answer") {
 		t.Errorf("status without etcd: %s%s", out, said)

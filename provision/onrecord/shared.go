@@ -87,13 +87,7 @@ func (p Place) ownShared(ctx context.Context, c etcd.Config, owner string) (*sha
 	if err != nil {
 		return nil, state.Fence{}, fmt.Errorf("state: %w", err)
 	}
-	// Looked at first: opening makes an empty state in etcd where there is none.
-	if r, _, err := p.openCopy(); err == nil {
-		_ = r.Close()
-	} else if !errors.Is(err, fs.ErrNotExist) && errkind.Of(err) != errkind.Corrupt {
-		return nil, state.Fence{}, err
-	}
-	s, err := etcd.Open(ctx, c)
+	s, err := p.openShared(ctx, c)
 	if err != nil {
 		return nil, state.Fence{}, err
 	}
@@ -114,6 +108,31 @@ func (p Place) ownShared(ctx context.Context, c etcd.Config, owner string) (*sha
 		}
 	}()
 	return o, fence, nil
+}
+
+// openShared opens the state in etcd, and makes it where there is none, unless this controller
+// has a copy of one: that is lost then, and the copy may be all that is left of it.
+func (p Place) openShared(ctx context.Context, c etcd.Config) (*etcd.Store, error) {
+	r, _, err := p.openCopy()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return etcd.Open(ctx, c)
+	case err == nil:
+		_ = r.Close()
+	case errkind.Of(err) != errkind.Corrupt:
+		return nil, err
+	}
+	s, err := etcd.OpenExisting(ctx, c)
+	if errors.Is(err, etcd.ErrNoState) {
+		err = p.lostState(err)
+	}
+	return s, err
+}
+
+// lostState says what to do where etcd has no state although this controller has a copy of one.
+func (p Place) lostState(err error) error {
+	return errkind.New(errkind.NotFound, "%w, and this controller has a copy of one", err).
+		Do("Look whether prefix and endpoints are those that they were; else put back a snapshot of etcd. Where the state is given up, move " + p.File() + " away.")
 }
 
 // AwaitFree returns once nobody owns the state in etcd; it waits while etcd does not answer.
@@ -162,8 +181,7 @@ func (p Place) readShared(ctx context.Context, c etcd.Config) (state.Reader, fun
 	case errors.Is(err, fs.ErrNotExist): // nothing was begun on this controller
 		return readEtcd(ctx, c)
 	case errors.Is(err, etcd.ErrNoState):
-		return nil, nil, errkind.New(errkind.NotFound, "%w, and this controller has a copy of one", err).
-			Do("Look whether prefix and endpoints are those that they were; else put back a snapshot of etcd. Where the state is given up, move " + p.File() + " away.")
+		return nil, nil, p.lostState(err)
 	case k == errkind.Refused:
 		return p.readBusy(ctx, c, err)
 	case (k == errkind.Unreachable || k == errkind.Timeout) && missing == nil:

@@ -186,3 +186,51 @@ func TestPeerOtherPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestPeerOtherState: a copy is what is left where etcd has lost the state, or has another one under
+// the prefix that the files name now: it stays, and no state is made in its place.
+func TestPeerOtherState(t *testing.T) {
+	t.Parallel()
+	c := newControllers(t)
+	o := c.own(t, 0)
+	if err := errors.Join(put(t.Context(), o, "one"), o.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range c.place {
+		at, _ := c.place[i].Etcd()
+		at.Prefix += "/other"
+		c.place[i].Etcd = func() (*etcd.Config, error) { return at, nil }
+	}
+	c.keepsCopy(t, errkind.NotFound)
+	config, _ := c.place[0].Etcd()
+	if _, err := etcd.OpenExisting(t.Context(), *config); !errors.Is(err, etcd.ErrNoState) {
+		t.Errorf("a state was made beside a copy of another: %v", err)
+	}
+	if err := c.own(t, 1).Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.keepsCopy(t, errkind.Conflict)
+}
+
+// keepsCopy: a controller whose copy is of another state refuses to read and to own this one.
+func (c controllers) keepsCopy(t *testing.T, want errkind.Kind) {
+	t.Helper()
+	if _, _, err := c.place[0].Read(t.Context()); errkind.Of(err) != want {
+		t.Errorf("read: %v, want kind %s", err, want)
+	}
+	o, err := c.place[0].Own(t.Context(), "test", false, time.Now())
+	if err == nil {
+		_ = o.Close()
+	}
+	if errkind.Of(err) != want || !strings.Contains(errkind.Action(err), c.place[0].File()) {
+		t.Errorf("own: %v, want kind %s; %s", err, want, errkind.Action(err))
+	}
+	r, _, err := c.place[0].openCopy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if got, _, err := r.Object(t.Context(), state.Key{Kind: "test", Name: "a"}); err != nil || string(got.Value) != `"one"` {
+		t.Errorf("the copy has %q: %v", got.Value, err)
+	}
+}

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -30,28 +29,15 @@ func (a *app) copyShared(ctx context.Context, c etcd.Config, path string) (state
 
 // saveCopy makes a copy of the state that nobody on this controller owns.
 func (a *app) saveCopy(ctx context.Context, c *etcd.Config, path string) (state.Contents, error) {
-	if c == nil {
-		s, err := state.OpenReadOnly(a.statePath())
-		if err != nil {
-			return state.Contents{}, err
-		}
-		defer s.Close()
-		return state.SaveCopy(ctx, path, func(w io.Writer) error { return s.Snapshot(ctx, w) })
+	if c != nil {
+		return a.copyShared(ctx, *c, path)
 	}
-	return state.SaveCopy(ctx, path, func(w io.Writer) error {
-		read := path + ".etcd"
-		defer os.Remove(read)
-		if _, err := a.copyShared(ctx, *c, read); err != nil {
-			return err
-		}
-		f, err := os.Open(read)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = io.Copy(w, f)
-		return err
-	})
+	s, err := state.OpenReadOnly(a.statePath())
+	if err != nil {
+		return state.Contents{}, err
+	}
+	defer s.Close()
+	return s.CopyTo(ctx, path)
 }
 
 // putBack makes the state that of a copy, where the state lies. The name is that of the file that

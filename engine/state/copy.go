@@ -31,6 +31,24 @@ func (b *Bolt) Snapshot(ctx context.Context, w io.Writer) error {
 	})
 }
 
+// Copier is a store that can be copied whole, whatever it lies in. Those that keep the state of a
+// site are: a file and etcd.
+type Copier interface {
+	Store
+	// CopyTo makes a state file at path of all that the store holds at one moment: the same
+	// records, objects, blocks, numbers, versions and fence. It is whole and durable, and was
+	// read back with every checksum, or it is not there. A file that is there is replaced.
+	// Appends continue meanwhile.
+	CopyTo(ctx context.Context, path string) (Contents, error)
+}
+
+var _ Copier = (*Bolt)(nil)
+
+// CopyTo copies the file.
+func (b *Bolt) CopyTo(ctx context.Context, path string) (Contents, error) {
+	return SaveCopy(ctx, path, func(w io.Writer) error { return b.Snapshot(ctx, w) })
+}
+
 // Contents is what a state file holds, in numbers.
 type Contents struct {
 	Info
@@ -291,7 +309,7 @@ func SaveDailyCopy(ctx context.Context, b *Bolt, dir string, now time.Time) (str
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("state: copy: %w", err)
 	}
-	if _, err := SaveCopy(ctx, path, func(w io.Writer) error { return b.Snapshot(ctx, w) }); err != nil {
+	if _, err := b.CopyTo(ctx, path); err != nil {
 		return "", err
 	}
 	names, err := filepath.Glob(filepath.Join(dir, "daily-*.db"))

@@ -78,7 +78,7 @@ type Store struct {
 	closed bool
 }
 
-var _ state.Store = (*Store)(nil)
+var _ state.Copier = (*Store)(nil)
 
 // Open connects to etcd, checks the version of the members that answer, and makes the
 // state where there is none. The error is of kind unreachable when no member answers, auth

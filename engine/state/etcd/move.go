@@ -31,29 +31,28 @@ func (a about) passable(k keys) error {
 	return nil
 }
 
-// CopyTo writes the state, as it is at one revision, to a new state file at path, and reads
-// that with every checksum. Records, objects and blocks, numbers, versions and fence are
-// those of etcd. Appends continue meanwhile.
+// CopyTo reads the state at one revision, by pages.
 func (s *Store) CopyTo(ctx context.Context, path string) (p state.Contents, err error) {
+	part := path + ".part"
+	defer os.Remove(part)
 	f := &Follower{store: s}
-	m, _, err := f.loadInto(ctx, path)
+	m, _, err := f.loadInto(ctx, part)
 	if err != nil {
 		return p, explainFollow(err)
 	}
 	if err = m.Close(); err == nil {
-		err = state.MakeOriginal(path)
+		err = state.MakeOriginal(part)
 	}
 	if err == nil {
-		p, err = state.VerifyFile(ctx, path)
+		p, err = state.VerifyFile(ctx, part)
 	}
 	if err == nil {
 		err = s.checkHead(f.head, p)
 	}
 	if err != nil {
-		_ = os.Remove(path)
 		return state.Contents{}, err
 	}
-	return p, nil
+	return p, state.InstallFile(ctx, part, path, "")
 }
 
 // checkHead compares the counters of a head with what was read beside it.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -391,6 +392,50 @@ func replacedInRead(t *testing.T, open Open) {
 	got, _, err := state.Get[fact.Fact](t.Context(), &meddler{Store: s, do: func() { write(3200) }}, state.FactKey(of))
 	if err != nil || len(got.Value) != 3200*400 {
 		t.Errorf("the fact that was replaced has %d bytes: %v", len(got.Value), err)
+	}
+}
+
+// copies: a copy has all that was there when it was made, number for number, and nothing that came
+// later; it is read back by every checksum, and a second one replaces it.
+func copies(t *testing.T, open Open) {
+	s, f := claimed(t, open, t.TempDir())
+	c, can := s.(state.Copier)
+	if !can {
+		t.Skip("this store keeps no site's state")
+	}
+	write := func(name string) {
+		t.Helper()
+		storesPlan(t, s, f, "large", 3000)
+		mustAppend(t, s, f, state.Batch{Records: []state.Record{note(name)}, Puts: []state.Put{put(name, state.Absent, `1`), put("same", state.Any, `2`)}})
+	}
+	path := filepath.Join(t.TempDir(), "copy.db")
+	for i, name := range []string{"first", "second"} {
+		write(name)
+		p, err := c.CopyTo(t.Context(), path)
+		if err != nil || p.Last != uint64(i+1) || p.Info != s.Info() {
+			t.Fatalf("%+v: %v", p, err)
+		}
+		mustAppend(t, s, f, state.Batch{Puts: []state.Put{put("later", state.Any, `3`)}})
+		copied, err := state.OpenReadOnly(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer copied.Close()
+		if got := texts(t, copied, 1); !slices.Equal(got, []string{"first", "second"}[:i+1]) {
+			t.Errorf("journal: %q", got)
+		}
+		k := state.Key{Kind: "thing", Name: "same"}
+		a, _, err := s.Object(t.Context(), k)
+		b, _, err2 := copied.Object(t.Context(), k)
+		if err := errors.Join(err, err2); err != nil || a.Version != b.Version {
+			t.Errorf("version %d is %d in the copy: %v", a.Version, b.Version, err)
+		}
+		if got, err := state.ReadPlan(t.Context(), copied, "large"); err != nil || len(got.Steps) != 3000 {
+			t.Errorf("the plan in the copy: %v", err)
+		}
+		if _, there, err := copied.Object(t.Context(), state.Key{Kind: "thing", Name: "later"}); there != (i == 1) || err != nil {
+			t.Errorf("what came later is there: %t, %v", there, err)
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ func Run(t *testing.T, h Harness) {
 		{"a block of an append under way is not swept", sweepsBesideAppends},
 		{"a plan lies in blocks and is read back", plans},
 		{"what is replaced while it is read is read anew", replacedInRead},
+		{"a copy is the same at one moment", copies},
 		{"a cancelled append writes nothing", cancelled},
 		{"a closed store refuses", closed},
 	} {

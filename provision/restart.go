@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ironrail/ironrail/engine/plan"
@@ -15,6 +16,7 @@ import (
 	"github.com/ironrail/ironrail/internal/subject"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/handover"
+	"github.com/ironrail/ironrail/provision/observe"
 	"github.com/ironrail/ironrail/provision/rebuild"
 )
 
@@ -34,8 +36,9 @@ type Restart struct {
 
 // PlanRestart plans to start such nodes from the image again, with the steps and inputs that have
 // brought them into service: what was approved then, and no more. A node is refused that is not
-// accepted, on hold or in quarantine, or for which the files ask for something else now. Nothing is
-// erased, and no other node takes part. Nothing is changed in the state, and nobody is asked.
+// accepted, on hold or in quarantine, on which a system runs, or for which the files ask for something
+// else now. Nothing is erased, and no other node takes part. Nothing is changed in the state, and nobody
+// is asked but the SSH ports of the nodes.
 func (s *Site) PlanRestart(ctx context.Context, r state.Reader, nodes []string, now time.Time) (x Restart, err error) {
 	x.Refused = map[string]string{}
 	known, err := state.ReadNodes(ctx, r)
@@ -50,8 +53,11 @@ func (s *Site) PlanRestart(ctx context.Context, r state.Reader, nodes []string, 
 			x.Nodes = append(x.Nodes, name)
 		}
 	}
-	if err := x.refuseEdited(ctx, s, r, now); err != nil || len(x.Nodes) == 0 {
+	if err := x.refuseEdited(ctx, s, r, now); err != nil {
 		return x, err
+	}
+	if x.refuseRunning(ctx, s.observer()); len(x.Nodes) == 0 {
+		return x, nil
 	}
 	made, err := s.planAlone(ctx, r, PlanOptions{Replace: x.Nodes, Retest: x.Nodes, Targets: x.Nodes, Now: now})
 	if err != nil {
@@ -120,8 +126,31 @@ func (x *Restart) refuseEdited(ctx context.Context, s *Site, r state.Reader, now
 			x.Refused[n] = "the site's files have other host settings than it had"
 		}
 	}
-	x.Nodes = slices.DeleteFunc(x.Nodes, func(n string) bool { return x.Refused[n] != "" })
+	x.leaveOut()
 	return nil
+}
+
+// refuseRunning takes out the nodes on which a system runs: whoever can use one, also without its
+// administrator's rights, can fetch its boot script, and a system may have come from a disk.
+func (x *Restart) refuseRunning(ctx context.Context, ob observe.Observer) {
+	runs := make([]string, len(x.Nodes))
+	var wg sync.WaitGroup
+	for i, name := range x.Nodes {
+		n, _ := ob.Inv.Node(name)
+		wg.Go(func() { runs[i] = ob.Banner(ctx, n) })
+	}
+	wg.Wait()
+	for i, name := range x.Nodes {
+		if runs[i] != "" {
+			x.Refused[name] = "a system runs on it: " + runs[i]
+		}
+	}
+	x.leaveOut()
+}
+
+// leaveOut takes the nodes that are refused out of those that are started.
+func (x *Restart) leaveOut() {
+	x.Nodes = slices.DeleteFunc(x.Nodes, func(n string) bool { return x.Refused[n] != "" })
 }
 
 // refuseRestartPlan is why a plan is not one that may be done without being asked for.

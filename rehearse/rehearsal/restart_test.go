@@ -39,6 +39,9 @@ func TestRestart(t *testing.T) {
 		if err := refusesEdited(ctx, t, l, lost); err != nil {
 			return err
 		}
+		if x, _, err := l.Restart(ctx, other); err != nil || x.Plan != nil || !strings.Contains(x.Refused[other], "a system runs on it: SSH answers at ") {
+			t.Errorf("a node that runs is started again by %v, refused for %q, %v", x.Plan, x.Refused[other], err)
+		}
 		fence, err := l.Claim(ctx)
 		if err != nil {
 			return err

@@ -268,7 +268,10 @@ func (s *Store) commitUntilKnown(ctx context.Context, t *transaction) (outcome, 
 // judge says what it means that a comparison failed.
 func (s *Store) judge(ctx context.Context, t *transaction, resp *clientv3.TxnResponse, open bool) (outcome, error) {
 	now, err := s.headIn(resp.Responses[0].GetResponseRange().Kvs)
-	if err != nil {
+	switch {
+	case err != nil && open: // such as of a state that was moved since
+		return unknown, err
+	case err != nil:
 		return refused, err
 	}
 	wasDone := open && now.text == t.next.text

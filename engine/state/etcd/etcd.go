@@ -146,6 +146,7 @@ type about struct {
 	First   uint64    `json:"first"`
 	Filling string    `json:"filling,omitempty"` // id of what fills the state, which is not whole yet
 	Moved   string    `json:"moved,omitempty"`   // where the state is now
+	Digest  string    `json:"digest,omitempty"`  // of the file that it was moved to, then
 }
 
 // load reads what the state says about itself, and makes it where create says so and there

@@ -149,8 +149,11 @@ func (s *Store) fillWith(ctx context.Context, lock string, ops []clientv3.Op) er
 	case resp.Succeeded:
 		return nil
 	}
-	kvs := resp.Responses[0].GetResponseRange().Kvs
-	if len(kvs) == 0 || len(ops) > 0 && lastPut(ops, s.keys.about()) == string(kvs[0].Value) {
+	kvs, is := resp.Responses[0].GetResponseRange().Kvs, ""
+	for _, kv := range kvs {
+		is = string(kv.Value)
+	}
+	if ends := len(ops) > 0 && ops[0].IsDelete(); ends && is == "" || is != "" && is == lastPut(ops, s.keys.about()) {
 		return nil // done by a try whose answer was lost
 	}
 	return errkind.New(errkind.Conflict, "state: another process fills etcd under %s", s.keys.prefix).Do("Let only one of them do it.")
@@ -228,7 +231,7 @@ func MoveIn(ctx context.Context, c Config, path, kept string) (p state.Contents,
 			return p, err
 		}
 	}
-	s, err := Open(ctx, c)
+	s, err := OpenExisting(ctx, c)
 	if err != nil {
 		return p, err
 	}
@@ -244,13 +247,12 @@ func MoveIn(ctx context.Context, c Config, path, kept string) (p state.Contents,
 	if err := from.Close(); err != nil {
 		return p, err
 	}
-	if err := state.MakeMirror(there); err != nil {
-		return p, err
+	for _, file := range []string{there, path} { // path before it is kept: whatever fails now, etcd has the state alone
+		if err := state.MakeMirror(file); err != nil {
+			return p, err
+		}
 	}
-	if err := state.InstallFile(ctx, there, path, kept); err != nil {
-		return p, err
-	}
-	return p, state.MakeMirror(kept)
+	return p, state.InstallFile(ctx, there, path, kept)
 }
 
 // migrated brings a file to the format of this version, and refuses one that is a copy.
@@ -290,10 +292,10 @@ func aboutUnder(ctx context.Context, c Config) (is about, err error) {
 // error is of kind refused while there is an owner. A move that died is continued.
 func MoveOut(ctx context.Context, c Config, path, kept, where string) (p state.Contents, err error) {
 	next := path + ".moving"
-	s, err := Open(ctx, c)
+	s, err := OpenExisting(ctx, c)
 	if err != nil {
-		_, errNext := os.Stat(next)
-		if is, errAbout := aboutUnder(ctx, c); errNext != nil || errAbout != nil || is.Moved == "" {
+		is, errAbout := aboutUnder(ctx, c)
+		if digest, errNext := digestOfFile(ctx, next); errNext != nil || errAbout != nil || is.Moved == "" || is.Digest != digest {
 			return p, err
 		}
 		if p, err = state.VerifyFile(ctx, next); err != nil {
@@ -308,22 +310,37 @@ func MoveOut(ctx context.Context, c Config, path, kept, where string) (p state.C
 	if p, err = s.CopyTo(ctx, next); err != nil {
 		return p, err
 	}
-	if err := s.markMoved(ctx, where); err != nil {
+	digest, err := digestOfFile(ctx, next)
+	if err != nil {
+		return p, err
+	}
+	if err := s.markMoved(ctx, where, digest); err != nil {
 		return p, err
 	}
 	return p, state.InstallFile(ctx, next, path, kept)
 }
 
+// digestOfFile is the Digest of a state file.
+func digestOfFile(ctx context.Context, path string) (string, error) {
+	b, err := state.OpenReadOnly(path)
+	if err != nil {
+		return "", err
+	}
+	defer b.Close()
+	return b.Digest(ctx)
+}
+
 // markMoved says in about and in the head that the state is elsewhere: who opens it reads the one,
-// and who has it open the other. The caller is the owner.
-func (s *Store) markMoved(ctx context.Context, where string) error {
+// and who has it open the other. The digest is that of the file that it is in now: what a move that
+// died at another time left is not taken for it. The caller is the owner.
+func (s *Store) markMoved(ctx context.Context, where, digest string) error {
 	s.commit.Lock()
 	defer s.commit.Unlock()
 	own := s.owned()
 	if own == nil || s.last == nil {
 		return fencedError()
 	}
-	text, err := json.Marshal(about{Format: s.info.Format, Reader: neverRead, Lineage: s.info.Lineage, Created: s.info.Created, First: s.info.First, Moved: where})
+	text, err := json.Marshal(about{Format: s.info.Format, Reader: neverRead, Lineage: s.info.Lineage, Created: s.info.Created, First: s.info.First, Moved: where, Digest: digest})
 	if err != nil {
 		return fmt.Errorf("state: %w", err)
 	}

@@ -9,6 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/state/statetest"
@@ -42,20 +46,6 @@ func filledFile(t *testing.T, path string) {
 	}
 }
 
-func digestOfFile(t *testing.T, path string) string {
-	t.Helper()
-	s, err := state.OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	d, err := s.Digest(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 func isRefused(t *testing.T, what string, err error, says string) {
 	t.Helper()
 	if errkind.Of(err) != errkind.Refused || !strings.Contains(err.Error(), says) {
@@ -71,7 +61,10 @@ func TestPeerMove(t *testing.T) {
 	dir := t.TempDir()
 	path, kept, again := filepath.Join(dir, "state.db"), filepath.Join(dir, "state.db.moved"), filepath.Join(dir, "state.db.back")
 	filledFile(t, path)
-	was := digestOfFile(t, path)
+	was, err := digestOfFile(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := r.config(dir, r.Endpoints())
 
 	died, cancel := context.WithCancel(t.Context()) // a move that dies after what it has begun with
@@ -94,13 +87,18 @@ func TestPeerMove(t *testing.T) {
 	for _, file := range []string{path, kept} {
 		_, err := state.Open(file)
 		isRefused(t, file, err, "is a copy")
-		if got := digestOfFile(t, file); got != was {
-			t.Errorf("%s has digest %s, not %s", file, got, was)
+		if got, err := digestOfFile(t.Context(), file); got != was {
+			t.Errorf("%s has digest %s, not %s: %v", file, got, was, err)
 		}
 	}
 	goesBack(t, c, path, again)
-	if _, err = MoveIn(t.Context(), c, path, kept); err != nil {
-		t.Errorf("into etcd again: %v", err)
+	if _, err = MoveIn(t.Context(), c, path, filepath.Join(dir, "no folder", "kept")); err == nil {
+		t.Error("nothing was kept, and nothing was said")
+	}
+	_, err = state.Open(path)
+	isRefused(t, "a file whose move into etcd failed at its end", err, "is a copy")
+	if is, err := aboutUnder(t.Context(), c); err != nil || is.Moved != "" || is.Filling != "" {
+		t.Errorf("in etcd again: %+v, %v", is, err)
 	}
 	other := filepath.Join(dir, "other.db")
 	filledFile(t, other)
@@ -110,6 +108,34 @@ func TestPeerMove(t *testing.T) {
 		t.Errorf("the state that was refused: %v", err)
 	} else {
 		_ = s.Close()
+	}
+}
+
+// TestPeerFillAlone: what a process writes that fills a state is refused once another has begun anew,
+// also while nothing is there.
+func TestPeerFillAlone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s, err := connect(t.Context(), r.config(t.TempDir(), r.Endpoints()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.client.Close()
+	if err := s.fillWith(t.Context(), "of mine", []clientv3.Op{clientv3.OpPut(s.keys.head(), head{}.String())}); errkind.Of(err) != errkind.Conflict {
+		t.Errorf("written without its mark: %v", err)
+	}
+}
+
+// TestJudgeMoved: what may have been done before the state was moved away is unknown, not refused.
+func TestJudgeMoved(t *testing.T) {
+	t.Parallel()
+	s := &Store{}
+	moved := &etcdserverpb.RangeResponse{Kvs: []*mvccpb.KeyValue{{Value: []byte(head{Fence: 2, Moved: "to a file"}.String())}}}
+	resp := &clientv3.TxnResponse{Responses: []*etcdserverpb.ResponseOp{{Response: &etcdserverpb.ResponseOp_ResponseRange{ResponseRange: moved}}}}
+	for open, want := range map[bool]outcome{false: refused, true: unknown} {
+		if got, err := s.judge(t.Context(), &transaction{}, resp, open); got != want || err == nil {
+			t.Errorf("open %t: %s, %v", open, got, err)
+		}
 	}
 }
 
@@ -126,6 +152,10 @@ func goesBack(t *testing.T, c Config, path, kept string) {
 	}
 	defer standby.Close()
 	f := beOwner(t, s)
+	elsewhere := filepath.Join(t.TempDir(), "state.db")
+	if _, err := s.CopyTo(t.Context(), elsewhere+".moving"); err != nil { // what a move that died has left on another controller
+		t.Fatal(err)
+	}
 	seq, err := s.Append(t.Context(), f, state.Batch{Records: []state.Record{state.Record{Kind: state.Note}.With("in etcd")}})
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +171,14 @@ func goesBack(t *testing.T, c Config, path, kept string) {
 	}
 	if _, err := os.Stat(kept); err != nil {
 		t.Errorf("the copy before: %v", err)
+	}
+	_, err = MoveOut(t.Context(), c, elsewhere, kept, "to an older file")
+	isRefused(t, "a file of before, as what was moved", err, "to a file of a test")
+	if err := os.Rename(path, path+".moving"); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = MoveOut(t.Context(), c, path, kept, "to a file of a test"); err != nil || p.Last != seq {
+		t.Errorf("a move that died at its end: %+v, %v", p, err)
 	}
 	_, err = Open(t.Context(), c)
 	isRefused(t, "what was moved", err, "to a file of a test")

@@ -63,5 +63,8 @@ func (a *app) putBack(ctx context.Context, copied string) (kept string, err erro
 	if err := etcd.Restore(ctx, *c, made); err != nil {
 		return "", err
 	}
-	return "", state.InstallFile(ctx, made, path, "")
+	if _, err := os.Stat(path); err == nil { // of a state that etcd has lost it may be all that is left
+		kept = path + ".replaced-" + a.stamp()
+	}
+	return kept, state.InstallFile(ctx, made, path, kept)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ironrail/ironrail/internal/peertest/etcdtest"
+	"github.com/ironrail/ironrail/provision"
 )
 
 // setPrefix has the site's files name another prefix in etcd.
@@ -52,7 +53,10 @@ func TestPeerStateInEtcd(t *testing.T) {
 	}
 	a.setPrefix(t, "/ironrail/paris", "/ironrail/again")
 	b.setPrefix(t, "/ironrail/paris", "/ironrail/again")
-	a.run(t, 0, "state", "restore", copied, "--auto-approve")
+	_, said := a.run(t, 0, "state", "restore", copied, "--auto-approve")
+	if kept, err := filepath.Glob(filepath.Join(a.dir, provision.StateFolder, "state.db.replaced-*")); err != nil || len(kept) != 1 || !strings.Contains(said, filepath.Base(kept[0])) {
+		t.Errorf("what the copy of this controller had that was newer is not kept: %v, %v; %s", kept, err, said)
+	}
 	for _, c := range []etcdController{a, b} {
 		if out, _ := c.run(t, 0, "status"); !strings.Contains(out, "riser") || strings.Contains(out, "fan") {
 			t.Errorf("after the restore: %s", out)

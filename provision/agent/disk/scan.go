@@ -30,13 +30,16 @@ type Span struct{ Off, Length int64 }
 // place is erased.
 func (p *prober) scan() []string {
 	unknown, tries := int64(-1), 0
-	buffer := make([]byte, mib)
+	var buffer []byte // made where something may be: most places of most disks read as zeroes unread
 	for _, s := range Places(p.size) {
 		if p.failed {
 			break // decided; a disk takes seconds for each place that it cannot read
 		}
 		if p.zeroed(s.Off, s.Length) {
 			continue
+		}
+		if buffer == nil {
+			buffer = make([]byte, mib)
 		}
 		b := buffer[:s.Length]
 		if _, err := p.ReadAt(b, s.Off); err != nil {

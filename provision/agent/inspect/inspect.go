@@ -104,8 +104,9 @@ func (i Inspector) cpu() wire.CPU {
 			continue
 		}
 		topology := func(what string) string { return i.FS.Text("sys/devices/system/cpu", name, "topology", what) }
-		packages[topology("physical_package_id")] = true
-		cores[topology("physical_package_id")+" "+topology("core_id")] = true
+		socket := topology("physical_package_id")
+		packages[socket] = true
+		cores[socket+" "+topology("core_id")] = true
 	}
 	c.Sockets, c.Cores = len(packages), len(cores)
 	c.SMT, c.NUMA = i.smt(), i.numaNodes()

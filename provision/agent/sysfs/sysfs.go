@@ -9,6 +9,7 @@ package sysfs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ironrail/ironrail/internal/lazyregexp"
 	"github.com/ironrail/ironrail/internal/natural"
@@ -40,7 +42,7 @@ const maxAttribute = 1 << 20
 
 // at joins the pieces of a path in the form of package fs.
 func at(elem []string) string {
-	if name := strings.TrimPrefix(path.Join(elem...), "/"); name != "" {
+	if name := strings.TrimPrefix(path.Clean(strings.Join(elem, "/")), "/"); name != "" {
 		return name
 	}
 	return "."
@@ -53,12 +55,27 @@ func (f FS) Bytes(elem ...string) []byte {
 		return nil
 	}
 	defer file.Close()
-	b, err := io.ReadAll(io.LimitReader(file, maxAttribute))
+	page := pages.Get().(*[pageSize]byte)
+	defer pages.Put(page)
+	n, err := io.ReadFull(file, page[:])
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return bytes.Clone(page[:n])
+	case err != nil:
+		return nil
+	}
+	rest, err := io.ReadAll(io.LimitReader(file, maxAttribute-pageSize))
 	if err != nil {
 		return nil
 	}
-	return b
+	return slices.Concat(page[:], rest)
 }
+
+// pageSize is the length of nearly all attributes at most.
+const pageSize = 4096
+
+// pages are what attributes are read into: a node has thousands, of a few bytes each.
+var pages = sync.Pool{New: func() any { return new([pageSize]byte) }}
 
 // Whole returns a file that is larger than an attribute, or an error: it is not
 // there, or has more than most bytes.

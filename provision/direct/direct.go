@@ -146,7 +146,8 @@ func (d *Desk) IsActive(node string) bool {
 	return d.active[node] != nil
 }
 
-// begin makes a node this work's alone. Its end function is to be called.
+// begin makes a node this work's alone, until the lease of the state ends at the latest. Its end function
+// is to be called.
 func (d *Desk) begin(ctx context.Context, node string) (context.Context, func(), error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,6 +156,13 @@ func (d *Desk) begin(ctx context.Context, node string) (context.Context, func(),
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	d.active[node] = stop
+	go func() { // ends with the work
+		select {
+		case <-d.cfg.Store.Lease(d.cfg.Fence).Ended(): // nil: never
+			stop(state.LeaseEnded())
+		case <-ctx.Done():
+		}
+	}()
 	return ctx, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()

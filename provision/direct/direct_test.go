@@ -15,6 +15,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/statetest"
 	"github.com/ironrail/ironrail/internal/clock"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/inventory"
@@ -155,6 +156,13 @@ func newRoom(t *testing.T) *room {
 			return []handover.Job{{ID: "17", User: "ann", State: "RUNNING"}}, nil
 		}}
 	return r
+}
+
+// lend gives the room's writer a lease that can be ended.
+func (r *room) lend() *statetest.LeasedStore {
+	s := statetest.NewLeasedStore(r.store)
+	r.store, r.cfg.Store = s, s
+	return s
 }
 
 // do plans and does it, and returns how it ended, by node.
@@ -320,6 +328,37 @@ func TestJobsDuringShutdown(t *testing.T) {
 	_, done := r.do(NewDesk(r.cfg), control.DirectRequest{Verb: control.DirectOff, Nodes: []string{"n1"}, Wait: time.Minute, Force: true})
 	if did, x := strings.Join(b.did, ", "), done["n1"]; did != "soft" || x.State != control.DirectFailed || !strings.Contains(x.Text, "it was not switched off hard: 1 jobs run on it") {
 		t.Errorf("did %s: %+v", did, x)
+	}
+}
+
+// TestLeaseDuringShutdown: a system that did not shut down is not switched off hard once the lease has ended:
+// the node may be another controller's.
+func TestLeaseDuringShutdown(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.bmcs["n1"]
+	b.deaf, b.asked = true, r.lend().EndLease
+	_, done := r.do(NewDesk(r.cfg), control.DirectRequest{Verb: control.DirectOff, Nodes: []string{"n1"}, Wait: time.Minute, Force: true})
+	if did, x := strings.Join(b.did, ", "), done["n1"]; did != "soft" || x.State != control.DirectUnknown || !strings.Contains(x.Text, state.ErrLeaseEnded.Error()) {
+		t.Errorf("did %s: %+v", did, x)
+	}
+}
+
+// TestLeaseStops: the end of the lease ends what is under way.
+func TestLeaseStops(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.bmcs["n1"]
+	b.entered, b.goOn = make(chan struct{}, 1), make(chan struct{})
+	leased := r.lend()
+	go func() {
+		<-b.entered
+		leased.EndLease()
+		time.AfterFunc(5*time.Second, func() { close(b.goOn) })
+	}()
+	_, out := r.do(NewDesk(r.cfg), control.DirectRequest{Verb: control.DirectCycle, Nodes: []string{"n1"}})
+	if x := out["n1"]; len(b.did) > 0 || !strings.Contains(x.Text, "off; left off: "+state.ErrLeaseEnded.Error()) {
+		t.Errorf("did %q: %+v", b.did, x)
 	}
 }
 

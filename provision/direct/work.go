@@ -140,13 +140,17 @@ func refused(err error, n *inventory.Node) control.DirectResult {
 	return control.DirectResult{State: control.DirectFailed, Text: "nothing was done: " + trimNode(err.Error(), n.Name), Action: errkind.Action(err)}
 }
 
-// ready looks once more whether all is as it was shown.
+// ready looks once more whether all is as it was shown, and whether the state is still this process's: a
+// shutdown that was waited for may have lasted longer than the lease, or the process was stopped meanwhile.
 func (d *Desk) ready(ctx context.Context, p *shown, st control.DirectStep, n *inventory.Node) (w work, err error) {
 	v := verbs[p.Verb]
 	w.q, w.clock = p.request, d.cfg.Clock
 	w.uefi = n.Hardware != nil && n.Hardware.Boot != inventory.BootBIOS
 	w.say = func(text string) { d.emit(p, n.Name, text, "") }
 	w.recheck = func(ctx context.Context) error { _, err := d.ready(ctx, p, st, n); return err }
+	if err := state.CheckLease(d.cfg.Store.Lease(d.cfg.Fence)); err != nil {
+		return w, err
+	}
 	if err := d.mayWork(ctx, v, p.request, n); err != nil {
 		return w, err
 	}

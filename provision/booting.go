@@ -60,15 +60,26 @@ func (b *Booting) Counters() Counters {
 // Root is where the boot files are: a URL.
 func (b *Booting) Root() string { return b.services.Root() }
 
-// LastBooted is when a node last fetched its boot script, with a program that its firmware had loaded
-// from here, since these services were opened; zero: it did not. A system that asks for its address
-// does not count.
-func (b *Booting) LastBooted(node string) time.Time { return lastEvent(b.log, node, isBoot) }
+// Booted is when nodes whose system is in memory last fetched their boot script since these services
+// were opened, with a program that their firmware had loaded from here. A system that asks for its
+// address does not count.
+func (b *Booting) Booted() map[string]time.Time { return bootedIn(b.site.Inv, b.log) }
 
-// LastBooted is that of Booting, since the run began.
-func (r *Running) LastBooted(node string) time.Time { return lastEvent(r.bootLog, node, isBoot) }
+// Booted is that of Booting, since the run began.
+func (r *Running) Booted() map[string]time.Time { return bootedIn(r.site.Inv, r.bootLog) }
 
-func isBoot(e install.BootEvent) bool { return e.Proto == boot.IPXE }
+func bootedIn(inv *inventory.Inventory, log *services.BootLog) map[string]time.Time {
+	at := map[string]time.Time{}
+	for _, n := range inv.Nodes {
+		if !n.Diskless() {
+			continue
+		}
+		if t := lastEvent(log, n.Name, func(e install.BootEvent) bool { return e.Proto == boot.IPXE }); !t.IsZero() {
+			at[n.Name] = t
+		}
+	}
+	return at
+}
 
 // lastEvent is when the last event of a node was that counts and was not refused; zero: there is none.
 func lastEvent(log *services.BootLog, node string, counts func(install.BootEvent) bool) time.Time {

@@ -83,6 +83,7 @@ func (r *Resident) failBoot(b *provision.Booting, err error) {
 	defer r.mu.Unlock()
 	if r.boot.up == b {
 		r.counted = r.counted.Plus(b.Counters())
+		r.restart.noteBoots(b.Booted())
 		r.boot = booting{why: errkind.Line(err), again: time.Now().Add(bootAgain)}
 	}
 }
@@ -98,6 +99,11 @@ func (r *Resident) closeBoot() {
 	r.mu.Unlock()
 	if end != nil {
 		end()
+	}
+	if up != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.restart.noteBoots(up.Booted())
 	}
 }
 

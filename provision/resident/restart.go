@@ -5,6 +5,7 @@ package resident
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ type restart struct {
 	new  map[string]time.Time   // since when one has booted that nothing was decided about, by node
 	seen map[string]time.Time   // until when boots were decided about, by node
 	done map[string][]time.Time // when each was started again
-	runs map[string]time.Time   // when each booted last while a run was active, by node
+	at   map[string]time.Time   // when each booted last, by node
 }
 
 // restartNodes begins a run for nodes that have booted with nothing in memory, and reports whether
@@ -54,16 +55,17 @@ func (r *Resident) restartNodes(ctx context.Context) bool {
 func (r *Resident) listRestarts(ctx context.Context, now time.Time) (due []string, err error) {
 	r.mu.Lock()
 	here, boot, busy := r.idle, r.boot.up, r.loan != nil || r.ended
+	if boot != nil {
+		r.restart.noteBoots(boot.Booted())
+	}
+	booted := maps.Clone(r.restart.at)
 	r.mu.Unlock()
 	if here == nil || boot == nil || busy {
 		return nil, nil
 	}
 	for _, n := range here.site.Inv.Nodes {
-		at := time.Time{}
-		if n.Diskless() {
-			at = r.lastBoot(boot, n.Name)
-		}
-		if at.IsZero() || r.isDecided(n.Name, at) {
+		at := booted[n.Name]
+		if at.IsZero() || !n.Diskless() || r.isDecided(n.Name, at) {
 			continue
 		}
 		st, _, err := state.Get[state.Node](ctx, r.cfg.Store, state.NodeKey(n.Name))
@@ -82,27 +84,25 @@ func (r *Resident) listRestarts(ctx context.Context, now time.Time) (due []strin
 	return due, nil
 }
 
-// lastBoot is when a node booted last, also while a run was active that had no work for it.
-func (r *Resident) lastBoot(up *provision.Booting, node string) time.Time {
-	at := up.LastBooted(node)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if in := r.restart.runs[node]; in.After(at) {
-		at = in
+// noteBoots notes when nodes without a system on disk have booted: services are closed and opened anew,
+// and nothing was decided about what the former ones saw last. r.mu is held.
+func (x *restart) noteBoots(booted map[string]time.Time) {
+	if x.at == nil {
+		x.at = map[string]time.Time{}
 	}
-	return at
+	for n, at := range booted {
+		if at.After(x.at[n]) {
+			x.at[n] = at
+		}
+	}
 }
 
-// keepBoots keeps when nodes without a system on disk booted while a run was active, which has ended;
-// r.mu is held.
-func (x *restart) keepBoots(run *provision.Running) {
-	for _, n := range run.Site().Inv.Nodes {
-		if at := run.LastBooted(n.Name); n.Diskless() && !at.IsZero() {
-			if x.runs == nil {
-				x.runs = map[string]time.Time{}
-			}
-			x.runs[n.Name] = at
-		}
+// takeRun notes which nodes have booted while a run was active, which has ended, and has those looked
+// at again that were not started before it: why may be no more. r.mu is held.
+func (x *restart) takeRun(booted map[string]time.Time) {
+	x.noteBoots(booted)
+	for n := range x.kept {
+		delete(x.seen, n)
 	}
 }
 

@@ -40,6 +40,24 @@ func TestRestartQuiet(t *testing.T) {
 	}
 }
 
+// TestRestartAfterRun: a node that was not started again is looked at again once a run has ended, also by the
+// boot that services saw which are closed; one that was started is not.
+func TestRestartAfterRun(t *testing.T) {
+	r, _ := alone(t)
+	at := time.Now()
+	x := &r.restart
+	x.isQuiet(nil, at)
+	x.noteBoots(map[string]time.Time{"n1": at, "n2": at, "n3": at.Add(-time.Minute)})
+	r.keepNodes([]string{"n1"}, "run r1 was interrupted, and `ironrail apply` resumes it first")
+	x.decide([]string{"n2"}, "", time.Now())
+	x.takeRun(map[string]time.Time{"n1": at.Add(-time.Hour), "n3": at})
+	for n, want := range map[string]bool{"n1": false, "n2": true, "n3": false} {
+		if got := r.isDecided(n, x.at[n]); got != want || !x.at[n].Equal(at) {
+			t.Errorf("%s: decided %v, booted at %v, want %v", n, got, x.at[n], at)
+		}
+	}
+}
+
 // TestRestartOften: a node that boots again and again is left to people, and is started again a day later.
 func TestRestartOften(t *testing.T) {
 	r, _ := alone(t)

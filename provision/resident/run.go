@@ -320,7 +320,7 @@ func (r *Resident) do(ctx context.Context, x *running, run *provision.Running, n
 	x.end = control.NewRunEnd(res, err)
 	r.run, r.last, r.counted = nil, x, r.counted.Plus(run.Counters())
 	r.watch.lookAfterRun(time.Now())
-	r.restart.keepBoots(run)
+	r.restart.takeRun(run.Booted())
 	r.mu.Unlock()
 	r.settle(context.WithoutCancel(ctx))
 	close(x.done)

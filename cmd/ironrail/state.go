@@ -58,36 +58,24 @@ func (a *app) refreshCopy() error {
 	return err
 }
 
-// readFile opens the state file for reading, or a copy of it while another
-// process works with it.
+// readFile opens the state file for reading, or a copy of it while another process works with
+// it, and of a state in etcd as it is there now.
 func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
-	if err := a.refreshCopy(); err != nil {
-		return nil, nil, err
-	}
-	path := a.statePath()
-	shared, err := a.etcd()
-	if err != nil {
-		return nil, nil, err
-	}
-	if _, err := os.Stat(path); shared == nil && errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, a.noState()
-	}
 	dir, err := os.MkdirTemp("", "ironrail-state-")
 	if err != nil {
 		return nil, nil, err
 	}
 	done := func() { _ = os.RemoveAll(dir) }
+	path := filepath.Join(dir, "state.db")
 	owned, err := a.asked(func(c *control.Client) error {
-		path = filepath.Join(dir, "state.db")
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
 		}
 		return errors.Join(c.Snapshot(ctx, f), f.Close())
 	})
-	if err == nil && !owned && shared != nil {
-		path = filepath.Join(dir, "state.db")
-		_, err = a.copyShared(ctx, *shared, path)
+	if err == nil && !owned {
+		path, err = a.ownFile(ctx, path)
 	}
 	if err != nil {
 		done()
@@ -102,6 +90,23 @@ func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
 		a.sayf("The state is in use; this is a copy of now.")
 	}
 	return s, func() { _ = s.Close(); done() }, nil
+}
+
+// ownFile is the path of the state file that no process of this controller owns: copied to
+// path where it lies in etcd.
+func (a *app) ownFile(ctx context.Context, path string) (string, error) {
+	shared, err := a.etcd()
+	if err != nil {
+		return "", err
+	}
+	if shared != nil {
+		_, err := a.copyShared(ctx, *shared, path)
+		return path, err
+	}
+	if _, err := os.Stat(a.statePath()); errors.Is(err, fs.ErrNotExist) {
+		return "", a.noState()
+	}
+	return a.statePath(), nil
 }
 
 // noState says that nothing was ever done here.

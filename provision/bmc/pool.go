@@ -23,7 +23,7 @@ const (
 	staleAfter     = 45 * time.Second // an older one of IPMI is not used any more
 	idleLimit      = 5 * time.Minute  // one that nobody used is given back
 	crowd          = 64               // with more sessions than this,
-	crowdedLimit   = 30 * time.Second // one is given back as early as this
+	crowdedLimit   = 30 * time.Second // one that would have to be asked is given back as early as this
 	closeParallel  = 32               // sessions closed or pinged at a time
 )
 

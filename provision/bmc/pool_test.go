@@ -162,12 +162,12 @@ func TestPoolKeepAlive(t *testing.T) {
 	e := p.entries[target.Addr]
 	before := conn.count()
 	_ = clk.Sleep(t.Context(), keepAliveEvery)
-	p.refresh(t.Context(), e, idleLimit)
+	p.refresh(t.Context(), e, false)
 	if conn.count() != before+1 || e.session == nil {
 		t.Errorf("an idle session was not asked: %d datagrams", conn.count()-before)
 	}
 	_ = clk.Sleep(t.Context(), idleLimit)
-	p.refresh(t.Context(), e, idleLimit)
+	p.refresh(t.Context(), e, false)
 	if e.session != nil {
 		t.Error("a session that nobody uses was kept")
 	}
@@ -177,6 +177,40 @@ func TestPoolKeepAlive(t *testing.T) {
 		t.Errorf("KeepAlive on a done context: %v", err)
 	}
 }
+
+// Where there are many sessions, one that must be asked to last is given back early, and
+// one that lasts by itself is kept: a new one costs more than it does.
+func TestPoolCrowded(t *testing.T) {
+	t.Parallel()
+	for expires, kept := range map[bool]bool{true: false, false: true} {
+		clk := newSkipClock()
+		p := NewPool(Options{Clock: clk})
+		d := &idleDriver{expires: expires}
+		e := &entry{used: clk.Now()}
+		e.keep(&Session{drv: d, clk: clk})
+		_ = clk.Sleep(t.Context(), crowdedLimit)
+		p.refresh(t.Context(), e, true)
+		if (e.session != nil) != kept || d.asked != 0 {
+			t.Errorf("expires %v: kept %v, and asked %d times", expires, e.session != nil, d.asked)
+		}
+		_ = clk.Sleep(t.Context(), idleLimit)
+		p.refresh(t.Context(), e, true)
+		if e.session != nil || d.closed != 1 {
+			t.Errorf("expires %v: it was closed %d times after %s", expires, d.closed, idleLimit)
+		}
+	}
+}
+
+// idleDriver is a session that nobody uses.
+type idleDriver struct {
+	driver
+	expires       bool // without a question
+	asked, closed int
+}
+
+func (d *idleDriver) pinged(time.Time) bool       { return d.expires }
+func (d *idleDriver) ping(context.Context) error  { d.asked++; return nil }
+func (d *idleDriver) Close(context.Context) error { d.closed++; return nil }
 
 func TestPoolClose(t *testing.T) {
 	t.Parallel()

@@ -11,12 +11,24 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/sockets"
 	"github.com/ironrail/ironrail/internal/systemd"
 	"github.com/ironrail/ironrail/provision/onrecord"
 )
 
 // standbyPause is between two tries to be the owner where others were first.
 const standbyPause = time.Second
+
+// standbyKeeps is for how long a standby keeps the sockets that a former process has handed over: longer than
+// a lease.
+const standbyKeeps = time.Minute
+
+// dropLate closes sockets in a while, unless stop is called before: a standby serves none, and what has waited in
+// them for long is not answered as if it were asked now.
+func dropLate(k *sockets.Kept, in time.Duration) (stop func()) {
+	t := time.AfterFunc(in, k.Drop)
+	return func() { t.Stop() }
+}
 
 // standBy owns the site as soon as no other controller does, and shows its page until then.
 func (a *app) standBy(ctx context.Context, f serveFlags) error {
@@ -46,6 +58,8 @@ func (a *app) awaitOwnership(ctx context.Context, f serveFlags) (o ownership, st
 	}
 	life, end := context.WithCancelCause(ctx)
 	manager := systemd.Find(a.environ, os.Getpid())
+	a.keepSockets(manager)
+	defer dropLate(a.kept, standbyKeeps)()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := page.Serve(life); err != nil {

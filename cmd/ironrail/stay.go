@@ -33,7 +33,9 @@ func (a *app) stay(ctx context.Context, f serveFlags, own func(context.Context) 
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	manager := systemd.Find(a.environ, os.Getpid())
-	a.kept = sockets.Keep(manager, manager.Inherited(), func(err error) { a.sayf("warning: %v", err) })
+	if a.kept == nil { // else a standby has taken them
+		a.keepSockets(manager)
+	}
 	page, err := a.openPage(f.Listen)
 	if err != nil {
 		return err
@@ -84,6 +86,11 @@ func (a *app) stay(ctx context.Context, f serveFlags, own func(context.Context) 
 	bus.Close()
 	wg.Wait()
 	return err
+}
+
+// keepSockets takes the sockets that a manager of services has handed over.
+func (a *app) keepSockets(m systemd.Manager) {
+	a.kept = sockets.Keep(m, m.Inherited(), func(err error) { a.sayf("warning: %v", err) })
 }
 
 // ownToStay takes the state for a process that lends it.

@@ -65,14 +65,14 @@ func (r *Resident) listRestarts(ctx context.Context, now time.Time) (due []strin
 	}
 	for _, n := range here.site.Inv.Nodes {
 		at := booted[n.Name]
-		if at.IsZero() || !n.Diskless() || r.isDecided(n.Name, at) {
+		if at.IsZero() || !n.Diskless() {
 			continue
 		}
-		st, _, err := state.Get[state.Node](ctx, r.cfg.Store, state.NodeKey(n.Name))
+		is, err := r.isDue(ctx, n.Name, at)
 		if err != nil {
 			return nil, err
 		}
-		if at.After(st.AcceptedAt) { // else on its way into service
+		if is {
 			due = append(due, n.Name)
 		}
 	}
@@ -126,6 +126,17 @@ func (x *restart) isQuiet(due []string, now time.Time) bool {
 		}
 	}
 	return now.Sub(last) >= restartQuiet || now.Sub(first) >= restartLatest
+}
+
+// isDue reports whether a boot of a node is to be decided about: the node was in service before, and else has
+// lost nothing, or was on its way there.
+func (r *Resident) isDue(ctx context.Context, node string, at time.Time) (bool, error) {
+	if r.isDecided(node, at) {
+		return false, nil
+	}
+	st, _, err := state.Get[state.Node](ctx, r.cfg.Store, state.NodeKey(node))
+	was := st.Accepted || st.Adopted || !st.AcceptedAt.IsZero()
+	return was && at.After(st.AcceptedAt), err
 }
 
 // isDecided reports whether this boot of a node was decided about.

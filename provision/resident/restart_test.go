@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ironrail/ironrail/engine/state"
 )
 
 // TestRestartQuiet: nodes that boot one after the other are started again together, and none waits
@@ -54,6 +56,37 @@ func TestRestartAfterRun(t *testing.T) {
 	for n, want := range map[string]bool{"n1": false, "n2": true, "n3": false} {
 		if got := r.isDecided(n, x.at[n]); got != want || !x.at[n].Equal(at) {
 			t.Errorf("%s: decided %v, booted at %v, want %v", n, got, x.at[n], at)
+		}
+	}
+}
+
+// TestRestartDue: something is decided about nodes that were in service before they booted, and nothing is said
+// of those that a run has never brought there.
+func TestRestartDue(t *testing.T) {
+	r, _ := alone(t)
+	now := time.Now()
+	for name, c := range map[string]struct {
+		node state.Node
+		at   time.Time
+		want bool
+	}{
+		"in service":          {state.Node{Accepted: true, AcceptedAt: now}, now.Add(time.Minute), true},
+		"on its way there":    {state.Node{Accepted: true, AcceptedAt: now}, now.Add(-time.Minute), false},
+		"adopted":             {state.Node{Adopted: true}, now, true},
+		"a change went amiss": {state.Node{AcceptedAt: now}, now.Add(time.Minute), true},
+		"never in service":    {state.Node{Quarantine: &state.Quarantine{}}, now, false},
+		"unknown":             {state.Node{}, now, false},
+	} {
+		put, err := state.PutOf(state.NodeKey("n1"), c.node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put.Want = state.Any
+		if _, err := r.cfg.Store.Append(t.Context(), r.cfg.Fence, state.Batch{Puts: []state.Put{put}}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.isDue(t.Context(), "n1", c.at); err != nil || got != c.want {
+			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }

@@ -197,7 +197,7 @@ func (s *Store) damaged(err error) error {
 		return err
 	}
 	return errkind.New(errkind.Corrupt, "state: what etcd has under %s is damaged or not a state: %w", s.keys.prefix, err).
-		Do("Put back a snapshot of etcd, or a copy of the state. Without one, use another prefix and adopt the nodes that run: nothing is installed because the state is lost.")
+		Do("Put back a copy of the state under another prefix, or a snapshot of etcd. Without one, use another prefix and adopt the nodes that run: nothing is installed because the state is lost.")
 }
 
 // Info says what this state is.

@@ -69,7 +69,7 @@ func positionOf(text string) (p position) {
 // OpenFollower opens the copy at path, or reads the whole state into a new one when there
 // is none, or when it is damaged, or cannot be followed from where it stands. The store is
 // to stay open. Run keeps the copy up to date. The error is of kind conflict, and the copy
-// stays, when it is of another state.
+// stays, when it is of another state, or of a newer one.
 func OpenFollower(ctx context.Context, s *Store, path string) (*Follower, error) {
 	f := &Follower{store: s, path: path, changed: make(chan struct{})}
 	m, err := state.OpenMirror(path)
@@ -97,12 +97,6 @@ func OpenFollower(ctx context.Context, s *Store, path string) (*Follower, error)
 		return nil, errors.Join(explainFollow(err), f.Close())
 	}
 	return f, nil
-}
-
-// otherState refuses a copy of another state: that one may be lost but for the copy.
-func otherState(s *Store, path, lineage string) error {
-	return errkind.New(errkind.Conflict, "state: etcd has another state under %s (lineage %s) than that which %s is a copy of (lineage %s)", s.keys.prefix, s.info.Lineage, path, lineage).
-		Do("Look whether prefix and endpoints are those that they were; else put back a snapshot of etcd. Where the state of the copy is given up, move " + path + " away.")
 }
 
 // explainFollow says what an error of etcd means; one of the copy says it itself.
@@ -369,6 +363,9 @@ func (f *Follower) addDeleted(c *state.Change, kv *mvccpb.KeyValue) error {
 // load reads the whole state at one revision, by pages, into a new copy that then takes the
 // place of the old one.
 func (f *Follower) load(ctx context.Context) error {
+	if err := f.checkHistory(ctx); err != nil {
+		return err
+	}
 	fresh := f.path + ".new"
 	m, at, err := f.loadInto(ctx, fresh)
 	if err != nil {

@@ -82,10 +82,11 @@ func (l *leader) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom is Write of all that r gives, by pieces of readSize: io.Copy would
-// otherwise take eight times as much for each stream of each command.
+// ReadFrom is Write of all that r gives, by pieces of firstRead, and of readSize once one
+// was full: io.Copy would take much more for each stream of each command, and most
+// commands print a few lines or nothing.
 func (l *leader) ReadFrom(r io.Reader) (int64, error) {
-	piece := make([]byte, readSize)
+	piece := make([]byte, firstRead)
 	for total := int64(0); ; {
 		n, err := r.Read(piece)
 		_, _ = l.Write(piece[:n]) // never fails
@@ -96,11 +97,17 @@ func (l *leader) ReadFrom(r io.Reader) (int64, error) {
 		if err != nil {
 			return total, err
 		}
+		if n == len(piece) && n < readSize {
+			piece = make([]byte, readSize)
+		}
 	}
 }
 
-// readSize is how many bytes of an output stream are taken at a time.
-const readSize = 4 << 10
+// How many bytes of an output stream are taken at a time.
+const (
+	firstRead = 512
+	readSize  = 4 << 10
+)
 
 // release passes on what was kept back; l.mu is held.
 func (l *leader) release() {

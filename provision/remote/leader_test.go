@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,26 @@ func TestLeader(t *testing.T) {
 		l.finish()
 		if string(out.bytes()) != tt.out || l.pid != tt.pid {
 			t.Errorf("%s: out %.40q pid %d, want %.40q pid %d", tt.name, out.bytes(), l.pid, tt.out, tt.pid)
+		}
+	}
+}
+
+// Pieces of all sizes that a stream is read by come out whole and in order.
+func TestLeaderReads(t *testing.T) {
+	t.Parallel()
+	for _, length := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, readSize, 3*readSize + 1} {
+		var all strings.Builder
+		for i := 0; all.Len() < length; i++ {
+			fmt.Fprintf(&all, "%d ", i)
+		}
+		out := &ends{most: 1 << 20}
+		l := newLeader("ironrail-0123", out)
+		in := "ironrail-0123 42\n" + all.String()
+		if n, err := l.ReadFrom(strings.NewReader(in)); n != int64(len(in)) || err != nil {
+			t.Errorf("%d bytes: ReadFrom = %d, %v", length, n, err)
+		}
+		if l.finish(); string(out.bytes()) != all.String() || l.pid != 42 {
+			t.Errorf("%d bytes: %d came out, pid %d", length, len(out.bytes()), l.pid)
 		}
 	}
 }

@@ -35,6 +35,7 @@ func (l *loader) check(kinds Kinds) {
 	l.exports(kinds)
 	l.checkKinds(kinds)
 	l.checkLogins()
+	l.checkConsoles()
 }
 
 // checkNetworks compares networks with each other and with themselves.

@@ -65,6 +65,7 @@ func (l *loader) node(r *Rack, b *language.Body) *Node {
 	}
 	l.bootAddress(n, get("address"))
 	l.target(n, b, over)
+	l.console(n, b, over)
 	supplies := 0
 	if n.Hardware != nil {
 		supplies = n.Hardware.Power.Supplies

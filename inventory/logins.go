@@ -5,6 +5,7 @@ package inventory
 import (
 	"encoding/base64"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -22,7 +23,7 @@ const (
 	HostKeyGiven        HostKeyMode = "given"
 )
 
-// Login is how ironrail logs in to switches. With neither password nor key it uses
+// Login is how ironrail logs in to switches and to consoles. With neither password nor key it uses
 // the controller's own SSH key, as on nodes.
 type Login struct {
 	Name     string
@@ -58,22 +59,77 @@ func (l *loader) switchLogin(s *Switch, b *language.Body) {
 		s.Login = s.Fabric.Login
 	}
 	if text := language.Get[string](b, "host_key"); text != "" {
-		if s.HostKey = hostKeyFingerprint(text); s.HostKey == "" {
+		var err error
+		if s.HostKey, err = parseHostKey(text); err != nil {
 			l.diags.Add("switch.login", b.Range("host_key"), "Host key that is none",
 				fmt.Sprintf("host_key of switch %s is a fingerprint as `ssh-keygen -lf` prints it: SHA256: and 43 characters of base64.", s.Name)).In(b.Decl)
 		}
 	}
 }
 
-// hostKeyFingerprint is a fingerprint of a host key in its one form; "": it is none.
-func hostKeyFingerprint(text string) string {
-	text = strings.TrimSpace(text)
-	digest, is := strings.CutPrefix(text, "SHA256:")
+// parseHostKey is a fingerprint of a host key in its one form; "" with an error.
+func parseHostKey(text string) (string, error) {
+	digest, is := strings.CutPrefix(strings.TrimSpace(text), "SHA256:")
 	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(digest, "="))
 	if !is || err != nil || len(raw) != 32 {
-		return ""
+		return "", fmt.Errorf("%q is no fingerprint as `ssh-keygen -lf` prints it: SHA256: and 43 characters of base64", text)
 	}
-	return "SHA256:" + base64.RawStdEncoding.EncodeToString(raw)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(raw), nil
+}
+
+// SSHConsole is the serial console of a node as an SSH server gives it: a console server, or a BMC by a port of its
+// own. The host key must be given, since what is typed there may be a password.
+type SSHConsole struct {
+	Address  netip.Addr
+	Port     uint16 // default that of the login
+	Login    *Login
+	Username string // default that of the login; console servers may choose the line by it
+	HostKey  string // fingerprint, "SHA256:..."
+	Decl     hcl.Range
+}
+
+// console decodes the console block of a node; that of its override stands for all of it.
+func (l *loader) console(n *Node, node, over *language.Body) {
+	b := over.Block("console")
+	if b == nil {
+		b = node.Block("console")
+	}
+	if b == nil {
+		return
+	}
+	c := &SSHConsole{Address: language.Get[netip.Addr](b, "address"), Login: readRef(b, "login", l.logins), Username: language.Get[string](b, "username"),
+		HostKey: language.Get[string](b, "host_key"), Decl: b.Decl}
+	if c.Login == nil || !c.Address.IsValid() || c.HostKey == "" {
+		return // reported
+	}
+	if c.Port = c.Login.Port; b.Given("port") {
+		c.Port = uint16(language.Get[int](b, "port"))
+	}
+	if c.Username == "" {
+		c.Username = c.Login.Username
+	}
+	n.Console = c
+}
+
+// checkConsoles reports a console that two nodes have: what is typed at one would reach the other.
+func (l *loader) checkConsoles() {
+	type line struct {
+		at       netip.AddrPort
+		username string
+	}
+	first := map[line]*Node{}
+	for _, n := range l.inv.Nodes {
+		if n.Console == nil {
+			continue
+		}
+		at := line{netip.AddrPortFrom(n.Console.Address, n.Console.Port), n.Console.Username}
+		if was := first[at]; was != nil {
+			l.diags.Add("address.duplicate", n.Console.Decl, "Console used twice",
+				fmt.Sprintf("The console at %s with the username %s is that of %s and of %s. Give one of them another port or username.", at.at, at.username, was.Name, n.Name)).Also("used first here", was.Console.Decl).In(n.Decl).Of(n.Name)
+			continue
+		}
+		first[at] = n
+	}
 }
 
 // sonicOS is the switch system that ironrail can log in to.

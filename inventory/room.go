@@ -173,6 +173,7 @@ type Node struct {
 	Address6     netip.Addr // of the second prefix of BootNetwork, by Address; invalid without one
 	Tagged       []TaggedNetwork
 	BMC          BMCTarget
+	Console      *SSHConsole // nil: its BMC has it, or nobody
 	Feeds        []Feed
 	Domain       string // NVLink domain; empty: none
 	InstallDisk  string // serial number or WWN of the disk that its layout is on; empty: the one that fits

@@ -42,6 +42,7 @@ var (
 	typeTarget    = language.Custom(`an http or https URL, or a secret that holds one`, parseTarget)
 	typeAddress   = language.Parsed(`an IP address such as "10.20.0.2"`, parseAddress)
 	typePrefix    = language.Parsed(`a network such as "10.20.0.0/20"`, parsePrefix)
+	typeHostKey   = language.Parsed(`a fingerprint as ssh-keygen -lf prints it: "SHA256:" and 43 characters of base64`, parseHostKey)
 	typePool      = language.Parsed(`a range of addresses such as "10.10.15.0-10.10.15.254"`, parsePool)
 	typeMAC       = language.Parsed(`a MAC address such as "02:00:5e:10:00:01"`, parseMAC)
 	typeUUID      = language.Parsed(`a UUID such as "6c616230-0000-4000-8000-000000000001"`, parseUUID)

@@ -79,7 +79,7 @@ func bmcSpec() language.BlockSpec {
 	}, singleBlock("factory", requiredAttr("username", language.String)))
 }
 
-// loginSpec is how ironrail logs in to switches; it stands beside bmc since it is
+// loginSpec is how ironrail logs in to switches and to consoles; it stands beside bmc since it is
 // the same thing for them.
 func loginSpec() language.BlockSpec {
 	return referableBlock("login", []language.Attr{
@@ -178,6 +178,12 @@ func bmcOverride() language.BlockSpec {
 		optionalAttr("username", language.String), optionalAttr("password", language.Secret), optionalAttr("tls", language.Text))
 }
 
+// consoleSpec is where the serial console of a node is, if not at its BMC.
+func consoleSpec() language.BlockSpec {
+	return singleBlock("console", requiredAttr("address", typeAddress), numberAttr("port", 1, 65535), requiredAttr("login", language.Ref("login")),
+		optionalAttr("username", language.String), requiredAttr("host_key", typeHostKey))
+}
+
 // maxUnits is the tallest rack; positions count in blocks of 64, one more than
 // that.
 const maxUnits = 63
@@ -204,7 +210,7 @@ func rackSpec() language.BlockSpec {
 		Attrs: append([]language.Attr{
 			requiredAttr("role", language.Ref("role")), requiredAttr("unit", language.Int(1, maxUnits)), optionalAttr("hardware", language.Ref("hardware")), optionalAttr("protect", language.Bool), numberAttr("scalable_unit", 1, 100_000),
 		}, ownAttrs()...),
-		Blocks: []language.BlockSpec{bmcOverride()},
+		Blocks: []language.BlockSpec{bmcOverride(), consoleSpec()},
 	}}
 	return language.BlockSpec{Type: "rack", Labels: []string{"name"}, Repeat: true, Scope: "rack", Body: language.Spec{
 		Attrs: []language.Attr{
@@ -223,7 +229,7 @@ func overrideSpec() language.BlockSpec {
 			attrs = append(attrs, a)
 		}
 	}
-	return language.BlockSpec{Type: "override", Labels: []string{"node"}, Body: language.Spec{Attrs: attrs, Blocks: []language.BlockSpec{bmcOverride()}}}
+	return language.BlockSpec{Type: "override", Labels: []string{"node"}, Body: language.Spec{Attrs: attrs, Blocks: []language.BlockSpec{bmcOverride(), consoleSpec()}}}
 }
 
 func cableSpec() language.BlockSpec {

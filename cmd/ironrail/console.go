@@ -35,13 +35,14 @@ func (a *app) consoleCommand() *cobra.Command {
 	var f consoleFlags
 	c := &cobra.Command{
 		Use:   "console NODE",
-		Short: "Read a node's serial console over its BMC, or type at it",
+		Short: "Read a node's serial console, or type at it",
 		Long: `Print what a node says on its serial console from now on, by serial over LAN of
-an IPMI BMC. Nothing is typed without -i. Start it before the node boots: a BMC
-keeps nothing of what was said before. It waits for a BMC that starts again. A BMC
-opens its console once: while apply or serve runs it shares the one that it reads
-with everybody who asks; without them there is one reader, and the console moves to
-a run that begins, and back when it has ended.
+an IPMI BMC, or by SSH where the node has a console block. Nothing is typed
+without -i. Start it before the node boots: a BMC keeps nothing of what was said
+before. It waits for a BMC that starts again. A BMC opens its console once: while
+apply or serve runs it shares the one that it reads with everybody who asks; without
+them there is one reader, and the console moves to a run that begins, and back when
+it has ended.
 
 Lines that name a cause, such as a kernel panic or PXE-E51, are explained on
 stderr. Ctrl-C or --for ends it. --json prints one object for each line, with

@@ -45,7 +45,7 @@ func Terminal(ctx context.Context, t Target, o Options, w io.Writer, keys <-chan
 	}
 	if t.Protocol == Redfish {
 		return t.wrap("read the console", errkind.New(errkind.Unsupported, "Redfish has no console that can be read over HTTP").
-			Do("Read it at the BMC's own page, or by SSH to the BMC where it has that."))
+			Do("Read it at the BMC's own page, or by SSH where the BMC or a console server has it: give the node a console block."))
 	}
 	if o.Clock == nil {
 		o.Clock = clock.Wall{}

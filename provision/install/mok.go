@@ -36,8 +36,10 @@ const (
 )
 
 // EnrolsMOK reports whether the site's certificate for kernel modules is enrolled in shim's list at
-// a node's console.
-func EnrolsMOK(n *inventory.Node) bool { return oob.HasConsole(n) && kinds.NeedSigned(n) }
+// a node's console; where its BMC adds it to db, it is not.
+func EnrolsMOK(n *inventory.Node) bool {
+	return oob.HasConsole(n) && !oob.Enrols(n) && kinds.NeedSigned(n)
+}
 
 // enrolMOK looks whether the node's kernel trusts the site's certificate, and enrols it where it
 // does not. Nothing of the node's disks is touched.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
-	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/direct"
@@ -53,9 +52,9 @@ func (o Observer) AskBMC(ctx context.Context, node string, r state.Reader) (cont
 // Console is the serial console of a node, found: nothing of the state is used any more, so that the state
 // may be closed while the console is open.
 type Console struct {
-	target  bmc.Target
-	pool    *bmc.Pool
-	network network.Network
+	at   reach.Console
+	pool *bmc.Pool
+	open reach.Terminal
 }
 
 // FindConsole finds the console of a node, with what the state knows of its BMC. It connects to nothing.
@@ -65,20 +64,20 @@ func (o Observer) FindConsole(r state.Reader, node string) (Console, error) {
 	}
 	n, _ := o.Inv.Node(node)
 	b := o.BMCs(reach.Facts(r))
-	t, err := b.Target(n, n.Serial)
-	return Console{t, b.Pool, o.Network}, err
+	at, err := b.Console(n)
+	return Console{at, b.Pool, reach.TerminalOn(o.Network)}, err
 }
 
 // Open copies what the node prints to w until ctx ends, and types what comes from keys, nil: nothing; up is
-// called each time that the console is open. It has a session of its own at the node's BMC. See bmc.Terminal.
+// called each time that the console is open. It has a session of its own. See reach.Terminal.
 func (c Console) Open(ctx context.Context, w io.Writer, keys <-chan string, up func()) error {
-	return bmc.Terminal(ctx, c.target, bmc.Options{Network: c.network}, w, keys, up)
+	return c.open(ctx, c.at, w, keys, up)
 }
 
 // CheckIdentity refuses a BMC that says that it is of another node, over a session that ends with the
 // question.
 func (c Console) CheckIdentity(ctx context.Context, inv *inventory.Inventory) error {
-	err := direct.CheckIdentity(ctx, inv, func(string) (direct.BMC, error) { return c.pool.Handle(c.target), nil }, c.target.Node)
+	err := direct.CheckIdentity(ctx, inv, func(string) (direct.BMC, error) { return c.pool.Handle(c.at.BMC), nil }, c.at.BMC.Node)
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 	defer cancel()
 	return errors.Join(err, c.pool.Close(end))

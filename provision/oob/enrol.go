@@ -61,9 +61,10 @@ func (s *Stage) enrolSteps(n *inventory.Node) []plan.Step {
 	return []plan.Step{st}
 }
 
-// HasConsole reports whether a node has a serial console that its BMC gives over the network.
+// HasConsole reports whether a node has a serial console that is given over the network: by an SSH server, or by
+// its BMC.
 func HasConsole(n *inventory.Node) bool {
-	return bmc.Protocol(n.BMC.Protocol) == bmc.IPMI && n.Hardware != nil && n.Hardware.Console.Port != ""
+	return n.Console != nil || bmc.Protocol(n.BMC.Protocol) == bmc.IPMI && n.Hardware != nil && n.Hardware.Console.Port != ""
 }
 
 // byHand are the warnings of a plan about nodes that need the certificate and whose BMCs have neither
@@ -87,7 +88,7 @@ func (s *Stage) byHand() (found hcl.Diagnostics) {
 	for _, k := range order {
 		at := inventory.PlaceOf(k.h.Ranges, "secure_boot", k.h.Decl)
 		found = append(found, &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "Certificate that is enrolled by hand", Subject: &at,
-			Detail: fmt.Sprintf("Hardware %q boots with Secure Boot, drivers of nodes (%d of them) have kernel modules that are signed with the site's key, and BMCs that speak %s cannot add its certificate to db of the firmware; nor do they have a serial console here at which it could be enrolled in shim's list (IPMI, with a console in the hardware block). Put it there by the firmware's setup before the nodes are installed: `ironrail state keys --certificate der > modules.cer`. A node whose firmware does not have it is taken out before anything is erased.",
+			Detail: fmt.Sprintf("Hardware %q boots with Secure Boot, drivers of nodes (%d of them) have kernel modules that are signed with the site's key, and BMCs that speak %s cannot add its certificate to db of the firmware; nor do they have a serial console here at which it could be enrolled in shim's list (IPMI, with a console in the hardware block; or a console block of the node). Put it there by the firmware's setup before the nodes are installed: `ironrail state keys --certificate der > modules.cer`. A node whose firmware does not have it is taken out before anything is erased.",
 				k.h.Name, len(nodes[k]), k.protocol)})
 	}
 	return found

@@ -55,7 +55,7 @@ type Access struct {
 // BMCs reaches the site's BMCs, in a pool of their own, which the caller closes. facts
 // are certificates that were seen first.
 func (a Access) BMCs(facts func(fact.Key) (fact.Fact, bool)) BMCs {
-	return BMCs{Inv: a.Inv, Pool: bmc.NewPool(bmc.Options{Network: a.Network}), Secrets: a.Secrets, Facts: facts}
+	return BMCs{Inv: a.Inv, Pool: bmc.NewPool(bmc.Options{Network: a.Network}), Secrets: a.Secrets, Own: a.SSH, Facts: facts}
 }
 
 // Nodes reaches the site's nodes. facts are host keys that were learned.
@@ -81,6 +81,7 @@ type BMCs struct {
 	Inv     *inventory.Inventory
 	Pool    *bmc.Pool
 	Secrets Secrets
+	Own     ssh.Signer                       // for logins of consoles without a secret; nil: the controller has no key yet
 	Facts   func(fact.Key) (fact.Fact, bool) // certificates that were seen first
 }
 

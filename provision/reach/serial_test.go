@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/provision/bmc"
 )
 
 // serial is the serial line of n1 behind a BMC that gives it to one reader at a time.
@@ -22,7 +21,8 @@ type serial struct {
 }
 
 // open reads the line, and keeps what is typed.
-func (s *serial) open(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error {
+func (s *serial) open(ctx context.Context, c Console, to io.Writer, keys <-chan string, up func()) error {
+	t := c.BMC
 	if t.Node != "n1" || t.Addr != serialBMC || t.Username != "admin" || t.Password.Reveal() != "correct-horse-9" {
 		return fmt.Errorf("another BMC or account: %+v", t)
 	}

@@ -6,26 +6,12 @@ import (
 	"context"
 	"io"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/ironrail/ironrail/internal/errkind"
-	"github.com/ironrail/ironrail/internal/network"
-	"github.com/ironrail/ironrail/provision/bmc"
 	"github.com/ironrail/ironrail/provision/selection"
 )
-
-// Terminal copies what a node prints on its console until ctx ends, and types what comes from keys
-// (nil: nothing), as bmc.Terminal does.
-type Terminal func(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error
-
-// TerminalOn opens consoles over a network.
-func TerminalOn(n network.Network) Terminal {
-	return func(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error {
-		return bmc.Terminal(ctx, t, bmc.Options{Network: n}, to, keys, up)
-	}
-}
 
 // Shared gives one console to any number of readers: a BMC opens its console once. Who comes later
 // sees what is printed from then on. It is safe for concurrent use.
@@ -33,7 +19,7 @@ type Shared struct {
 	open Terminal
 
 	mu     sync.Mutex // guards what follows, and all of each line
-	lines  map[netip.AddrPort]*sharedLine
+	lines  map[line]*sharedLine
 	closed bool
 }
 
@@ -88,7 +74,7 @@ func (r *sharedReader) end() {
 
 // NewShared shares the consoles that open opens.
 func NewShared(open Terminal) *Shared {
-	return &Shared{open: open, lines: map[netip.AddrPort]*sharedLine{}}
+	return &Shared{open: open, lines: map[line]*sharedLine{}}
 }
 
 // OpenNode is Terminal for the console of a node of the inventory.
@@ -97,18 +83,18 @@ func (s *Shared) OpenNode(ctx context.Context, b BMCs, node string, to io.Writer
 		return err
 	}
 	n, _ := b.Inv.Node(node)
-	t, err := b.Target(n, n.Serial)
+	c, err := b.Console(n)
 	if err != nil {
 		return err
 	}
-	return s.Terminal(ctx, t, to, keys, up)
+	return s.Terminal(ctx, c, to, keys, up)
 }
 
 // Terminal is a Terminal for each reader. It returns once the reader has left, and the last one once the
 // console is given back. A reader's writer that fails ends that reader alone.
-func (s *Shared) Terminal(ctx context.Context, t bmc.Target, to io.Writer, keys <-chan string, up func()) error {
+func (s *Shared) Terminal(ctx context.Context, c Console, to io.Writer, keys <-chan string, up func()) error {
 	r := &sharedReader{to: to, up: up, failed: make(chan error, 1)}
-	l, err := s.join(ctx, t, r)
+	l, err := s.join(ctx, c, r)
 	if ctx.Err() != nil && l == nil {
 		return nil // the end of ctx is no error, as of bmc.Terminal
 	}
@@ -139,16 +125,16 @@ func (s *Shared) Terminal(ctx context.Context, t bmc.Target, to io.Writer, keys 
 }
 
 // join makes a reader one of the line, which is opened for the first. A line that ends is waited for.
-func (s *Shared) join(ctx context.Context, t bmc.Target, r *sharedReader) (*sharedLine, error) {
+func (s *Shared) join(ctx context.Context, c Console, r *sharedReader) (*sharedLine, error) {
 	for {
 		s.mu.Lock()
 		if s.closed {
 			s.mu.Unlock()
 			return nil, errkind.New(errkind.Interrupted, "the process that shares the console is ending").Do("Open the console again.")
 		}
-		l := s.lines[t.Addr]
+		l := s.lines[c.line()]
 		if l == nil {
-			l = s.begin(ctx, t)
+			l = s.begin(ctx, c)
 		}
 		if !l.ending {
 			l.readers[r] = true
@@ -169,16 +155,16 @@ func (s *Shared) join(ctx context.Context, t bmc.Target, r *sharedReader) (*shar
 }
 
 // begin opens a line. Called with mu held.
-func (s *Shared) begin(ctx context.Context, t bmc.Target) *sharedLine {
+func (s *Shared) begin(ctx context.Context, c Console) *sharedLine {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // of the line, not of its first reader
 	l := &sharedLine{cancel: cancel, keys: make(chan string), ended: make(chan struct{}), readers: map[*sharedReader]bool{}}
-	s.lines[t.Addr] = l
+	s.lines[c.line()] = l
 	go func() { // ends with its last reader, which waits for it
-		err := s.open(ctx, t, sharedWriter{s, l}, l.keys, func() { s.opened(l) })
+		err := s.open(ctx, c, sharedWriter{s, l}, l.keys, func() { s.opened(l) })
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		l.err = err
-		delete(s.lines, t.Addr)
+		delete(s.lines, c.line())
 		close(l.ended)
 	}()
 	return l

@@ -17,7 +17,7 @@ import (
 )
 
 // lineTarget is the BMC of the serial line of these tests.
-var lineTarget = bmc.Target{Node: "n1", Addr: serialBMC, Username: "admin", Password: secret.NewValue("correct-horse-9")}
+var lineTarget = Console{BMC: bmc.Target{Node: "n1", Addr: serialBMC, Username: "admin", Password: secret.NewValue("correct-horse-9")}}
 
 // safeBuffer is a buffer that a test reads while it is written to.
 type safeBuffer struct {
@@ -94,7 +94,7 @@ func TestShared(t *testing.T) {
 // TestSharedStuck: a reader that takes nothing keeps nobody from other consoles.
 func TestSharedStuck(t *testing.T) {
 	t.Parallel()
-	s := NewShared(func(ctx context.Context, _ bmc.Target, _ io.Writer, _ <-chan string, up func()) error {
+	s := NewShared(func(ctx context.Context, _ Console, _ io.Writer, _ <-chan string, up func()) error {
 		up()
 		<-ctx.Done()
 		return nil
@@ -107,7 +107,7 @@ func TestSharedStuck(t *testing.T) {
 	}()
 	<-stuck
 	other, open := lineTarget, make(chan struct{})
-	other.Addr = netip.AddrPortFrom(other.Addr.Addr().Next(), other.Addr.Port())
+	other.BMC.Addr = netip.AddrPortFrom(serialBMC.Addr().Next(), serialBMC.Port())
 	go func() { done <- s.Terminal(ctx, other, io.Discard, nil, func() { close(open) }) }()
 	<-open
 	close(goOn)

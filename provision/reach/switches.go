@@ -66,7 +66,7 @@ func (s *Switches) config(name string) (remote.Config, error) {
 		return remote.Config{}, errkind.New(errkind.NotFound, "switch %s has no address", name).Do("Give its block the address of its management port.")
 	}
 	cfg := remote.Config{Node: name, Switch: true, Addr: netip.AddrPortFrom(sw.Address, sw.Login.Port), User: sw.Login.Username}
-	if err := s.authenticate(&cfg, sw.Login); err != nil {
+	if err := authenticate(&cfg, "switch "+name, sw.Login, s.Secrets, s.Own); err != nil {
 		return cfg, err
 	}
 	return cfg, s.setHostKey(&cfg, sw)
@@ -81,23 +81,23 @@ func (s *Switches) find(name string) *inventory.Switch {
 	return nil
 }
 
-// authenticate sets the key or the password of a login.
-func (s *Switches) authenticate(cfg *remote.Config, g *inventory.Login) error {
+// authenticate sets the key or the password of a login. whose is what it is for, for error texts.
+func authenticate(cfg *remote.Config, whose string, g *inventory.Login, secrets Secrets, own ssh.Signer) error {
 	ref := g.Password
 	if g.Key != "" {
 		ref = g.Key
 	}
-	if ref == "" && s.Own == nil {
-		return errkind.New(errkind.Auth, "login %q of switch %s has no secret, and this controller has no key yet", g.Name, cfg.Node).
-			Do("`ironrail apply` makes the key in .ironrail/keys; put its public half on the switch. Or give the login a password or a key.")
+	if ref == "" && own == nil {
+		return errkind.New(errkind.Auth, "login %q of %s has no secret, and this controller has no key yet", g.Name, whose).
+			Do("`ironrail apply` makes the key in .ironrail/keys; put its public half on the " + strings.Fields(whose)[0] + ". Or give the login a password or a key.")
 	}
 	if ref == "" {
-		cfg.Signer = s.Own
+		cfg.Signer = own
 		return nil
 	}
-	v, err := s.Secrets.Resolve(ref)
+	v, err := secrets.Resolve(ref)
 	if err != nil {
-		return errkind.New(errkind.Auth, "login %q of switch %s: %w", g.Name, cfg.Node, err).Do("Make the secret available to this command, then run it again.")
+		return errkind.New(errkind.Auth, "login %q of %s: %w", g.Name, whose, err).Do("Make the secret available to this command, then run it again.")
 	}
 	if g.Key == "" {
 		cfg.Password = v
@@ -133,9 +133,10 @@ func (s *Switches) setHostKey(cfg *remote.Config, sw *inventory.Switch) error {
 	}
 	name, want := cfg.Node, sw.HostKey
 	cfg.Trust = func(key ssh.PublicKey) error {
-		if got := ssh.FingerprintSHA256(key); want != "" && got != want {
-			return errkind.New(errkind.Mismatch, "the switch shows the host key %s %s, and the site says %s", key.Type(), got, want).
-				Do("Find out why before going on: another device may answer at this address. Compare with `ssh-keygen -lf` on the switch's console; it may have a key of another type than the one written down.")
+		if want != "" {
+			if err := checkFingerprint(key, "switch", want); err != nil {
+				return err
+			}
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -146,4 +147,14 @@ func (s *Switches) setHostKey(cfg *remote.Config, sw *inventory.Switch) error {
 		return nil
 	}
 	return nil
+}
+
+// checkFingerprint refuses a host key that is not the one of the files.
+func checkFingerprint(key ssh.PublicKey, device, want string) error {
+	got := ssh.FingerprintSHA256(key)
+	if got == want {
+		return nil
+	}
+	return errkind.New(errkind.Mismatch, "the %s shows the host key %s %s, and the site says %s", device, key.Type(), got, want).
+		Do("Find out why before going on: another device may answer at this address. Compare with `ssh-keygen -lf` on the " + device + " itself; it may have a key of another type than the one written down.")
 }

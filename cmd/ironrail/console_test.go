@@ -320,10 +320,26 @@ func TestPeerConsoleMoves(t *testing.T) {
 }
 
 // TestRackConsoleLog: apply on a virtual rack keeps what its nodes print from the first power action until they
-// are accepted, and shares the console with who watches meanwhile.
+// are accepted, and shares the console with who watches meanwhile: over their BMCs, and over an SSH server whose
+// host key in the files is that of no virtual rack.
 func TestRackConsoleLog(t *testing.T) {
 	t.Parallel()
-	dir, _ := living(t, `protocol = "redfish"`, `protocol = "ipmi"`, "  tls      = \"pin-first-seen\"\n", "")
+	const mac, pin = "    bmc_mac  = each.value.bmc_mac\n", "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+	for name, changes := range map[string][]string{
+		"ipmi": {`protocol = "redfish"`, `protocol = "ipmi"`, "  tls      = \"pin-first-seen\"\n", ""},
+		"ssh": {mac, mac + "    console {\n      address = \"10.10.15.9\"\n      port = 7022\n      login = login.ports\n" +
+			"      username = \"port:${rack.name}-${each.key}\"\n      host_key = \"" + pin + "\"\n    }\n",
+			"state \"file\" {}", "login \"ports\" {\n  username = \"port\"\n  password = var.bmc_password\n}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rackConsoleLog(t, changes)
+		})
+	}
+}
+
+func rackConsoleLog(t *testing.T, changes []string) {
+	dir, _ := living(t, changes...)
 	run := func(args ...string) (int, string) {
 		var out, talk bytes.Buffer
 		code := newApp(&out, &talk).run(t.Context(), append([]string{"-C", dir, "--rack"}, args...))

@@ -95,6 +95,9 @@ func (c *Client) Open(ctx context.Context, inv *inventory.Inventory, look bool) 
 			i.Digest = ""
 		}
 	}
+	if err := virtual.PinConsoles(inv, info.Seed); err != nil {
+		return nil, err
+	}
 	o, err := rehearsal.WriteStandIns(filepath.Join(c.dir, Folder, standInFolder))
 	if err != nil {
 		return nil, err

@@ -133,6 +133,9 @@ func (t *Rehearsal) open() (*provision.Site, error) {
 	o.Network, o.Secrets, o.State = t.World.Controller(), t.World.Secrets(), t.file("state")
 	o.Local, o.ClusterCA, o.Hooks = t.World.Scheduler().Run, t.World.ClusterCA, t.simulateHook
 	o.Subnets = func(fabric string) infiniband.Host { return t.World.SubnetManager(fabric) }
+	if err := virtual.PinConsoles(t.Planned, t.opt.Seed); err != nil {
+		return nil, err
+	}
 	return provision.Open(t.Planned, o)
 }
 

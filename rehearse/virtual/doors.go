@@ -39,6 +39,9 @@ func (w *World) Endpoints() []Endpoint {
 			}
 			add(n.Name+" BMC", n.BMC.Protocol, at, n.BMC.Username, n.BMC.Password)
 		}
+		if c := n.Console; c != nil {
+			add(n.Name+" console", "ssh", netip.AddrPortFrom(c.Address, c.Port), c.Username, c.Login.Password)
+		}
 	}
 	for _, r := range w.inv.Racks {
 		for _, p := range r.PDUs {

@@ -37,7 +37,7 @@ type Node struct {
 	cable   *wire.Wire // of the boot NIC
 	oob     *wire.Wire // of the BMC
 	bmcAt   netip.Addr // where the BMC is plugged in
-	serial  *ipmi.Line // nil: firmware and kernel print nowhere that the BMC reads
+	serial  *ipmi.Line // nil: firmware and kernel print nowhere that a BMC or a console server reads
 
 	bmcTag  atomic.Pointer[int]          // VLAN that was set at the BMC; nil: the files'
 	stray   atomic.Pointer[system.Stray] // a module of no package; nil: none
@@ -56,7 +56,7 @@ type part func(context.Context) error
 // newNode builds the i-th node of the inventory.
 func (w *World) newNode(n *inventory.Node, i int) (*Node, error) {
 	node := &Node{world: w, inv: n, bmcAt: n.BMC.Address}
-	if n.BMC.Protocol == "ipmi" && n.Hardware.Console.Port != "" {
+	if (n.BMC.Protocol == "ipmi" || n.Console != nil) && n.Hardware.Console.Port != "" {
 		node.serial = ipmi.NewLine()
 	}
 	node.metal = metal.BuildNode(n, metal.Options{Seed: w.opt.Seed, Clock: w.opt.Clock, Shared: w.hardware, Scale: max(1, ImageDisk/max(w.opt.ImageBytes, 1)), Link: node.link,
@@ -221,7 +221,11 @@ func (n *Node) openBMC(ctx context.Context) (part, error) {
 	}
 	conn, err := n.oob.ListenPacket(ctx, "udp", at)
 	return func(ctx context.Context) error {
-		return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{Serial: n.serial, VLAN: n.bmcVLAN})
+		line := n.serial
+		if n.inv.Console != nil {
+			line = nil // its port is at the console server
+		}
+		return ipmi.Serve(ctx, conn, n.chassis, ipmi.Options{Serial: line, VLAN: n.bmcVLAN})
 	}, err
 }
 

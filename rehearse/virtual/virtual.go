@@ -270,6 +270,9 @@ func (w *World) open(ctx context.Context) error {
 	if err := w.openSwitches(ctx); err != nil {
 		return err
 	}
+	if err := w.openConsoles(ctx); err != nil {
+		return err
+	}
 	if err := w.openShelves(ctx); err != nil {
 		return err
 	}

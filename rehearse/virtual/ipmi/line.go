@@ -2,7 +2,11 @@
 
 package ipmi
 
-import "sync"
+import (
+	"context"
+	"io"
+	"sync"
+)
 
 // lineBuffer is what a BMC holds of the serial line for a console that does not
 // keep up; what comes beyond it is lost.
@@ -52,6 +56,46 @@ func (l *Line) Write(b []byte) (int, error) {
 	default:
 	}
 	return len(b), nil
+}
+
+// Attach gives the line to somebody else than a BMC, with a port of its own, until ctx ends or the port fails: what the
+// node prints, and to the node what comes. False: somebody reads the line already. run starts each direction; reading
+// the port must end with the port.
+func (l *Line) Attach(ctx context.Context, port io.ReadWriter, run func(func())) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.read {
+		return false
+	}
+	l.read, l.held = true, nil
+	ctx, end := context.WithCancel(ctx)
+	run(func() {
+		defer end()
+		b := make([]byte, typedBuffer)
+		for {
+			n, err := port.Read(b)
+			l.press(b[:n])
+			if err != nil {
+				return
+			}
+		}
+	})
+	run(func() {
+		defer l.open(false)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-l.more:
+			}
+			b := l.peek(lineBuffer)
+			if _, err := port.Write(b); err != nil {
+				return
+			}
+			l.drop(len(b))
+		}
+	})
+	return true
 }
 
 // open begins or ends that somebody reads.

@@ -95,8 +95,13 @@ func (c Config) note(w control.Watcher, text string) {
 // once opens the console by the owner, or in this process until an owner begins that continues with it. The
 // request keeps since when this process has typed.
 func (c Config) once(ctx context.Context, q *control.ConsoleRequest, w control.Watcher) (moved bool, err error) {
-	owned, err := onrecord.AskOwner(c.Marker.Place.Folder, func(o *control.Client) error { return o.Console(ctx, *q, w) })
-	q.Since = time.Time{} // the owner has recorded it
+	there := w
+	there.Up = func() {
+		q.Since = time.Time{} // the owner has recorded it
+		w.Up()
+	}
+	asked := *q
+	owned, err := onrecord.AskOwner(c.Marker.Place.Folder, func(o *control.Client) error { return o.Console(ctx, asked, there) })
 	if owned || err != nil {
 		return false, err
 	}

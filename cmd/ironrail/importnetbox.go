@@ -46,7 +46,8 @@ is listed. --write writes the file; nothing is ever changed in NetBox.
 Device roles say what is a node (--node SLUG=ROLE, a role of the site) and what a
 switch (--switch SLUG, or SLUG=FABRIC). Cables are taken over between ports that
 --port and --switch-port name by their interfaces: "ib{n}=rail/{n}" makes ib3 of a
-node its port rail/3.
+node its port rail/3. They are followed over patch panels, and breakouts taken
+apart by their profile; a note names what NetBox does not say enough of.
 
 The token is never given itself: --token says where it lies, as in the site's
 files (env:NAME, file:PATH). --json prints one object.`,
@@ -59,7 +60,7 @@ files (env:NAME, file:PATH). --json prints one object.`,
 	c.Flags().StringVar(&f.token, "token", "", "where the token of NetBox `LIES`: env:NAME or file:PATH")
 	c.Flags().StringVar(&f.ca, "ca", "", "whom to trust: a `FILE` of certificates in PEM, or the pin sha256:HEX of the server's key; default: the system's authorities")
 	c.Flags().StringVar(&f.site, "site", "", "`SLUG` of the site in NetBox")
-	c.Flags().StringVar(&f.from, "from", "", "`FOLDER` with racks.json, devices.json and cables.json, instead of a URL")
+	c.Flags().StringVar(&f.from, "from", "", "`FOLDER` with racks.json, devices.json, cables.json and what they need, instead of a URL")
 	c.Flags().StringVar(&f.out, "out", "netbox.hcl", "the `FILE` that is compared and written, in the site's folder")
 	c.Flags().StringVar(&f.boot, "boot-interface", "", "`NAME` of the interface that nodes boot from; its MAC becomes boot_mac")
 	c.Flags().StringArrayVar(&f.nodes, "node", nil, "SLUG=ROLE: devices of this role are nodes of that role of the site")
@@ -137,6 +138,7 @@ type netboxReport struct {
 	Switches    int                 `json:"switches"`
 	Cables      int                 `json:"cables"`
 	Problems    []string            `json:"problems"`
+	Notes       []string            `json:"notes"` // cables to write by hand
 	LeftOut     map[string]int      `json:"left_out"`
 	Roles       map[string]int      `json:"roles"`
 	Differences []netbox.Difference `json:"differences"` // with other files of the site
@@ -169,7 +171,7 @@ func (a *app) importNetbox(c *cobra.Command, f netboxFlags) error {
 		return err
 	}
 	after := site.HCL()
-	r := netboxReport{File: f.out, Racks: len(site.Racks), Cables: len(site.Cables), Problems: result.Problems, LeftOut: result.LeftOut, Roles: result.Roles, Differences: differences, Diff: string(diff.Diff(f.out, before, "NetBox", after))}
+	r := netboxReport{File: f.out, Racks: len(site.Racks), Cables: len(site.Cables), Problems: result.Problems, Notes: result.Notes, LeftOut: result.LeftOut, Roles: result.Roles, Differences: differences, Diff: string(diff.Diff(f.out, before, "NetBox", after))}
 	for _, x := range site.Racks {
 		r.Nodes, r.Switches = r.Nodes+len(x.Nodes), r.Switches+len(x.Switches)
 	}
@@ -257,6 +259,9 @@ func (a *app) showNetbox(r netboxReport) error {
 	}
 	for _, p := range r.Problems {
 		a.sayf("error: %s", event.Escape(p))
+	}
+	for _, n := range r.Notes {
+		a.sayf("note: %s.", event.Escape(n))
 	}
 	for _, why := range slices.Sorted(maps.Keys(r.LeftOut)) {
 		a.sayf("left out: %d %s", r.LeftOut[why], why)

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,6 +45,8 @@ var (
 	racks      = list{"racks", "/api/dcim/racks/"}
 	devices    = list{"devices", "/api/dcim/devices/?exclude=config_context"}
 	cables     = list{"cables", "/api/dcim/cables/"}
+	frontPorts = list{"front-ports", "/api/dcim/front-ports/"}
+	rearPorts  = list{"rear-ports", "/api/dcim/rear-ports/"}
 	interfaces = list{"interfaces", "/api/dcim/interfaces/"}
 )
 
@@ -55,7 +58,8 @@ type Server struct {
 	Site  string       // slug of the site whose objects are read; empty: of all
 }
 
-// Read asks NetBox for its racks, devices and cables, and for the interfaces of the name
+// Read asks NetBox for its racks, devices and cables, for the ports of patch panels that
+// these end in, and for the interfaces of the name
 // by which nodes boot, where it is not empty.
 func (s Server) Read(ctx context.Context, bootInterface string) (Export, error) {
 	ctx, cancel := context.WithTimeout(ctx, wholeTime)
@@ -149,7 +153,7 @@ func (s Server) get(ctx context.Context, client *http.Client, at string, into an
 	switch resp.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return errkind.New(errkind.Auth, "NetBox answers with status %d", resp.StatusCode).Do("Give a token that may view racks, devices, interfaces and cables: --token env:NAME.")
+		return errkind.New(errkind.Auth, "NetBox answers with status %d", resp.StatusCode).Do("Give a token that may view racks, devices, interfaces, cables, front and rear ports: --token env:NAME.")
 	case http.StatusNotFound:
 		return errkind.New(errkind.NotFound, "NetBox answers with status 404").Do("--url is the address of NetBox itself, without /api.")
 	default:
@@ -173,7 +177,8 @@ func decode(r io.Reader, into any) error {
 	return nil
 }
 
-// ReadFolder reads what was saved of NetBox: racks.json, devices.json and cables.json, and
+// ReadFolder reads what was saved of NetBox: racks.json, devices.json and cables.json,
+// front-ports.json and rear-ports.json where cables end in patch panels, and
 // interfaces.json where nodes have a name by which they boot; each a page as the API gives
 // it, or its results alone.
 func ReadFolder(folder, bootInterface string) (Export, error) {
@@ -225,9 +230,9 @@ func readAll(bootInterface string, read func(list, func(json.RawMessage) error) 
 	lists := []struct {
 		list
 		into func(json.RawMessage) error
-	}{{racks, appendTo(&e.Racks)}, {devices, appendTo(&e.Devices)}, {cables, appendTo(&e.Cables)}, {interfaces, appendTo(&e.Interfaces)}}
+	}{{racks, appendTo(&e.Racks)}, {devices, appendTo(&e.Devices)}, {cables, appendTo(&e.Cables)}, {frontPorts, appendTo(&e.FrontPorts)}, {rearPorts, appendTo(&e.RearPorts)}, {interfaces, appendTo(&e.Interfaces)}}
 	for _, l := range lists {
-		if l.list == interfaces && bootInterface == "" {
+		if l.list == interfaces && bootInterface == "" || (l.list == frontPorts || l.list == rearPorts) && !e.overPanels() {
 			continue
 		}
 		if err := read(l.list, l.into); err != nil {
@@ -235,6 +240,13 @@ func readAll(bootInterface string, read func(list, func(json.RawMessage) error) 
 		}
 	}
 	return e, nil
+}
+
+// overPanels: a cable ends in a port of a patch panel.
+func (e Export) overPanels() bool {
+	return slices.ContainsFunc(e.Cables, func(x Cable) bool {
+		return slices.ContainsFunc(x.ends(), func(w where) bool { return w.termination().panel() })
+	})
 }
 
 // appendTo decodes objects into a list.

@@ -88,13 +88,15 @@ type SiteSwitch struct {
 	Unit                         int
 }
 
-// SiteCable is a cable between ports as the language writes them.
-type SiteCable struct{ From, To, Type, Length string }
+// SiteCable is a cable between ports as the language writes them. Over names the ports of
+// patch panels between them, quoted.
+type SiteCable struct{ From, To, Type, Length, Over string }
 
 // Result is a converted export.
 type Result struct {
 	Site     Site
 	Problems []string       // what cannot be taken over as it stands in NetBox, one sentence each
+	Notes    []string       // which cables are to be written by hand, one sentence each
 	LeftOut  map[string]int // how many objects were left out, by why
 	Roles    map[string]int // devices in racks, by the slug of their role
 }
@@ -111,11 +113,11 @@ var gone = []string{"inventory", "decommissioning"}
 // Convert makes the things of a site from those of NetBox. It is pure. Problems are in the
 // order of the names in NetBox.
 func Convert(e Export, o Options) Result {
-	c := &converter{options: o, result: Result{LeftOut: map[string]int{}, Roles: map[string]int{}}, racks: map[int]*SiteRack{}, ends: map[string]end{}, macs: map[string]string{}}
+	c := &converter{options: o, result: Result{LeftOut: map[string]int{}, Roles: map[string]int{}}, racks: map[int]*SiteRack{}, ends: map[string]end{}, macs: map[string]string{}, gone: map[[2]lane]bool{}, noted: map[string]bool{}}
 	c.readMACs(e.Interfaces)
 	c.readRacks(e.Racks)
 	c.readDevices(e.Devices)
-	c.readCables(e.Cables)
+	c.readCables(e)
 	for _, id := range slices.Sorted(maps.Keys(c.racks)) {
 		r := c.racks[id]
 		if len(r.Nodes)+len(r.Switches) == 0 {
@@ -146,6 +148,8 @@ type converter struct {
 	racks   map[int]*SiteRack // by id
 	ends    map[string]end    // by the name of the device
 	macs    map[string]string // of the interface that boots, by the name of the device
+	gone    map[[2]lane]bool  // ways of cables, from end to end
+	noted   map[string]bool
 }
 
 func (c *converter) problem(format string, args ...any) {
@@ -267,55 +271,117 @@ var types = map[string]string{"dac-passive": "DAC", "dac-active": "ACC", "aoc": 
 // metres is the length of a unit.
 var metres = map[string]float64{"km": 1000, "m": 1, "cm": 0.01, "mi": 1609.344, "ft": 0.3048, "in": 0.0254}
 
-func (c *converter) readCables(list []Cable) {
-	for _, x := range list {
-		if x.Status != nil && slices.Contains(gone, x.Status.Value) {
-			c.leave("cables whose status is " + x.Status.Value)
+// readCables follows the cables from every interface of a node or switch.
+func (c *converter) readCables(e Export) {
+	p := newPanels(e)
+	for i := range e.Cables {
+		x := &e.Cables[i]
+		if status := x.gone(); status != "" {
+			c.leave("cables whose status is " + status)
 			continue
 		}
-		if len(x.A) != 1 || len(x.B) != 1 {
-			c.leave("cables with several ends (breakouts)")
-			continue
+		left := map[string]bool{}
+		between := false // nodes, switches and panels, of whatever else NetBox has
+		for _, w := range x.ends() {
+			e, known := c.endOf(w.termination())
+			between = between || known || w.termination().panel()
+			switch {
+			case !known:
+			case c.portOf(e, w.termination(), 0) == "":
+				left[unnamed] = true
+			default:
+				c.follow(p, w, left)
+			}
 		}
-		a, knownA := c.endOf(x.A[0])
-		b, knownB := c.endOf(x.B[0])
-		switch {
-		case !knownA || !knownB:
-			c.leave("cables that do not end in two of the nodes and switches")
-			continue
-		case !a.node && b.node:
-			a, b, x.A, x.B = b, a, x.B, x.A
+		left[elsewhere] = left[elsewhere] || !between
+		for why, is := range left {
+			if is {
+				c.leave(why)
+			}
 		}
-		from, to := c.portOf(a, x.A[0]), c.portOf(b, x.B[0])
-		if from == "" || to == "" {
-			c.leave("cables whose interfaces no --port or --switch-port names")
-			continue
-		}
-		s := SiteCable{From: from, To: to, Type: types[x.Type]}
-		if x.Length != nil && x.LengthUnit != nil && metres[x.LengthUnit.Value] > 0 {
-			s.Length = strconv.FormatFloat(math.Round(*x.Length*metres[x.LengthUnit.Value]*1000)/1000, 'f', -1, 64) + "m"
-		}
-		c.result.Site.Cables = append(c.result.Site.Cables, s)
 	}
+}
+
+// follow takes over what an interface leads to. A way that has been gone from its other
+// end is not gone again.
+func (c *converter) follow(p *panels, w where, left map[string]bool) {
+	for _, n := range w.lanes() {
+		way, why := p.follow(w, n)
+		there, back := lane{way.from.key(), way.fromLane}, lane{way.to.key(), way.toLane}
+		if why != "" {
+			c.dead(way, why)
+		} else if !c.gone[[2]lane{back, there}] {
+			c.gone[[2]lane{there, back}] = true
+			c.cable(way, left)
+		}
+	}
+}
+
+// Why cables are left out.
+const (
+	unnamed   = "cables whose interfaces no --port or --switch-port names"
+	elsewhere = "cables that do not end in two of the nodes and switches"
+)
+
+// dead notes, once of what it names, that a way ends before an interface.
+func (c *converter) dead(way circuit, why string) {
+	note := fmt.Sprintf("%s. Write a `cable` block for each port or lane in another file of the site", why)
+	if len(way.over) > 0 {
+		note = fmt.Sprintf("cable #%d from %s: %s", way.cables[0].ID, way.from, note)
+	}
+	if !c.noted[note] {
+		c.noted[note] = true
+		c.result.Notes = append(c.result.Notes, note)
+	}
+}
+
+// lane is an end of a circuit.
+type lane struct {
+	key
+	lane int
+}
+
+// cable takes a circuit over, or adds why it does not.
+func (c *converter) cable(way circuit, left map[string]bool) {
+	a, _ := c.endOf(way.from)
+	b, known := c.endOf(way.to)
+	if !known {
+		left[elsewhere] = true
+		return
+	}
+	from, to := c.portOf(a, way.from, way.fromLane), c.portOf(b, way.to, way.toLane)
+	if from == "" || to == "" {
+		left[unnamed] = true
+		return
+	}
+	if !a.node && b.node {
+		slices.Reverse(way.over)
+		from, to = to, from
+	}
+	c.result.Site.Cables = append(c.result.Site.Cables, SiteCable{From: from, To: to, Type: way.kind(), Length: way.length(), Over: strings.Join(way.over, ", ")})
 }
 
 // endOf is the device that a cable ends in.
 func (c *converter) endOf(t Termination) (end, bool) {
-	if t.Type != "dcim.interface" || t.Object.Device == nil {
+	if t.Type != anInterface || t.Object.Device == nil {
 		return end{}, false
 	}
 	e, known := c.ends[t.Object.Device.Name]
 	return e, known
 }
 
-// portOf is the port that an interface is; "" where no template names it.
-func (c *converter) portOf(e end, t Termination) string {
+// portOf is the port that an interface is, or a lane of it; "" where no template names it.
+func (c *converter) portOf(e end, t Termination, lane int) string {
 	list := c.options.SwitchPorts
 	if e.node {
 		list = c.options.Ports
 	}
 	for _, x := range list {
-		if port := x.port(t.Object.Name); port != "" {
+		port := x.port(t.Object.Name)
+		switch {
+		case port != "" && lane > 0:
+			return e.name + "/" + port + "/" + strconv.Itoa(lane)
+		case port != "":
 			return e.name + "/" + port
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // FuzzConvert: whatever NetBox answers, what is written is HCL without expressions of its
 // own.
 func FuzzConvert(f *testing.F) {
-	for _, list := range []string{"racks", "devices", "cables", "interfaces"} {
+	for _, list := range []string{"racks", "devices", "cables", "front-ports", "rear-ports", "interfaces"} {
 		b, err := os.ReadFile("testdata/saved/" + list + ".json")
 		if err != nil {
 			f.Fatal(err)
@@ -31,7 +31,7 @@ func FuzzConvert(f *testing.F) {
 	f.Add([]byte(`{"id": 1, "name": "n1", "serial": "${file(\"x\")}\n%{ for", "role": {"slug": "gpu-server"}, "rack": {"id": 1}, "position": 3, "device_type": {"model": "\"}"}}`), "a=b")
 	f.Fuzz(func(t *testing.T, object []byte, template string) {
 		e := Export{Racks: []Rack{{ID: 1, Name: "r01", Units: 42}}}
-		for _, into := range []func(json.RawMessage) error{appendTo(&e.Racks), appendTo(&e.Devices), appendTo(&e.Cables), appendTo(&e.Interfaces)} {
+		for _, into := range []func(json.RawMessage) error{appendTo(&e.Racks), appendTo(&e.Devices), appendTo(&e.Cables), appendTo(&e.FrontPorts), appendTo(&e.RearPorts), appendTo(&e.Interfaces)} {
 			_ = into(object) // it may be none of that kind
 		}
 		o := Options{Nodes: map[string]string{"gpu-server": "worker"}, Switches: map[string]string{"leaf": "compute"}}

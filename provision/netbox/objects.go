@@ -8,6 +8,8 @@ type Export struct {
 	Racks      []Rack
 	Devices    []Device
 	Cables     []Cable
+	FrontPorts []FrontPort // of patch panels, where a cable ends in one
+	RearPorts  []RearPort
 	Interfaces []Interface // those by which nodes boot
 }
 
@@ -60,6 +62,7 @@ type Cable struct {
 	ID         int           `json:"id"`
 	Type       string        `json:"type"`
 	Status     *Choice       `json:"status"`
+	Profile    *Choice       `json:"profile"` // since NetBox 4.5: which of its ends belong together
 	Length     *float64      `json:"length"`
 	LengthUnit *Choice       `json:"length_unit"`
 	A          []Termination `json:"a_terminations"`
@@ -69,6 +72,7 @@ type Cable struct {
 // Termination is one end of a cable.
 type Termination struct {
 	Type   string `json:"object_type"` // dcim.interface, dcim.frontport and others
+	ID     int    `json:"object_id"`
 	Object struct {
 		Name   string `json:"name"`
 		Device *Named `json:"device"`
@@ -80,4 +84,28 @@ type Interface struct {
 	Name   string  `json:"name"`
 	Device *Named  `json:"device"`
 	MAC    *string `json:"mac_address"` // the primary one
+}
+
+// FrontPort is a port at the front of a patch panel. Before NetBox 4.5 it had one rear port.
+type FrontPort struct {
+	ID          int       `json:"id"`
+	Name        string    `json:"name"`
+	Device      *Named    `json:"device"`
+	Rears       []Mapping `json:"rear_ports"`
+	OldRear     *Named    `json:"rear_port"`
+	OldPosition int       `json:"rear_port_position"`
+}
+
+// Mapping is the position of a rear port that a front port leads to.
+type Mapping struct {
+	Rear         int `json:"rear_port"`
+	RearPosition int `json:"rear_port_position"`
+}
+
+// RearPort is a port at the back of a patch panel, with positions for several front ports.
+type RearPort struct {
+	ID        int    `json:"id"`
+	Name      string `json:"name"`
+	Device    *Named `json:"device"`
+	Positions int    `json:"positions"`
 }

@@ -181,6 +181,9 @@ func (s Site) HCL() []byte {
 	}
 	for _, x := range s.Cables {
 		f.Body().AppendNewline()
+		if x.Over != "" {
+			f.Body().AppendUnstructuredTokens(hclwrite.Tokens{{Type: 'C', Bytes: []byte("# Over " + x.Over + ".\n")}})
+		}
 		b := f.Body().AppendNewBlock("cable", nil).Body()
 		set(b, "from", x.From)
 		set(b, "to", x.To)

@@ -53,6 +53,13 @@ cable {
   length = "2m"
 }
 
+# Over "pp-1 1", "pp-1 rear", "pp-2 rear", "pp-2 1".
+cable {
+  from   = "gpu01/rail/1"
+  to     = "r01/leaf-1/5"
+  length = "35m"
+}
+
 cable {
   from   = "gpu02/rail/0"
   to     = "r01/leaf-1/2"
@@ -63,4 +70,18 @@ cable {
 cable {
   from = "gpu03/rail/0"
   to   = "r02/leaf-2/1"
+}
+
+cable {
+  from   = "gpu03/rail/1"
+  to     = "r02/leaf-2/4/1"
+  type   = "DAC"
+  length = "2m"
+}
+
+cable {
+  from   = "gpu03/rail/2"
+  to     = "r02/leaf-2/4/2"
+  type   = "DAC"
+  length = "2m"
 }

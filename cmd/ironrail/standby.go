@@ -74,7 +74,10 @@ func (a *app) awaitOwnership(ctx context.Context, f serveFlags) (o ownership, st
 	}
 	end(nil)
 	wg.Wait()
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil { // also once the state was taken, while the page was closed: nobody else hears of that signal
+		if err == nil {
+			o.giveBack()
+		}
 		return o, true, nil
 	}
 	return o, false, err

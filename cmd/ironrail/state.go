@@ -20,6 +20,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/engine/state/etcd"
 	"github.com/ironrail/ironrail/internal/errkind"
 )
 
@@ -95,7 +96,7 @@ func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {
 // ownFile is the path of the state file that no process of this controller owns: copied to
 // path where it lies in etcd.
 func (a *app) ownFile(ctx context.Context, path string) (string, error) {
-	shared, err := a.etcd()
+	shared, err := a.findState()
 	if err != nil {
 		return "", err
 	}
@@ -103,10 +104,19 @@ func (a *app) ownFile(ctx context.Context, path string) (string, error) {
 		_, err := a.copyShared(ctx, *shared, path)
 		return path, err
 	}
-	if _, err := os.Stat(a.statePath()); errors.Is(err, fs.ErrNotExist) {
-		return "", a.noState()
-	}
 	return a.statePath(), nil
+}
+
+// findState is where in etcd the state lies; nil: in the file, which is there.
+func (a *app) findState() (*etcd.Config, error) {
+	shared, err := a.etcd()
+	if err != nil || shared != nil {
+		return shared, err
+	}
+	if _, err := os.Stat(a.statePath()); errors.Is(err, fs.ErrNotExist) {
+		return nil, a.noState()
+	}
+	return nil, nil
 }
 
 // noState says that nothing was ever done here.
@@ -341,12 +351,9 @@ func (a *app) backupPlace(path string) error {
 }
 
 func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
-	shared, err := a.etcd()
+	shared, err := a.findState()
 	if err != nil {
 		return err
-	}
-	if _, err := os.Stat(a.statePath()); shared == nil && errors.Is(err, fs.ErrNotExist) {
-		return a.noState()
 	}
 	if err := a.backupPlace(path); err != nil {
 		return err

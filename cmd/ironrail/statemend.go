@@ -4,9 +4,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -121,8 +119,8 @@ removed is written to the journal, with its value. Not while apply runs.`,
 }
 
 func (a *app) removeObjects(ctx context.Context, args []string, approve bool) error {
-	if _, err := os.Stat(a.statePath()); errors.Is(err, fs.ErrNotExist) {
-		return a.noState()
+	if _, err := a.findState(); err != nil {
+		return err
 	}
 	keys := make([]state.Key, len(args))
 	for i, word := range args {

@@ -38,6 +38,8 @@ func TestPeerStateInEtcd(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "lab.db")
 	b.run(t, 0, "state", "backup", copied) // of which nothing lies on b
 	b.run(t, 0, "state", "check", copied)
+	a.run(t, 0, "hold", "n2", "--reason", "gone")
+	b.run(t, 0, "state", "rm", "node/n2", "--auto-approve")
 	a.run(t, 0, "hold", "n2", "--reason", "fan")
 	if out, _ := b.run(t, 0, "state", "check"); !strings.Contains(out, "Nothing is damaged") {
 		t.Errorf("check: %s", out)

@@ -67,7 +67,7 @@ func Parts() []Part {
 		{"network boot", Emulated, "SeaBIOS, OVMF and iPXE of QEMU; dnsmasq, dhcrelay", "firmware of any vendor", []string{"TestPeerBootBIOS", "TestPeerBootUEFI", "TestPeerBootUEFIHTTP", "TestPeerProxyUEFI", "TestPeerRelay"}},
 		{"Secure Boot", Emulated, "OVMF with Microsoft's keys; signed loaders of Debian", "firmware of any vendor; shims of Ubuntu and RHEL", []string{"TestPeerSecureBoot", "TestSecureBoot", "TestSecureBootDiskless", "TestSecureBootLayouts", "TestSecureBootRHEL", "TestSecureBootUbuntu"}},
 		{"BMCs by IPMI", Peers, "ipmi_sim of OpenIPMI, ipmitool", "a BMC of any vendor", []string{"TestPeerPowerActions", "TestPeerSetBoot", "TestPeerConsole", "TestPeerConsoleTyping", "TestPeerPower", "TestPeerBootAndLocate", "TestPeerEventLog", "TestPeerLoopbackIPMI"}},
-		{"consoles over SSH", Peers, "OpenSSH", "a console server or a BMC of any vendor", []string{"TestPeerSSHConsole"}},
+		{"consoles over SSH", Peers, "OpenSSH", "a console server or a BMC of any vendor", []string{"TestPeerSSHConsole", "TestPeerConsoleOverSSH"}},
 		{"BMCs by Redfish", Peers, "sushy-tools and its client", "a BMC of any vendor; eight are imitated by what they publish", []string{"TestPeerSushyTools", "TestPeerLoopbackRedfish", "TestPeerSushy"}},
 		{"PDUs and power shelves", Peers, "clients of net-snmp", "a PDU or shelf of any vendor", []string{"TestPeerNetSNMP", "TestPeerRackOutlets"}},
 		{"Debian, disks, volumes, encryption", Emulated, "machines of QEMU, with one disk, RAID, LVM and a TPM of swtpm", "a server; NVMe drives of any vendor", []string{"TestSystem", "TestRAID10", "TestLVM", "TestEncryption", "TestKill", "TestFailure"}},

@@ -29,7 +29,7 @@ type Swept struct {
 // of nodes and between switches, the missing, the exchanged and the additional,
 // and links that are slower or narrower than they should be. known are the ports
 // of the nodes that said theirs; a port that is not in it and not found is
-// unknown, since its node may be off.
+// unknown, since its node may be off. Where none said any, a node of which a port is found is on.
 func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t *ibnetdiscover.Topology) Swept {
 	cables := IntendedOf(inv, f)
 	s := newSite(inv, f, known, t, cables)
@@ -38,7 +38,10 @@ func CompareSweep(inv *inventory.Inventory, f *inventory.Fabric, known Known, t 
 	for _, p := range known {
 		reported[p] = true
 	}
-	lower, up := s.lower(), s.nodesUp()
+	lower, up := s.lower(), map[*inventory.Node]bool{}
+	if len(known) == 0 { // else a node that has not said its GUIDs may not have set its NICs yet
+		up = s.nodesUp()
+	}
 	r.Results = make([]Result, 0, len(cables))
 	for _, c := range cables {
 		r.Results = append(r.Results, s.compareCable(c, lower, reported, up))

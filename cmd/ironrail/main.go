@@ -176,7 +176,7 @@ func (a *app) root() *cobra.Command {
 	addGroup(root, "Bring up, test, hand over", a.imageCommand(), a.repoCommand(), a.planCommand(), a.applyCommand(), a.testCommand(), a.handoverCommand())
 	addGroup(root, "See", a.statusCommand(), a.whyCommand(), a.eventsCommand(), a.reportCommand(), a.serveCommand(), a.readCommand())
 	addGroup(root, "By hand", a.holdCommand(), a.releaseCommand(), a.powerCommand(), a.bootCommand(), a.locateCommand(), a.consoleCommand(), a.selCommand(), a.sensorsCommand())
-	addGroup(root, "The second day", a.driftCommand(), a.adoptCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.stateCommand())
+	addGroup(root, "The second day", a.driftCommand(), a.adoptCommand(), a.rebuildCommand(), a.rollbackCommand(), a.decommissionCommand(), a.stateCommand(), a.controllerCommand())
 	root.AddCommand(a.manCommand(), a.versionCommand())
 	root.PersistentFlags().StringVarP(&a.dir, "chdir", "C", ".", "folder of the site's *.hcl files")
 	root.PersistentFlags().StringArrayVar(&a.vars, "var", nil, "NAME=VALUE of a variable of the site; of a sensitive one, where it lies: NAME=env:OTHER")

@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,15 +28,6 @@ import (
 // keysSuffix ends the name of the file with the encrypted keys beside a copy of the
 // state.
 const keysSuffix = ".keys.age"
-
-// keptMost is how many bytes of decrypted keys are read: a recovery key takes some 400.
-const keptMost = 64 << 20
-
-// keptKeys is what is encrypted.
-type keptKeys struct {
-	Format int               `json:"format"`
-	Keys   map[string][]byte `json:"keys"` // content of the key files, by their names
-}
 
 // keyFlags say how the keys in a backup are encrypted or decrypted. Nothing secret is an
 // argument or an environment variable: others on the computer can read these.
@@ -113,24 +103,9 @@ func (a *app) askSecret(prompt string) (string, error) {
 // backupKeys writes the keys of the site beside a copy of its state. It returns the
 // name of the file.
 func (a *app) backupKeys(f keyFlags, copied string) (string, error) {
-	dir := filepath.Join(a.stateDir(), "keys")
-	if err := keys.CheckModes(dir); err != nil {
-		return "", err
-	}
-	recovery, err := keys.ListRecoveryFiles(dir)
+	kept, err := keys.Collect(filepath.Join(a.stateDir(), keys.Folder))
 	if err != nil {
-		return "", err
-	}
-	kept := keptKeys{Format: 1, Keys: map[string][]byte{}}
-	for _, name := range append(keys.ListAllFiles(), recovery...) {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if name == keys.ModulesFile && errors.Is(err, fs.ErrNotExist) {
-			continue // the site has none
-		}
-		if err != nil {
-			return "", fmt.Errorf("the keys are not in the backup: %w", err)
-		}
-		kept.Keys[name] = b
+		return "", fmt.Errorf("the keys are not in the backup: %w", err)
 	}
 	var to []age.Recipient
 	for _, word := range f.recipients {
@@ -155,17 +130,11 @@ func (a *app) backupKeys(f keyFlags, copied string) (string, error) {
 		to = append(to, r)
 	}
 	path := copied + keysSuffix
-	return path, replaceWith(path, func(w io.Writer) error {
-		enc, err := age.Encrypt(w, to...)
-		if err != nil {
-			return err
-		}
-		return errors.Join(json.NewEncoder(enc).Encode(kept), enc.Close())
-	})
+	return path, replaceWith(path, func(w io.Writer) error { return kept.Encrypt(w, to...) })
 }
 
 // readKeys decrypts the keys of a backup.
-func (a *app) readKeys(f keyFlags, path string) (kept keptKeys, err error) {
+func (a *app) readKeys(f keyFlags, path string) (kept keys.Bundle, err error) {
 	file, err := openRegular(path)
 	if err != nil {
 		return kept, err
@@ -192,25 +161,12 @@ func (a *app) readKeys(f keyFlags, path string) (kept keptKeys, err error) {
 		}
 		by = append(by, id)
 	}
-	r, err := age.Decrypt(file, by...)
-	if err != nil {
-		return kept, errkind.New(errkind.Refused, "%s cannot be decrypted: %w", path, err).Do("Give the passphrase, or the identity of the recipient, with which the backup was made.")
-	}
-	b, err := io.ReadAll(io.LimitReader(r, keptMost))
-	if err == nil {
-		err = json.NewDecoder(bytes.NewReader(b)).Decode(&kept)
-	}
-	for _, name := range keys.ListFiles() {
-		if err == nil && (kept.Format != 1 || len(kept.Keys[name]) == 0) {
-			err = errkind.New(errkind.NotFound, "%s does not hold %s", path, name)
-		}
-	}
-	return kept, err
+	return keys.Decrypt(file, path, by...)
 }
 
 // restoreKeys puts keys into the state folder, mode 0600. Those that they replace are
 // kept beside them. Where none were decrypted it says so of the file that has them.
-func (a *app) restoreKeys(kept keptKeys, from string) error {
+func (a *app) restoreKeys(kept keys.Bundle, from string) error {
 	if kept.Keys == nil {
 		if _, err := os.Stat(from); err == nil {
 			a.sayf("The keys in %s are not put back: --identity-file or --passphrase-file does it.", from)
@@ -221,16 +177,7 @@ func (a *app) restoreKeys(kept keptKeys, from string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	names := keys.ListAllFiles()
-	for _, name := range slices.Sorted(maps.Keys(kept.Keys)) {
-		if keys.IsRecoveryFile(name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		if len(kept.Keys[name]) == 0 {
-			continue // the site had none
-		}
+	for _, name := range kept.Names() {
 		if err := a.restoreKey(filepath.Join(dir, name), kept.Keys[name]); err != nil {
 			return err
 		}

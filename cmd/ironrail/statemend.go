@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/provision/keys"
 )
 
 func (a *app) stateCheckCommand() *cobra.Command {
@@ -229,14 +230,14 @@ beside them.`,
 	return c
 }
 
-func (a *app) restore(ctx context.Context, copied string, approve bool, keys keyFlags) error {
+func (a *app) restore(ctx context.Context, copied string, approve bool, f keyFlags) error {
 	if err := aFile(copied); err != nil {
 		return err
 	}
-	var withKeys keptKeys
-	if keys.given() {
+	var withKeys keys.Bundle
+	if f.given() {
 		var err error
-		if withKeys, err = a.readKeys(keys, copied+keysSuffix); err != nil {
+		if withKeys, err = a.readKeys(f, copied+keysSuffix); err != nil {
 			return err
 		}
 	}

@@ -77,8 +77,8 @@ Each --drift, a day as a rule, nodes are compared with how they were accepted, a
 beginning breaks it off. What has changed stands below the node and in the events;
 nothing is changed by it.
 
-With --standby, on a further controller of a site whose state is in etcd, serve shows
-the page until no other controller owns the site, and owns it then.
+With --standby, on a further controller of a site whose state is in etcd, serve
+shows the page until no other controller owns the site, and owns it then.
 
 The web page shows where every node stands, racks in elevation, why a node is not
 up, findings as work orders, cables as found, the plan, the report, events; the same

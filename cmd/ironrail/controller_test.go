@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ironrail/ironrail/internal/peertest/etcdtest"
 	"github.com/ironrail/ironrail/provision"
@@ -96,6 +98,12 @@ func TestPeerControllerJoin(t *testing.T) {
 	}
 	if out, _ := b.run(t, 0, "controller", "list"); !strings.Contains(out, "head2") || !strings.Contains(out, "keys of now, this controller") {
 		t.Errorf("list: %s", out)
+	}
+	piped, _ := a.run(t, 0, "controller", "invite", "head2", "--to", key, "--out", "-", "--auto-approve")
+	var said bytes.Buffer
+	there := &app{in: strings.NewReader(piped), out: &said, err: &said, environ: os.LookupEnv, now: time.Now}
+	if code := there.run(t.Context(), []string{"-C", b.dir, "controller", "join", "-"}); code != 0 || !strings.Contains(said.String(), "has these keys already") {
+		t.Errorf("joined through a pipe: %d, %s", code, said.String())
 	}
 	b.run(t, 0, "plan")
 	b.run(t, 0, "hold", "n1", "--reason", "riser")

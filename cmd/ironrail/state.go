@@ -107,8 +107,12 @@ func (a *app) ownFile(ctx context.Context, path string) (string, error) {
 	return a.statePath(), nil
 }
 
-// findState is where in etcd the state lies; nil: in the file, which is there.
+// findState is where in etcd the state lies; nil: in the file, which is there, or wherever the process
+// of this controller has it that owns it and has its file open.
 func (a *app) findState() (*etcd.Config, error) {
+	if _, owned, err := control.FindOwner(a.stateDir()); err != nil || owned {
+		return nil, err
+	}
 	shared, err := a.etcd()
 	if err != nil || shared != nil {
 		return shared, err
@@ -351,10 +355,6 @@ func (a *app) backupPlace(path string) error {
 }
 
 func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
-	shared, err := a.findState()
-	if err != nil {
-		return err
-	}
 	if err := a.backupPlace(path); err != nil {
 		return err
 	}
@@ -364,7 +364,10 @@ func (a *app) backup(ctx context.Context, path string, keys keyFlags) error {
 		return err
 	})
 	if err == nil && !owned {
-		p, err = a.saveCopy(ctx, shared, path)
+		var shared *etcd.Config
+		if shared, err = a.findState(); err == nil {
+			p, err = a.saveCopy(ctx, shared, path)
+		}
 	}
 	if err != nil {
 		return err

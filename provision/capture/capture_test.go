@@ -300,7 +300,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestReadLog: a log that was cut off is read as far as it goes, and none is said.
+// TestReadLog: a log that was cut off is read as far as it goes, and continued on a line of its own; and none is said.
 func TestReadLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -315,6 +315,18 @@ func TestReadLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := logOf(t, dir); !slices.Equal(got, []string{"one", "# lost"}) {
+		t.Errorf("%q", got)
+	}
+	l := log{folder: filepath.Join(dir, Folder), node: "n1"}
+	for _, text := range []string{"three", "four"} {
+		if err := l.write(Line{Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.close(); err != nil {
+		t.Error(err)
+	}
+	if got := logOf(t, dir); !slices.Equal(got, []string{"one", "# lost", "three", "four"}) {
 		t.Errorf("%q", got)
 	}
 }

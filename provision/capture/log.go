@@ -91,14 +91,19 @@ func (l *log) append(text string) (err error) {
 			return err
 		}
 		// What a node prints may be anything, also what only its administrators are to read.
-		if l.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+		if l.file, err = os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 			return err
 		}
-		info, err := l.file.Stat()
-		if err != nil {
+		if l.size, err = l.file.Seek(0, io.SeekEnd); err != nil {
 			return err
 		}
-		l.size = info.Size()
+		last := []byte{'\n'}
+		if _, err = l.file.ReadAt(last, max(l.size-1, 0)); err != nil && err != io.EOF {
+			return err
+		}
+		if last[0] != '\n' { // a process died in the middle of a line
+			text = "\n" + text
+		}
 	}
 	n, err := l.file.WriteString(text)
 	l.size += int64(n)

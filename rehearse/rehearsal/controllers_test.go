@@ -193,11 +193,11 @@ var lossKinds = []loss{
 	{name: "cut off", hit: func(r *etcdtest.Route, _ *controllerProcess) error { r.Cut(true); return nil }, code: lostExit},
 }
 
-// twoControllers brings a site up on real sockets with a controller that is lost after a
-// while, and a second one that waits from the beginning and takes over. A zero loss: the
-// first one comes to the end. It returns how it ended, how long the first one had, and the
-// time until the second one was the owner.
-func twoControllers(t *testing.T, cluster *etcdtest.Cluster, slot int, nodes string, l loss, after time.Duration) (e ending, first, takeover time.Duration) {
+// twoControllers brings a site up on real sockets with a controller that is lost once so many
+// records are written, and a second one that waits from the beginning and takes over. A zero
+// loss: the first one comes to the end. It returns how it ended, how many records there are
+// then, and the time until the second one was the owner.
+func twoControllers(t *testing.T, cluster *etcdtest.Cluster, slot int, nodes string, l loss, after uint64) (e ending, last uint64, takeover time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), killLimit)
 	defer cancel()
@@ -219,15 +219,13 @@ func twoControllers(t *testing.T, cluster *etcdtest.Cluster, slot int, nodes str
 	a := parts[0].start(ctx, t)
 	a.awaitOwner(t)
 	b := parts[1].start(ctx, t)
-	began := time.Now()
 	a.begin(t)
 	if l.hit == nil {
 		a.await(t, 0)
-		first = time.Since(began)
 	} else {
-		time.Sleep(after)
+		inv.State = parts[1].State
+		awaitRecord(ctx, t, *onrecord.EtcdOf(inv), after)
 		hit := time.Now()
-		first = hit.Sub(began)
 		if err := l.hit(ways[0], a); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +251,24 @@ func twoControllers(t *testing.T, cluster *etcdtest.Cluster, slot int, nodes str
 	}
 	defer done()
 	e.look(t, inv, w, r)
-	return e, first, takeover
+	err = r.Read(ctx, 0, func(x state.Record) error { last = x.Seq; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, last, takeover
+}
+
+// awaitRecord waits until the state in etcd has so many records.
+func awaitRecord(ctx context.Context, t *testing.T, c etcd.Config, seq uint64) {
+	t.Helper()
+	s := must(etcd.OpenExisting(ctx, c))(t)
+	defer s.Close()
+	for found := false; !found; time.Sleep(20 * time.Millisecond) {
+		err := s.Read(ctx, seq, func(state.Record) error { found = true; return io.EOF })
+		if err != nil && err != io.EOF {
+			t.Fatal(err)
+		}
+	}
 }
 
 // runRack plants the faults of the crash tests and runs the hardware until the function that
@@ -302,7 +317,7 @@ func TestPeerControllersLost(t *testing.T) {
 	if strings.Count(want.text, "accepted=true") != accepted || len(want.twice) > 0 {
 		t.Fatalf("without a loss\n%s\n%v", want.text, want.twice)
 	}
-	t.Logf("%s nodes without a loss: %.1f s", nodes, whole.Seconds())
+	t.Logf("%s nodes without a loss: %d records", nodes, whole)
 	slots := make(chan int, mostAtOnce)
 	for i := range 3 { // at a time: a busy machine is no reason to lose a lease
 		slots <- i
@@ -315,17 +330,18 @@ func TestPeerControllersLost(t *testing.T) {
 				slot := <-slots
 				defer func() { slots <- slot }()
 				share := 0.1 + 0.7*(float64(i/len(lossKinds))+rand.Float64())/float64((deaths+len(lossKinds)-1)/len(lossKinds))
-				got, first, takeover := twoControllers(t, cluster, slot, nodes, l, time.Duration(share*float64(whole)))
-				if takeover > takeoverLimit {
+				after := uint64(share * float64(whole))
+				got, _, takeover := twoControllers(t, cluster, slot, nodes, l, after)
+				if takeover > takeoverLimit && *crash == "all" { // a busy machine is no reason to fail
 					t.Errorf("takeover after %v, more than %v", takeover, takeoverLimit)
 				}
 				if got.text != want.text {
-					t.Errorf("%s after %v: another end\n%s", l.name, first, difference(got.text, want.text))
+					t.Errorf("%s after record %d: another end\n%s", l.name, after, difference(got.text, want.text))
 				}
 				for _, line := range got.twice {
-					t.Errorf("%s after %v: %s", l.name, first, line)
+					t.Errorf("%s after record %d: %s", l.name, after, line)
 				}
-				t.Logf("%s after %.1f s: takeover after %.1f s; %d power cycles, %d without a loss", l.name, first.Seconds(), takeover.Seconds(), got.cycles, want.cycles)
+				t.Logf("%s after record %d: takeover after %.1f s; %d power cycles, %d without a loss", l.name, after, takeover.Seconds(), got.cycles, want.cycles)
 			})
 		}
 	})

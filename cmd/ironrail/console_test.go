@@ -319,10 +319,13 @@ func TestPeerConsoleMoves(t *testing.T) {
 	}
 }
 
-// TestRackConsoleLog: apply on a virtual rack keeps what its nodes print from the first power action until they
+// TestLongRackConsoleLog: apply on a virtual rack keeps what its nodes print from the first power action until they
 // are accepted, and shares the console with who watches meanwhile: over their BMCs, and over an SSH server whose
 // host key in the files is that of no virtual rack.
-func TestRackConsoleLog(t *testing.T) {
+func TestLongRackConsoleLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute")
+	}
 	t.Parallel()
 	const mac, pin = "    bmc_mac  = each.value.bmc_mac\n", "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	for name, changes := range map[string][]string{
@@ -339,7 +342,7 @@ func TestRackConsoleLog(t *testing.T) {
 }
 
 func rackConsoleLog(t *testing.T, changes []string) {
-	dir, _ := living(t, changes...)
+	dir, _ := livingAt(t, 120, changes...)
 	run := func(args ...string) (int, string) {
 		var out, talk bytes.Buffer
 		code := newApp(&out, &talk).run(t.Context(), append([]string{"-C", dir, "--rack"}, args...))

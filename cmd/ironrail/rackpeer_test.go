@@ -27,6 +27,13 @@ import (
 // until the test ends. It returns the site's folder and where the devices answer.
 func living(t *testing.T, changes ...string) (dir string, doors []virtual.Endpoint) {
 	t.Helper()
+	return livingAt(t, 600, changes...)
+}
+
+// livingAt is living with a clock that runs so many times as fast as ours. What a busy machine
+// takes to answer is so many times as long to who waits by that clock.
+func livingAt(t *testing.T, speed float64, changes ...string) (dir string, doors []virtual.Endpoint) {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has all of 127.0.0.0/8")
 	}
@@ -47,7 +54,7 @@ func living(t *testing.T, changes ...string) (dir string, doors []virtual.Endpoi
 	ctx, stop := context.WithCancel(context.Background())
 	ready, ended := make(chan []virtual.Endpoint, 1), make(chan error, 1)
 	go func() {
-		ended <- rack.Run(ctx, inv, rack.Options{Seed: 1, Speed: 600, OnReady: func(_ rack.Info, all []virtual.Endpoint) { ready <- all }})
+		ended <- rack.Run(ctx, inv, rack.Options{Seed: 1, Speed: speed, OnReady: func(_ rack.Info, all []virtual.Endpoint) { ready <- all }})
 	}()
 	select {
 	case doors = <-ready:

@@ -38,27 +38,6 @@ list, show, export, check and backup work while apply runs; they read a copy.`,
 		a.stateExportCommand(), a.stateCompactCommand(), a.stateCheckCommand(), a.stateKeysCommand(), a.stateMoveCommand())
 }
 
-// refreshCopy brings the copy of a state in etcd up to date, or says how old it is, unless a
-// process of this controller owns it.
-func (a *app) refreshCopy() error {
-	_, owned, err := control.FindOwner(a.stateDir())
-	if err != nil || owned {
-		return err
-	}
-	c, err := a.etcd()
-	if _, lost := os.Stat(a.statePath()); err != nil && lost != nil {
-		return nil // neither a state nor files that say where it is
-	}
-	if err != nil || c == nil {
-		return err
-	}
-	_, done, err := a.openReader()
-	if err == nil {
-		done()
-	}
-	return err
-}
-
 // readFile opens the state file for reading, or a copy of it while another process works with
 // it, and of a state in etcd as it is there now.
 func (a *app) readFile(ctx context.Context) (*state.Bolt, func(), error) {

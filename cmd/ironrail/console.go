@@ -59,7 +59,7 @@ takes another character, ^] for Ctrl-], or none. Keys are also taken from a pipe
 whose end ends it. A node that somebody else has on hold is refused, and so is a
 BMC that says another serial number or UUID than the files; a hold that comes later
 ends typing, and reading goes on. Who typed, from when to when, is in ironrail why
-NODE; what was typed is nowhere.`,
+NODE; what was typed is nowhere, but for what the node prints of it in a run's log.`,
 		Example: "  ironrail console r01-u09\n  ironrail console r01-u09 --for 15m >r01-u09.console\n  ironrail console -i r01-u09\n  ironrail console --log r01-u09",
 		Args:    asUsage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -24,7 +24,8 @@ var ErrMoved = errkind.New(errkind.Interrupted, "the owner of the state continue
 
 // Typist connects a person with the console of a node, by the rules of direct work: a node that somebody
 // else has on hold is not typed at, nor one whose BMC says that it is of another node, and who typed, from
-// when to when, is in the journal. What was typed is nowhere.
+// when to when, is in the journal. What was typed is not, nor anywhere else but where a run keeps what the
+// node prints of it.
 type Typist struct {
 	Identify func(ctx context.Context, node string) error                // refuses a BMC of another node
 	Hold     func(ctx context.Context, node string) (*state.Hold, error) // as it is now; nil: there is none

@@ -33,7 +33,7 @@ const Members = 3
 const (
 	clientPort, peerPort         = 2379, 2380
 	ownClientPort, ownPeerPort   = 12379, 12380
-	startTimeout, requestTimeout = 30 * time.Second, 2 * time.Second
+	startTimeout, requestTimeout = 3 * time.Minute, 2 * time.Second
 )
 
 // Cluster is three members. Its methods are for the goroutine of the test.

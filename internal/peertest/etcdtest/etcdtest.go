@@ -57,11 +57,16 @@ type member struct {
 	ended   chan struct{}
 }
 
+// running bounds the clusters of a process: a dozen at once on two cores find no leader.
+var running = make(chan struct{}, 3)
+
 // Start runs a cluster until the test ends, and returns once every member answers.
 // args go to each member, such as --quota-backend-bytes=16777216.
 func Start(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	peertest.Need(t, "etcd")
+	running <- struct{}{}
+	t.Cleanup(func() { <-running })
 	c := &Cluster{t: t, dir: t.TempDir(), args: args}
 	c.CA = c.path("ca.crt")
 	c.authority = c.newAuthority("etcd of a test", c.CA)

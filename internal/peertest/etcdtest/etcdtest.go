@@ -96,8 +96,8 @@ func (c *Cluster) run() {
 	for i := range c.members {
 		m := &member{addr: addrs[i]}
 		c.members[i] = m
-		m.clients = openLink(t, false, netip.AddrPortFrom(m.addr, clientPort), netip.AddrPortFrom(m.addr, ownClientPort))
-		m.peers = openLink(t, true, netip.AddrPortFrom(m.addr, peerPort), netip.AddrPortFrom(m.addr, ownPeerPort))
+		m.clients = openLink(t, netip.AddrPortFrom(m.addr, clientPort), netip.AddrPortFrom(m.addr, ownClientPort))
+		m.peers = openLink(t, netip.AddrPortFrom(m.addr, peerPort), netip.AddrPortFrom(m.addr, ownPeerPort))
 	}
 	for i := range c.members {
 		c.start(i)
@@ -247,7 +247,7 @@ func (c *Cluster) Route(t testing.TB) *Route {
 	t.Helper()
 	r := &Route{}
 	for _, m := range c.members {
-		l := openLink(t, false, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0), netip.AddrPortFrom(m.addr, ownClientPort))
+		l := openLink(t, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0), netip.AddrPortFrom(m.addr, ownClientPort))
 		r.links = append(r.links, l)
 		r.Endpoints = append(r.Endpoints, "https://"+l.at)
 	}
@@ -294,14 +294,14 @@ func (c *Cluster) tlsConfig() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
-// openLink listens until the test ends. asks: the link can refuse one process alone.
-func openLink(t testing.TB, asks bool, at, to netip.AddrPort) *link {
+// openLink listens until the test ends.
+func openLink(t testing.TB, at, to netip.AddrPort) *link {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at.String())
 	if err != nil {
 		t.Fatal(fmt.Errorf("link to etcd: %w", err))
 	}
-	k := &link{at: l.Addr().String(), to: to, asks: asks, refused: map[int]bool{}, open: map[net.Conn]int{}}
+	k := &link{at: l.Addr().String(), to: to, refused: map[int]bool{}, open: map[net.Conn]netip.AddrPort{}}
 	done := make(chan struct{})
 	go func() { defer close(done); k.serve(l) }()
 	t.Cleanup(func() { _ = l.Close(); k.cut(true); <-done })

@@ -17,15 +17,14 @@ import (
 
 // link forwards connections to a member, until it is cut.
 type link struct {
-	at   string // host and port
-	to   netip.AddrPort
-	asks bool // which process connects
+	at string // host and port
+	to netip.AddrPort
 
 	mu      sync.Mutex // guards what follows
 	isCut   bool
-	isMute  bool             // what the member answers is lost
-	refused map[int]bool     // processes whose connections are not forwarded
-	open    map[net.Conn]int // both ends of what is forwarded, with the process that connected
+	isMute  bool                        // what the member answers is lost
+	refused map[int]bool                // processes whose connections are not forwarded
+	open    map[net.Conn]netip.AddrPort // both ends of what is forwarded, with the address that connected
 }
 
 // serve forwards until l is closed, and returns once all connections have ended.
@@ -43,10 +42,7 @@ func (k *link) serve(l net.Listener) {
 
 func (k *link) forward(conn net.Conn) {
 	defer conn.Close()
-	from := 0
-	if k.asks {
-		from = processOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort())
-	}
+	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	up, err := net.Dial("tcp", k.to.String()) //nolint:noctx // on loopback: it answers at once
 	if err != nil {
 		return
@@ -105,11 +101,11 @@ func (k *link) mute(is bool) {
 	}
 }
 
-// admit notes a connection of a process, unless the link is cut for it.
-func (k *link) admit(from int, conns ...net.Conn) bool {
+// admit notes a connection from an address, unless the link is cut for it.
+func (k *link) admit(from netip.AddrPort, conns ...net.Conn) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.isCut || k.refused[from] {
+	if k.isRefused(from) {
 		return false
 	}
 	for _, c := range conns {
@@ -138,14 +134,23 @@ func (k *link) cut(is bool) {
 func (k *link) refuse(pid int, is bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.refused[pid] = is
+	delete(k.refused, pid)
+	if is {
+		k.refused[pid] = true
+	}
 	k.closeRefused()
+}
+
+// isRefused reports whether connections from an address are not forwarded: a look at all
+// processes while one of them is refused, and at none else. It is called with mu held.
+func (k *link) isRefused(from netip.AddrPort) bool {
+	return k.isCut || len(k.refused) > 0 && k.refused[processOf(from)]
 }
 
 // closeRefused is called with mu held.
 func (k *link) closeRefused() {
 	for c, from := range k.open {
-		if k.isCut || k.refused[from] {
+		if k.isRefused(from) {
 			_ = c.Close()
 		}
 	}

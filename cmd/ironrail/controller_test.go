@@ -18,14 +18,7 @@ import (
 // TestControllerNeedsASharedState: a site whose state is a file gives its keys to no other.
 func TestControllerNeedsASharedState(t *testing.T) {
 	t.Parallel()
-	site, err := os.ReadFile("testdata/site.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := etcdController{dir: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(c.dir, "site.hcl"), site, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	c := etcdController{dir: tinySite(t)}
 	key, said := c.run(t, 0, "controller", "key")
 	if !strings.HasPrefix(key, "age1") || !strings.Contains(said, "made anew") {
 		t.Errorf("key: %s%s", key, said)

@@ -176,14 +176,15 @@ func owns(t *testing.T, b control.Backend) string {
 	return dir
 }
 
-func tinySite(t *testing.T) string {
+// tinySite makes the folder of a site of two nodes, changed as the pairs of old and new texts say.
+func tinySite(t *testing.T, changes ...string) string {
 	t.Helper()
 	b, err := os.ReadFile("testdata/site.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), b, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(strings.NewReplacer(changes...).Replace(string(b))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -44,14 +44,7 @@ type planShown struct {
 // reviewed begins an apply of the site of the scripts, with these changes to its file, that has a page.
 func reviewed(t *testing.T, changes ...string) *review {
 	t.Helper()
-	b, err := os.ReadFile("testdata/site.hcl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "site.hcl"), []byte(strings.NewReplacer(changes...).Replace(string(b))), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	dir := tinySite(t, changes...)
 	r := waitingApply(t, dir, "The page shows the same plan and digest: ", "--ui=127.0.0.1:0")
 	found := regexp.MustCompile(`same plan and digest: (http://\S+/)plan\n`)
 	await(t, "the page", func() bool { return found.MatchString(r.talk.String()) })
@@ -145,14 +138,7 @@ func TestReview(t *testing.T) {
 // no longer once it was not approved.
 func TestReviewOfServe(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b, err := os.ReadFile("testdata/site.hcl")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "site.hcl"), b, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := tinySite(t)
 	at, stop := served(t, dir, "--listen", "127.0.0.1:0", "--boot", "never")
 	defer stop()
 	r := waitingApply(t, dir, "The page of serve shows the same plan and digest")

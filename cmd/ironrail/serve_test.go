@@ -44,14 +44,7 @@ func served(t *testing.T, dir string, flags ...string) (answer struct{ URL, Link
 // token holds nodes, in the state that other commands read.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b, err := os.ReadFile("testdata/site.hcl")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "site.hcl"), b, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := tinySite(t)
 	at, end := served(t, dir, "--listen", "127.0.0.1:0")
 	defer end()
 	jar, err := cookiejar.New(nil)

@@ -55,7 +55,7 @@ type Kept struct {
 }
 
 // Keep returns what keeps sockets, with those that a manager of services has handed over, which it
-// owns from now on. m may be nil. say is told of what m does not do; services work without it.
+// owns from now on. m may be nil. say is given what m does not do; services work without it.
 func Keep(m Manager, inherited []*os.File, say func(error)) *Kept {
 	k := &Kept{manager: m, say: say, files: map[Where]*os.File{}, quiet: map[string]time.Time{}}
 	for _, f := range inherited {

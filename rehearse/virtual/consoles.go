@@ -4,24 +4,19 @@ package virtual
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/rehearse/virtual/ipmi"
+	"github.com/ironrail/ironrail/rehearse/virtual/sshd"
 )
-
-// consoleGrace is how long a client of a console server has to log in.
-const consoleGrace = 120 * time.Second
 
 // consoleServer is an SSH server that gives serial consoles: which, the username says.
 type consoleServer struct {
@@ -31,8 +26,7 @@ type consoleServer struct {
 
 // consoleKey is the host key of the console server at an address. Nobody has the key of the site's.
 func consoleKey(at netip.AddrPort, seed uint64) (ssh.Signer, error) {
-	sum := sha256.Sum256(fmt.Appendf(nil, "host key of console server %s %d", at, seed))
-	return ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(sum[:]))
+	return sshd.HostKey(fmt.Sprintf("console server %s", at), seed)
 }
 
 // PinConsoles gives the consoles of an inventory the host keys that the console servers of a rack of this seed have, in
@@ -103,45 +97,9 @@ func (s *consoleServer) serve(ctx context.Context, ln net.Listener, key ssh.Sign
 		},
 	}
 	cfg.AddHostKey(key)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
-	for {
-		c, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		wg.Go(func() { s.connection(ctx, c, cfg) })
-	}
-}
-
-// connection serves one client until it leaves or ctx ends.
-func (s *consoleServer) connection(ctx context.Context, c net.Conn, cfg *ssh.ServerConfig) {
-	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	defer c.Close()
-	if c.SetDeadline(time.Now().Add(consoleGrace)) != nil {
-		return
-	}
-	conn, channels, requests, err := ssh.NewServerConn(c, cfg)
-	if err != nil || c.SetDeadline(time.Time{}) != nil {
-		return
-	}
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer conn.Close()
-	wg.Go(func() { ssh.DiscardRequests(requests) })
-	for ch := range channels {
-		if ch.ChannelType() != "session" {
-			_ = ch.Reject(ssh.Prohibited, "open failed")
-			continue
-		}
-		if channel, in, err := ch.Accept(); err == nil {
-			wg.Go(func() { attach(ctx, s.nodes[conn.User()].serial, channel, in) })
-		}
-	}
+	return sshd.Server{Config: cfg, Session: func(ctx context.Context, user string, ch ssh.Channel, requests <-chan *ssh.Request) {
+		attach(ctx, s.nodes[user].serial, ch, requests)
+	}}.Serve(ctx, ln)
 }
 
 // attach joins a session with a line, once it has asked for a shell in a terminal, until it ends. A line that somebody

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/ironrail/ironrail/internal/errkind"
+	"github.com/ironrail/ironrail/rehearse/virtual/sshd"
 )
 
 const (
 	hostKeyFile  = "etc/ssh/ssh_host_ed25519_key"
-	loginGrace   = 120 * time.Second // LoginGraceTime, sshd_config(5)
-	maxSessions  = 10                // MaxSessions
+	maxSessions  = 10 // MaxSessions
 	serverString = "SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u7"
 )
 
@@ -42,34 +42,19 @@ func (n *node) hostKey() (ssh.Signer, error) {
 
 // serve accepts connections until ctx ends, and returns when the last is closed.
 func (n *node) serve(ctx context.Context, ln net.Listener, host ssh.Signer) error {
-	// One key exchange and one cipher, of those that OpenSSH offers: the cheapest,
-	// since thousands of nodes share a few cores.
-	cfg := &ssh.ServerConfig{
-		Config:        ssh.Config{KeyExchanges: []string{ssh.KeyExchangeCurve25519}, Ciphers: []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherAES128CTR}},
-		ServerVersion: serverString,
-		MaxAuthTries:  6,
-		PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-			if meta.User() == "root" && n.authorized(key, meta.RemoteAddr()) {
-				return nil, nil
-			}
-			return nil, errors.New("not authorized")
-		},
+	cfg := sshd.OpenSSH(serverString)
+	cfg.PublicKeyCallback = func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if meta.User() == "root" && n.authorized(key, meta.RemoteAddr()) {
+			return nil, nil
+		}
+		return nil, errors.New("not authorized")
 	}
 	cfg.AddHostKey(host)
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
-	defer stop()
-	for {
-		c, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-		wg.Go(func() { n.connection(ctx, c, cfg) })
+	// With ctx of the node: a command outlives its connection.
+	session := func(_ context.Context, _ string, ch ssh.Channel, requests <-chan *ssh.Request) {
+		n.session(ctx, ch, requests)
 	}
+	return sshd.Server{Config: cfg, Sessions: maxSessions, Session: session}.Serve(ctx, ln)
 }
 
 // authorized reports whether root may log in with that key from there.
@@ -119,44 +104,6 @@ func matchesList(list string, a netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// connection serves one client until it leaves or ctx ends.
-func (n *node) connection(ctx context.Context, c net.Conn, cfg *ssh.ServerConfig) {
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
-	defer c.Close()
-	if c.SetDeadline(time.Now().Add(loginGrace)) != nil {
-		return
-	}
-	conn, channels, requests, err := ssh.NewServerConn(c, cfg)
-	if err != nil || c.SetDeadline(time.Time{}) != nil {
-		return
-	}
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer conn.Close()
-	wg.Go(func() { ssh.DiscardRequests(requests) }) // a keep-alive is answered: unknown
-	slots := make(chan struct{}, maxSessions)
-	for ch := range channels {
-		switch {
-		case ch.ChannelType() != "session":
-			_ = ch.Reject(ssh.Prohibited, "open failed")
-			continue
-		case len(slots) == maxSessions:
-			_ = ch.Reject(ssh.ResourceShortage, "open failed")
-			continue
-		}
-		channel, in, err := ch.Accept()
-		if err != nil {
-			continue
-		}
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			n.session(ctx, channel, in)
-		})
-	}
 }
 
 // session runs the one command of a session. Closing the channel leaves the

@@ -269,8 +269,8 @@ func Get[T any](ctx context.Context, r Reader, k Key) (v T, version uint64, err 
 	return v, o.Version, nil
 }
 
-// eachObject decodes every object of a kind and gives it to f.
-func eachObject[T any](ctx context.Context, r Reader, kind string, f func(T, uint64)) error {
+// Each decodes every object of a kind and gives it to f, by their names. All are asked for at once.
+func Each[T any](ctx context.Context, r Reader, kind string, f func(Key, T)) error {
 	os, err := r.Objects(ctx, kind)
 	if err != nil {
 		return err
@@ -284,7 +284,7 @@ func eachObject[T any](ctx context.Context, r Reader, kind string, f func(T, uin
 		if err != nil {
 			return fmt.Errorf("state: object %s: %w", o.Key, err)
 		}
-		f(v, o.Version)
+		f(o.Key, v)
 	}
 	return nil
 }

@@ -154,28 +154,28 @@ func newNodeState(n Node, version uint64) plan.NodeState {
 // ReadFacts reads everything that was learned.
 func ReadFacts(ctx context.Context, r Reader) (map[fact.Key]fact.Fact, error) {
 	out := map[fact.Key]fact.Fact{}
-	err := eachObject(ctx, r, factKind, func(f fact.Fact, _ uint64) { out[f.Key] = f })
+	err := Each(ctx, r, factKind, func(_ Key, f fact.Fact) { out[f.Key] = f })
 	return out, err
 }
 
 // ReadNodes reads every node that the state knows, by name.
 func ReadNodes(ctx context.Context, r Reader) (map[string]Node, error) {
 	out := map[string]Node{}
-	err := eachObject(ctx, r, string(subject.Node), func(n Node, _ uint64) { out[n.Name] = n })
+	err := Each(ctx, r, string(subject.Node), func(_ Key, n Node) { out[n.Name] = n })
 	return out, err
 }
 
 // ReadSteps reads the last state of every step that ever ran.
 func ReadSteps(ctx context.Context, r Reader) (map[plan.StepID]Step, error) {
 	out := map[plan.StepID]Step{}
-	err := eachObject(ctx, r, stepKind, func(s Step, _ uint64) { out[s.ID] = s })
+	err := Each(ctx, r, stepKind, func(_ Key, s Step) { out[s.ID] = s })
 	return out, err
 }
 
 // ReadEffects reads the last state of every effect, by its key.
 func ReadEffects(ctx context.Context, r Reader) (map[string]Effect, error) {
 	out := map[string]Effect{}
-	err := eachObject(ctx, r, effectKind, func(e Effect, _ uint64) { out[e.Key] = e })
+	err := Each(ctx, r, effectKind, func(_ Key, e Effect) { out[e.Key] = e })
 	return out, err
 }
 

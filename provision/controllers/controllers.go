@@ -47,19 +47,9 @@ func Fingerprint[T string | []byte](content T) string {
 
 // List returns the controllers that a state records, by their names.
 func List(ctx context.Context, r state.Reader) ([]Member, error) {
-	objects, err := r.Objects(ctx, kind)
-	if err != nil {
-		return nil, err
-	}
 	list := []Member{}
-	for _, o := range objects {
-		m, _, err := state.Get[Member](ctx, r, o.Key)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, m)
-	}
-	return list, nil
+	err := state.Each(ctx, r, kind, func(_ state.Key, m Member) { list = append(list, m) })
+	return list, err
 }
 
 // Invitation is what a member of the site is asked for: to encrypt the keys in its state folder

@@ -43,20 +43,12 @@ func Read(ctx context.Context, r state.Reader, step plan.StepID) (Look, uint64, 
 // ConformingSince are the steps that a look has found as they should be since then.
 func ConformingSince(ctx context.Context, r state.Reader, since time.Time) (map[plan.StepID]bool, error) {
 	fresh := map[plan.StepID]bool{}
-	objects, err := r.Objects(ctx, seenKind)
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range objects {
-		l, _, err := state.Get[Look](ctx, r, o.Key)
-		if err != nil {
-			return nil, err
-		}
+	err := state.Each(ctx, r, seenKind, func(_ state.Key, l Look) {
 		if l.State == stage.Conforms && !l.At.Before(since) {
 			fresh[l.Step] = true
 		}
-	}
-	return fresh, nil
+	})
+	return fresh, err
 }
 
 // addFacts adds what a look learned to what is stored: who was believed once is known

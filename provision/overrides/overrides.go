@@ -8,8 +8,6 @@ package overrides
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -175,17 +173,7 @@ func (d *Desired) PinWarnings() (list []string) {
 
 // readObjects reads all objects of a kind, by name.
 func readObjects[T any](ctx context.Context, r state.Reader, kind string) (map[string]T, error) {
-	os, err := r.Objects(ctx, kind)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]T, len(os))
-	for _, o := range os {
-		var v T
-		if err := json.Unmarshal(o.Value, &v); err != nil {
-			return nil, fmt.Errorf("state: object %s: %w", o.Key, err)
-		}
-		out[o.Key.Name] = v
-	}
-	return out, nil
+	out := map[string]T{}
+	err := state.Each(ctx, r, kind, func(k state.Key, v T) { out[k.Name] = v })
+	return out, err
 }

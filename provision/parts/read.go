@@ -4,7 +4,6 @@ package parts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -13,19 +12,9 @@ import (
 
 // ReadAll returns every part with a history, by kind and serial number.
 func ReadAll(ctx context.Context, r state.Reader) ([]History, error) {
-	os, err := r.Objects(ctx, partObject)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]History, 0, len(os))
-	for _, o := range os {
-		var h History
-		if err := json.Unmarshal(o.Value, &h); err != nil {
-			return nil, fmt.Errorf("state: object %s: %w", o.Key, err)
-		}
-		out = append(out, h)
-	}
-	return out, nil
+	out := []History{}
+	err := state.Each(ctx, r, partObject, func(_ state.Key, h History) { out = append(out, h) })
+	return out, err
 }
 
 // In returns the parts of a node, as it was inspected last.

@@ -66,5 +66,6 @@ func (a *app) putBack(ctx context.Context, copied string) (kept string, err erro
 	if _, err := os.Stat(path); err == nil { // of a state that etcd has lost it may be all that is left
 		kept = path + ".replaced-" + a.stamp()
 	}
-	return kept, state.InstallFile(ctx, made, path, kept)
+	_, err = state.InstallFile(ctx, made, path, kept)
+	return kept, err
 }

@@ -124,16 +124,17 @@ func remark(path string, as opening, mark func(*bbolt.Bucket) error) error {
 	return nil
 }
 
-// InstallFile puts the verified file at from in the place of the one at path, which stays
+// InstallFile verifies the file at from and puts it in the place of the one at path, which stays
 // beside it under the name kept. At every moment path is one or the other.
-func InstallFile(ctx context.Context, from, path, kept string) error {
-	if _, err := VerifyFile(ctx, from); err != nil {
-		return err
+func InstallFile(ctx context.Context, from, path, kept string) (Contents, error) {
+	p, err := VerifyFile(ctx, from)
+	if err != nil {
+		return Contents{}, err
 	}
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		kept = ""
 	}
-	return installFile(from, path, kept)
+	return p, installFile(from, path, kept)
 }
 
 // sameState refuses two files of which one is not what the other was made of.

@@ -5,6 +5,7 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -40,26 +41,24 @@ func (s *Store) CopyTo(ctx context.Context, path string) (p state.Contents, err 
 	if err != nil {
 		return p, explainFollow(err)
 	}
-	if err = m.Close(); err == nil {
+	last, err := m.Reader().(*state.Bolt).Last(ctx)
+	if err = errors.Join(err, m.Close()); err == nil {
+		err = s.checkHead(f.head, last)
+	}
+	if err == nil {
 		err = state.MakeOriginal(part)
 	}
-	if err == nil {
-		p, err = state.VerifyFile(ctx, part)
-	}
-	if err == nil {
-		err = s.checkHead(f.head, p)
-	}
 	if err != nil {
-		return state.Contents{}, err
+		return p, err
 	}
-	return p, state.InstallFile(ctx, part, path, "")
+	return state.InstallFile(ctx, part, path, "")
 }
 
-// checkHead compares the counters of a head with what was read beside it.
-func (s *Store) checkHead(text string, p state.Contents) error {
+// checkHead compares the counters of a head with the last record that was read beside it.
+func (s *Store) checkHead(text string, last uint64) error {
 	h, err := readHead([]byte(text))
-	if err == nil && h.Seq != p.Last {
-		err = fmt.Errorf("its head says that record %d is the last, and that is %d", h.Seq, p.Last)
+	if err == nil && h.Seq != last {
+		err = fmt.Errorf("its head says that record %d is the last, and that is %d", h.Seq, last)
 	}
 	if err != nil {
 		return s.damaged(err)
@@ -252,7 +251,7 @@ func MoveIn(ctx context.Context, c Config, path, kept string) (p state.Contents,
 			return p, err
 		}
 	}
-	return p, state.InstallFile(ctx, there, path, kept)
+	return state.InstallFile(ctx, there, path, kept)
 }
 
 // migrated brings a file to the format of this version, and refuses one that is a copy.
@@ -298,10 +297,7 @@ func MoveOut(ctx context.Context, c Config, path, kept, where string) (p state.C
 		if digest, errNext := digestOfFile(ctx, next); errNext != nil || errAbout != nil || is.Moved == "" || is.Digest != digest {
 			return p, err
 		}
-		if p, err = state.VerifyFile(ctx, next); err != nil {
-			return p, err
-		}
-		return p, state.InstallFile(ctx, next, path, kept)
+		return state.InstallFile(ctx, next, path, kept)
 	}
 	defer s.Close()
 	if _, err := s.Claim(ctx, "state move"); err != nil {
@@ -317,7 +313,7 @@ func MoveOut(ctx context.Context, c Config, path, kept, where string) (p state.C
 	if err := s.markMoved(ctx, where, digest); err != nil {
 		return p, err
 	}
-	return p, state.InstallFile(ctx, next, path, kept)
+	return state.InstallFile(ctx, next, path, kept)
 }
 
 // digestOfFile is the Digest of a state file.

@@ -25,7 +25,6 @@ type Edits struct {
 
 // nodeEdits are the edited settings of one node.
 type nodeEdits struct {
-	node     string
 	settings []Setting
 	was      []string // of each
 	err      error
@@ -50,7 +49,6 @@ func FindEdits(inv *inventory.Inventory, prior plan.Prior, targets map[string]bo
 			for i := len(out) * part / parts; i < len(out)*(part+1)/parts; i++ {
 				if n := inv.Nodes[i]; n.Image != nil && !n.Retired && (len(targets) == 0 || targets[n.Name]) {
 					out[i] = findNodeEdits(inv, prior, n)
-					out[i].node = n.Name
 				}
 			}
 		})
@@ -83,9 +81,8 @@ func findNodeEdits(inv *inventory.Inventory, prior plan.Prior, n *inventory.Node
 // Has reports whether host settings of a node were edited since it got its own, or whether that
 // cannot be known.
 func (e Edits) Has(node string) bool {
-	return slices.ContainsFunc(e.ofNode, func(x nodeEdits) bool {
-		return x.node == node && (x.err != nil || len(x.settings) > 0)
-	})
+	i, here := slices.BinarySearchFunc(e.inv.Nodes, node, func(n *inventory.Node, name string) int { return strings.Compare(n.Name, name) })
+	return here && (e.ofNode[i].err != nil || len(e.ofNode[i].settings) > 0)
 }
 
 // ListWarnings says which host settings were edited since nodes got theirs: they are

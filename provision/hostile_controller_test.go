@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/internal/addr"
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/internal/errkind"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/internal/onnode"
@@ -287,7 +287,7 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services.Ser
 	}
 	p.ID, p.Created = "p1", time.Now()
 	files := hostileFiles(ctx)
-	before := cpuSeconds()
+	before := cputime.Used()
 	res, err := hostileExecute(ctx, v, apply.Config{Plan: p, Store: st, Fence: fence, Bus: bus, EvidenceDir: filepath.Join(site.state, "evidence"),
 		Stages: map[string]stage.Stage{bm.Name(): bm, in.Name(): in}, Capacity: map[string]int{"inrush/": 20, "streams": 20, "bmc/": 20}, EraseApproved: hostileNodes})
 	if err != nil {
@@ -298,7 +298,7 @@ func hostileApply(ctx context.Context, t *testing.T, site *Site, v *services.Ser
 			r.Found = append(r.Found, f.Cause)
 		}
 	}
-	r.CPU, r.MiB, r.Files, r.Failed = cpuSeconds()-before, peakMiB(), files(), map[string]string{}
+	r.CPU, r.MiB, r.Files, r.Failed = (cputime.Used() - before).Seconds(), peakMiB(), files(), map[string]string{}
 	facts, err := state.ReadFactsNamed(ctx, st, string(install.HostKeyFact))
 	if err != nil {
 		t.Fatal(err)
@@ -351,14 +351,6 @@ func hostileFiles(ctx context.Context) func() int {
 		<-done
 		return most
 	}
-}
-
-func cpuSeconds() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
 // peakMiB is the most memory that this process had (VmHWM).

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 )
@@ -40,12 +41,12 @@ func benchCheck(b *testing.B, dir string, nodes int) {
 		inv = nil // a command loads one site
 		debug.FreeOSMemory()
 		b.StartTimer()
-		began := cpuTime()
+		began := cputime.Used()
 		var diags inventory.Diagnostics
 		if inv, diags, _ = provision.Load(dir, inventory.Options{}); diags.HasErrors() {
 			b.Fatal(diags[0].Detail)
 		}
-		cpu += cpuTime() - began
+		cpu += cputime.Used() - began
 	}
 	if len(inv.Nodes) != nodes || len(inv.Cables) < 8*nodes {
 		b.Fatalf("%d nodes and %d cables", len(inv.Nodes), len(inv.Cables))

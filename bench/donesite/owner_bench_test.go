@@ -13,6 +13,7 @@ import (
 	"github.com/ironrail/ironrail/engine/control"
 	"github.com/ironrail/ironrail/engine/event"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/provision"
 	"github.com/ironrail/ironrail/provision/onrecord"
@@ -38,11 +39,11 @@ func BenchmarkOwner(b *testing.B) {
 	client, name := serveBench(b, folder, site), site.Inv.Nodes[len(site.Inv.Nodes)/2].Name
 	measure := func(what string, f func(*testing.B)) {
 		b.Run(what, func(b *testing.B) {
-			began := cpuTime()
+			began := cputime.Used()
 			for b.Loop() {
 				f(b)
 			}
-			b.ReportMetric((cpuTime()-began).Seconds()/float64(b.N), "cpu-s/op")
+			b.ReportMetric((cputime.Used()-began).Seconds()/float64(b.N), "cpu-s/op")
 		})
 	}
 	measure("status", func(b *testing.B) {

@@ -10,13 +10,13 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ironrail/ironrail/bench/donesite"
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/internal/network"
 	"github.com/ironrail/ironrail/provision"
 )
@@ -71,9 +71,9 @@ func benchPlan(b *testing.B, site *provision.Site, from state.Reader, nodes, per
 		p = nil
 		debug.FreeOSMemory() // what the one before left is not its cost
 		b.StartTimer()
-		began := cpuTime()
+		began := cputime.Used()
 		p = makePlan(b, site, from)
-		cpu += cpuTime() - began
+		cpu += cputime.Used() - began
 	}
 	if len(p.Steps) < perNode*nodes || perNode == 0 && !p.Empty() {
 		b.Fatalf("%d steps: %v", len(p.Steps), p.Steps[0])
@@ -129,13 +129,4 @@ func rss(b *testing.B) float64 {
 		b.Fatal(err)
 	}
 	return float64(pages*os.Getpagesize()) / (1 << 20)
-}
-
-// cpuTime is the time that this process and the kernel for it have computed, on all cores.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/cputime"
 )
 
 // BenchmarkSavedPlan writes and reads the plan of a site in which nothing was done: as a
@@ -53,12 +54,12 @@ func BenchmarkSavedPlan(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				began := cpuTime()
+				began := cputime.Used()
 				put, err := state.PutPlan(b.Context(), store, fence, p)
 				if err == nil {
 					_, err = store.Append(b.Context(), fence, state.Batch{Puts: []state.Put{put}})
 				}
-				cpu += cpuTime() - began
+				cpu += cputime.Used() - began
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -23,9 +23,8 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ironrail/ironrail/images/store"
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/provision/agent/write"
 )
@@ -82,7 +81,7 @@ func serve(dir string) error {
 func writeOften(ctx context.Context, url, digest, key, disk string, times int) error {
 	for i := range times {
 		w := write.Writer{Find: func(d wire.Disk) (wire.Disk, error) { return d, nil }, Client: write.NewClient(nil)}
-		before, began := processorTime(), time.Now()
+		before, began := cputime.Used(), time.Now()
 		result, err := w.Run(ctx, wire.WriteParams{
 			Disk: wire.Disk{Path: disk}, ManifestURL: url + "/" + store.Path(digest, store.ManifestFile), BlobURL: url + "/" + store.Path(digest, store.BlobFile),
 			Digest: digest, PublicKey: key, AllowData: true, Marker: fmt.Sprintf("bench %d", i),
@@ -90,17 +89,8 @@ func writeOften(ctx context.Context, url, digest, key, disk string, times int) e
 		if err != nil {
 			return err
 		}
-		took := processorTime() - before
+		took := cputime.Used() - before
 		fmt.Printf("%.3f %.2f\n", took.Seconds()/(float64(result.Size)/1e9), time.Since(began).Seconds())
 	}
 	return nil
-}
-
-// processorTime is what this process has used, in user mode and in the kernel.
-func processorTime() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/stage"
 	"github.com/ironrail/ironrail/engine/state"
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
@@ -246,13 +246,6 @@ func large(nodes int) *plan.Plan {
 	return p
 }
 
-// cpu is the processor time of this process so far.
-func cpu() time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // fails for a wrong argument only
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
 // nothing is a store that takes every append and keeps none.
 type nothing struct{ *state.Memory }
 
@@ -261,7 +254,7 @@ func (nothing) Append(context.Context, state.Fence, state.Batch) (uint64, error)
 // encoding is the processor time of making the objects that a run of p writes: the
 // plan, and for each step its start and end with its node.
 func encoding(b *testing.B, p *plan.Plan) time.Duration {
-	began := cpu()
+	began := cputime.Used()
 	put := func(k state.Key, v any) { must[state.Put](b)(state.PutOf(k, v)) }
 	put(state.PlanKey(p.ID), p)
 	now := time.Now().UTC()
@@ -272,7 +265,7 @@ func encoding(b *testing.B, p *plan.Plan) time.Duration {
 			put(state.NodeKey(s.Subject.Name), state.Node{Name: s.Subject.Name, Run: "20260102T150405-ABCDEF"})
 		}
 	}
-	return cpu() - began
+	return cputime.Used() - began
 }
 
 // BenchmarkSchedule runs plans of steps that take no time, on a store in memory, and
@@ -294,9 +287,9 @@ func BenchmarkSchedule(b *testing.B) {
 				for b.Loop() {
 					c := config(b, stores[name](), p, only(nil))
 					c.Capacity = map[string]int{"streams/head": 64}
-					began := cpu()
+					began := cputime.Used()
 					r, err := apply.Run(context.Background(), c)
-					used += cpu() - began
+					used += cputime.Used() - began
 					if err != nil || r.Outcome != state.RunDone {
 						b.Fatalf("%s %v", r.Outcome, err)
 					}

@@ -21,6 +21,7 @@ import (
 	"github.com/ironrail/ironrail/engine/plan"
 	"github.com/ironrail/ironrail/engine/state"
 	"github.com/ironrail/ironrail/engine/state/statetest"
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/internal/subject"
 )
 
@@ -263,7 +264,7 @@ func BenchmarkResume(b *testing.B) {
 	s, nodes := filled(b)
 	_ = s.Close()
 	ctx := context.Background()
-	began := cpu()
+	began := cputime.Used()
 	for b.Loop() {
 		s, err := state.Open(s.Path())
 		if err != nil {
@@ -284,13 +285,5 @@ func BenchmarkResume(b *testing.B) {
 		}
 		_ = s.Close()
 	}
-	b.ReportMetric((cpu()-began).Seconds()/float64(b.N), "cpu-s/op")
-}
-
-// cpu is the processor time of this process so far, which a busy machine does not
-// falsify.
-func cpu() time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // fails for a wrong argument only
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	b.ReportMetric((cputime.Used()-began).Seconds()/float64(b.N), "cpu-s/op")
 }

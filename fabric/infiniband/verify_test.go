@@ -6,12 +6,12 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	"github.com/ironrail/ironrail/fabric/cabling"
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/inventory"
 	"github.com/ironrail/ironrail/tool/ibnetdiscover"
 )
@@ -120,13 +120,13 @@ func BenchmarkVerify(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			var cpu time.Duration
 			for b.Loop() {
-				began := cpuTime()
+				began := cputime.Used()
 				found, _, err := ibnetdiscover.Parse(text)
 				if err != nil {
 					b.Fatal(err)
 				}
 				swept := cabling.CompareSweep(inv, f, nil, found)
-				cpu += cpuTime() - began
+				cpu += cputime.Used() - began
 				if len(swept.Results) != 98_304 || len(swept.Findings) != len(c.lost) {
 					b.Fatalf("%d cables, %d findings: %+v", len(swept.Results), len(swept.Findings), swept.Findings[:min(3, len(swept.Findings))])
 				}
@@ -134,14 +134,6 @@ func BenchmarkVerify(b *testing.B) {
 			b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
 		})
 	}
-}
-
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // benchRoom is room with 4,096 nodes and no host of a subnet manager.

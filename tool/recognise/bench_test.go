@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"syscall"
 	"testing"
+
+	"github.com/ironrail/ironrail/internal/cputime"
 )
 
 // longLogs make line n of a log, whose every rare-th line is one that is kept.
@@ -126,7 +127,7 @@ func measure(b *testing.B, size float64, read func() (Reading, error)) {
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // VmHWM begins anew
 		b.Fatal(err)
 	}
-	before, n := processorTime(b), 0
+	before, n := cputime.Used(), 0
 	for b.Loop() {
 		r, err := read()
 		if err != nil || len(r.Others) > 0 {
@@ -134,18 +135,8 @@ func measure(b *testing.B, size float64, read func() (Reading, error)) {
 		}
 		n++
 	}
-	b.ReportMetric(size/1e6*float64(n)/(processorTime(b)-before), "MB/cpu-s")
+	b.ReportMetric(size/1e6*float64(n)/(cputime.Used()-before).Seconds(), "MB/cpu-s")
 	b.ReportMetric(peakMemory(b), "MiB-peak")
-}
-
-// processorTime is in seconds, of user and system.
-func processorTime(b *testing.B) float64 {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
 // peakMemory is the most that the process had, in MiB.

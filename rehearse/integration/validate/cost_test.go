@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
 )
 
@@ -22,19 +23,19 @@ func TestLongStagesCost(t *testing.T) {
 		r := systemtest.New(t, inv)
 		defer r.Stop()
 		r.Wait()
-		began := systemtest.CPU()
+		began := cputime.Used()
 		rec := rails(t, r)
-		fabric := systemtest.CPU()
+		fabric := cputime.Used()
 		if err := judge(t, r, rec, "all/validate.pair"); err != nil {
 			t.Fatal(err)
 		}
-		pairs := systemtest.CPU()
+		pairs := cputime.Used()
 		if err := judge(t, r, rec, "all/validate.all_reduce"); err != nil {
 			t.Fatal(err)
 		}
 		if causes := rec.causes(); causes != "" {
 			t.Error(causes)
 		}
-		t.Logf("a node: %v for 8 rails, %v for the pair test, %v for the all-reduce", (fabric-began)/time.Duration(nodes), (pairs-fabric)/time.Duration(nodes), (systemtest.CPU()-pairs)/time.Duration(nodes))
+		t.Logf("a node: %v for 8 rails, %v for the pair test, %v for the all-reduce", (fabric-began)/time.Duration(nodes), (pairs-fabric)/time.Duration(nodes), (cputime.Used()-pairs)/time.Duration(nodes))
 	})
 }

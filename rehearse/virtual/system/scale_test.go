@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ironrail/ironrail/internal/cputime"
 	"github.com/ironrail/ironrail/internal/onnode"
 	"github.com/ironrail/ironrail/internal/wire"
 	"github.com/ironrail/ironrail/rehearse/virtual/system/systemtest"
@@ -33,7 +34,7 @@ func TestLongManyNodes(t *testing.T) {
 		time.Sleep(time.Minute)
 		idle := (heap() - before) / int64(nodes)
 		all := func() time.Duration {
-			began := systemtest.CPU()
+			began := cputime.Used()
 			var wg sync.WaitGroup
 			for _, n := range inv.Nodes {
 				wg.Go(func() {
@@ -44,7 +45,7 @@ func TestLongManyNodes(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			return (systemtest.CPU() - began) / time.Duration(nodes)
+			return (cputime.Used() - began) / time.Duration(nodes)
 		}
 		first, next := all(), all()
 		connected := (heap() - before) / int64(nodes)

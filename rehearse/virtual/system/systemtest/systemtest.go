@@ -16,9 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -303,12 +301,3 @@ func (r *Rig) Sh(node, script string, args ...string) (string, int) {
 }
 
 var _ onnode.Nodes = (*Rig)(nil)
-
-// CPU is the processor time of this process.
-func CPU() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}

@@ -34,7 +34,7 @@ type restart struct {
 	new  map[string]time.Time   // since when one has booted that nothing was decided about, by node
 	seen map[string]time.Time   // until when boots were decided about, by node
 	done map[string][]time.Time // when each was started again
-	at   map[string]time.Time   // when each booted last, by node
+	at   map[string]time.Time   // when each booted last, by node; not of those that were accepted after that
 }
 
 // restartNodes begins a run for nodes that have booted with nothing in memory, and reports whether
@@ -135,8 +135,22 @@ func (r *Resident) isDue(ctx context.Context, node string, at time.Time) (bool, 
 		return false, nil
 	}
 	st, _, err := state.Get[state.Node](ctx, r.cfg.Store, state.NodeKey(node))
+	if err == nil && !at.After(st.AcceptedAt) {
+		r.forgetBoot(node, at)
+		return false, nil
+	}
 	was := st.Accepted || st.Adopted || !st.AcceptedAt.IsZero()
-	return was && at.After(st.AcceptedAt), err
+	return was, err
+}
+
+// forgetBoot forgets a boot of a node that was accepted after it, so that the state is not asked about it again
+// and again: of all nodes that a run has brought up, and each question to etcd takes its way.
+func (r *Resident) forgetBoot(node string, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.restart.at[node].Equal(at) {
+		delete(r.restart.at, node)
+	}
 }
 
 // isDecided reports whether this boot of a node was decided about.

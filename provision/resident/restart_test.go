@@ -91,6 +91,31 @@ func TestRestartDue(t *testing.T) {
 	}
 }
 
+// TestRestartForgets: the state is not asked again about a boot after which the node was accepted, and a later one
+// is looked at.
+func TestRestartForgets(t *testing.T) {
+	r, _ := alone(t)
+	now := time.Now()
+	put, err := state.PutOf(state.NodeKey("n1"), state.Node{Accepted: true, AcceptedAt: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put.Want = state.Any
+	if _, err := r.cfg.Store.Append(t.Context(), r.cfg.Fence, state.Batch{Puts: []state.Put{put}}); err != nil {
+		t.Fatal(err)
+	}
+	before, after := now.Add(-time.Minute), now.Add(time.Minute)
+	for _, booted := range []time.Time{before, after} {
+		r.restart.noteBoots(map[string]time.Time{"n1": booted})
+		for _, at := range []time.Time{before, booted} {
+			due, err := r.isDue(t.Context(), "n1", at)
+			if _, known := r.restart.at["n1"]; err != nil || due != at.Equal(after) || known != booted.Equal(after) {
+				t.Errorf("booted at %v, asked about %v: due %v, known %v, %v", booted, at, due, known, err)
+			}
+		}
+	}
+}
+
 // TestRestartOften: a node that boots again and again is left to people, and is started again a day later.
 func TestRestartOften(t *testing.T) {
 	r, _ := alone(t)

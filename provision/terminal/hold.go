@@ -42,8 +42,8 @@ func (h *holdReader) read(ctx context.Context, node string) (*state.Hold, error)
 	if owned || err != nil {
 		return h.last, nil //nolint:nilerr // as the last one
 	}
-	var changed time.Time // zero: it is read each time
-	if info, err := os.Stat(onrecord.Place{Folder: h.site.State}.File()); err == nil {
+	var changed time.Time // zero: it is read each time, as where the file is a copy, which may be old
+	if info, err := os.Stat(onrecord.Place{Folder: h.site.State}.File()); err == nil && onrecord.EtcdOf(h.site.Inv) == nil {
 		changed = info.ModTime()
 		if changed.Equal(h.file) {
 			return h.last, nil
